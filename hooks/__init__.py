@@ -15,7 +15,7 @@
     umbrella.peak, umbrella.mask(0.4).mean(), umbrella.overlay(images[0])
 
 Memory does not grow with the steps. `MapChoice` keeps more of the attention (by layer, head, step, token),
-`estimate_memory` says what that takes, `sites.table(pipe)` prints every address with its shape.
+`sites.table(pipe)` prints every address with its shape.
 
 Everything is imported at first use, so that `hooks.attention.masks` alone needs no torch.
 """
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hooks.attention.definitions import Definition
     from hooks.attention.maps import LayerMaps, WordMaps
     from hooks.attention.masks import mask, normalise, word_heat
-    from hooks.attention.memory import estimate_memory
     from hooks.autoencoder import SparseAutoencoder
     from hooks.errors import HookError
     from hooks.intervention import Intervention, Written
@@ -54,7 +53,6 @@ _PLACES = {
     "WordMaps": "hooks.attention.maps",
     "Written": "hooks.intervention",
     "definitions": "hooks.attention.definitions",
-    "estimate_memory": "hooks.attention.memory",
     "mask": "hooks.attention.masks",
     "normalise": "hooks.attention.masks",
     "position_groups": "hooks.prompt.positions",
@@ -77,7 +75,6 @@ __all__ = [
     "WordMaps",
     "Written",
     "definitions",
-    "estimate_memory",
     "mask",
     "normalise",
     "position_groups",

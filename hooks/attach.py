@@ -12,12 +12,7 @@ from hooks.architectures.site import Site
 
 
 def attach_reader(module: Any, site: Site, receive: Callable[[Tensor], None]) -> Any:
-    """Hand what a site gives of its module, at every run of it, to `receive`.
-
-    Returns
-    -------
-    RemovableHandle
-    """
+    """Hand what a site gives of its module, at every run of it, to `receive`."""
 
     @torch.no_grad()
     def before(module: Any, args: tuple[Any, ...]) -> None:
@@ -37,22 +32,8 @@ def attach_writer(module: Any, site: Site, change: Callable[[Tensor], Tensor | N
     """Put what `change` makes of a site's value in its place, at every run of its module.
 
     It runs before the hooks that are on the module already, so that readers, and what transformers gathers as
-    hidden states, see what was written.
-
-    Parameters
-    ----------
-    change : callable
-        Is handed the value, of all rows of the batch, and returns another of this shape, or None to leave it. It must
-        not alter the tensor that it is handed.
-
-    Returns
-    -------
-    RemovableHandle
-
-    Raises
-    ------
-    HookError
-        If the site cannot be written.
+    hidden states, see what was written. `change` is handed the value, of all rows of the batch, must not alter it, and
+    returns another of this shape, or None to leave it.
     """
     site.require_writable()
 

@@ -10,21 +10,11 @@ Numbers = TypeVar("Numbers")  # an ndarray or a Tensor
 
 
 def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
-    r"""Return cosines from what they are made of.
+    r"""Cosines from dot products of two vectors each and the products of both their lengths.
 
     .. math:: \cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}
 
-    Parameters
-    ----------
-    dots : ndarray or Tensor
-        Dot products of two vectors each.
-    norms : ndarray or Tensor, of the same shape
-        Product of both their lengths.
-
-    Returns
-    -------
-    ndarray or Tensor
-        From -1 to 1, which rounding does not leave; NaN where a vector is zero, which has no direction.
+    From -1 to 1, which rounding does not leave; NaN where a vector is zero, which has no direction.
 
     Source
     ------

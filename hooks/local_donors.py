@@ -26,21 +26,10 @@ def local_donors(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> dict[tuple[int, str], Tensor]:
-    """Return the values of each site by number of the patch and address, where recipients have their donors' text.
+    """The values of each site by number of the patch and address, where recipients have their donors' text.
 
     The whole batch runs once more, so that a row with its own text computes what it did, bit for bit; and again
     only where one recipient has several donors.
-
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    sites : mapping of str to Site
-        By address, those that the patches write at least.
-    patches : mapping of int to Patch
-        Those with local donors that write in this call, by number.
-    batch : Batch
-    args, kwargs
-        What the denoiser is given in this call.
     """
     found: dict[tuple[int, str], Tensor] = {}
     passes: list[tuple[dict[int, int], list[int]]] = []

@@ -228,21 +228,10 @@ class Patch:
 def write(
     patch: Patch, rows: Sequence[int], values: Tensor, other: Tensor, start: int, heads: int | None
 ) -> None:
-    """Apply a patch to some of its rows.
+    """Apply a patch to some of its rows, in place.
 
-    Parameters
-    ----------
-    patch : Patch
-    rows : sequence of int
-        Of `patch.into`.
-    values : Tensor, shape (rows of the whole batch, ...)
-        What the site holds, which is altered.
-    other : Tensor
-        Where donors are taken from: what the site held, or the same of a pass with the donors' text.
-    start : int
-        First row of the branch.
-    heads : int or None
-        Heads in the last dimension, where `patch.heads` chooses among them.
+    `other` is where donors are taken from: what the site held, or the same of a pass with the donors' text; `start` the
+    first row of the branch; `heads` those of the last dimension, where `patch.heads` chooses among them.
     """
     for name in ("positions", "source_positions"):
         last = max(getattr(patch, name) or (0,))

@@ -38,16 +38,9 @@ def groups_of(site: Site, groups: RowGroups | Mapping[str, RowGroups] | None) ->
 
 
 def vectors(site: Site, values: Tensor) -> Tensor:
-    """The channels of each place of a picture, or of each token.
+    """The channels of each place of a picture, row by row, or of each token: shape (rows, places, c).
 
-    Parameters
-    ----------
-    values : Tensor, shape (rows, c, h, w), (rows, places, c), (rows, c) or, of heads, (rows, places, heads, d)
-
-    Returns
-    -------
-    Tensor, shape (rows, places, c)
-        Pixels row by row; a vector has one place; heads stand one after another.
+    A vector has one place; heads stand one after another.
     """
     if values.ndim == 2:
         return values[:, None]
@@ -57,17 +50,7 @@ def vectors(site: Site, values: Tensor) -> Tensor:
 
 
 def over_space(site: Site, values: Tensor) -> Tensor:
-    """The mean over all places of a picture.
-
-    Parameters
-    ----------
-    values : Tensor, shape (rows, c, h, w), (rows, h * w, c), (rows, c) or, of heads, (rows, h * w, heads, d)
-
-    Returns
-    -------
-    Tensor, shape (rows, c), float32
-        Heads stand one after another.
-    """
+    """The mean over all places of a picture, shape (rows, c), float32; heads stand one after another."""
     values = values.detach().float()
     if values.ndim == 2:  # a vector, which has no places
         return values
@@ -77,24 +60,7 @@ def over_space(site: Site, values: Tensor) -> Tensor:
 
 
 def over_positions(site: Site, values: Tensor, groups: Sequence[PositionGroups]) -> Tensor:
-    """The mean over each group of token positions.
-
-    Parameters
-    ----------
-    values : Tensor, shape (rows, tokens, c) or, of heads, (rows, tokens, heads, d)
-    groups : sequence of mapping of str to sequence of int
-        Of each row, all with the same names.
-
-    Returns
-    -------
-    Tensor, shape (rows, groups, c), float32
-        NaN where a group of a row is empty.
-
-    Raises
-    ------
-    HookError
-        If there are not as many groups as rows, or a position is none of the tokens.
-    """
+    """The mean over each row's groups of token positions, shape (rows, groups, c), float32; NaN of an empty group."""
     if len(groups) != len(values):
         raise HookError(
             f"position_groups: expected one a row of the batch ({len(values)}), but got {len(groups)}"

@@ -36,7 +36,7 @@ from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition, default_name
 from hooks.attention.final import FinalSums
-from hooks.attention.memory import settle, sums_of
+from hooks.attention.wanted import settle, sums_of
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups

@@ -22,30 +22,7 @@ PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
 class Recorder:
-    """Records of one block.
-
-    Parameters
-    ----------
-    compared, kept : sequence of Site
-        Sites whose similarities are computed; sites whose tensors are kept.
-    pairs : sequence of (int, int)
-    shared_positions : sequence of (list of int, list of int), or mapping of str to such sequences, optional
-        One a pair; by text encoder ("text", "text_2") where their tokens differ.
-    text_layer_norm : bool
-    pooled : sequence of Site
-        Sites whose means over space, or over groups of token positions, are kept.
-    position_groups : sequence of mapping of str to sequence of int, or mapping of str to such sequences, optional
-        Of each row; by text encoder where their tokens differ.
-    keep_places : callable or {"all", "mean"}
-        Which places of a site are kept.
-    autoencoders : mapping of Site to SparseAutoencoder, optional
-        Sites whose latents are kept, as their mean over places.
-
-    Raises
-    ------
-    HookError
-        If a pair is no pair of rows, or shared positions do not fit the pairs.
-    """
+    """Records of one block: similarities, tensors kept, means, latents of autoencoders; arguments as `Probe`'s."""
 
     def __init__(
         self,
@@ -95,13 +72,7 @@ class Recorder:
         return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
 
     def begin(self, rows: int) -> None:
-        """Fix the number of rows.
-
-        Raises
-        ------
-        HookError
-            If a pair names a row beyond them.
-        """
+        """Fix the number of rows; refuses a pair beyond them."""
         for p, pair in enumerate(self._pairs):
             if max(pair) >= rows:
                 raise HookError(

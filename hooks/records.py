@@ -77,14 +77,8 @@ class Records:
     """Entries of many keys, one a call, each key's entries of one shape.
 
     An entry is a tuple of tensors: `(values,)`, or what a cosine is made of, divided at the end: `(dots,
-    norms)`, or the products of all rows within groups of so many (`hooks.similarity.gram`).
-
-    Parameters
-    ----------
-    keys : iterable of str
-        All keys there will be, in their order. A key that is never added to ends with no calls.
-    per_step : set of str
-        Keys that carry the timestep of their call.
+    norms)`, or the products of all rows within groups of so many (`hooks.similarity.gram`). All keys are given, in
+    their order; one that is never added to ends with no calls. `per_step` keys carry the timestep of their call.
     """
 
     def __init__(self, keys: Iterable[str], per_step: set[str]) -> None:
@@ -105,19 +99,7 @@ class Records:
                 self._entries[key] = []
 
     def similarities(self, timesteps: np.ndarray, left: Tensor, right: Tensor) -> dict[str, Similarity]:
-        """All entries as arrays, moved from each device in one transfer.
-
-        Parameters
-        ----------
-        timesteps : ndarray of float, shape (n_calls,)
-        left, right : Tensor of int, shape (n_pairs,)
-            Rows that are compared.
-
-        Returns
-        -------
-        dict of str to Similarity
-            With values of shape (n_entries, n_pairs), float32.
-        """
+        """All entries as arrays, moved from each device in one transfer."""
         entries = [values for of_key in self._entries.values() for _, values, _ in of_key]
         flat = iter(to_cpu([tensor for values in entries for tensor in values]))
         left, right = left.numpy(), right.numpy()

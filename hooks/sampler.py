@@ -21,16 +21,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Step:
-    """What a scheduler is given.
-
-    Attributes
-    ----------
-    output : Tensor
-        The guided prediction, as the pipeline lays it out.
-    timestep : number or Tensor
-    sample : Tensor, of the shape of `output`
-        x_t.
-    """
+    """The guided prediction that a scheduler is given, as the pipeline lays it out, its timestep, and x_t."""
 
     output: Tensor
     timestep: Any
@@ -38,23 +29,10 @@ class Step:
 
 
 class StepCounter:
-    """Tells which calls of a denoiser begin a step.
+    """Tells which calls of a denoiser begin a step, and hands each `Step` to `receive` before the scheduler goes on.
 
-    Parameters
-    ----------
-    scheduler
-        None: it tells nothing.
-    several : bool
-        Whether one step may make several calls; otherwise each call begins one.
-    receive : callable, optional
-        Is handed each `Step`, before the scheduler goes on.
-
-    Attributes
-    ----------
-    steps : int
-        Steps that began.
-    again : bool
-        Whether timesteps were set anew since the first call: another call of a pipeline has begun.
+    `several`: one step may make several calls; otherwise each begins one. `again`: timesteps were set anew since the
+    first call, so another call of a pipeline has begun. A scheduler that is None tells nothing.
     """
 
     def __init__(

@@ -21,14 +21,7 @@ from hooks.attach import attach_reader
 
 
 def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> dict[str, tuple[int, ...]]:
-    """Shape of a row at each site, by address.
-
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    height, width : int, optional
-        Of the image in pixels; the model's own, by default.
-    """
+    """Shape of a row at each site, by address, for an image of this size in pixels or the model's own."""
     architecture = architecture_of(pipe)
     bare = architecture.without_weights(pipe)
     row: dict[str, tuple[int, ...]] = {}

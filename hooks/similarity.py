@@ -21,18 +21,9 @@ LARGEST_GROUP = 16
 
 
 def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Cosine of rows `left[p]` and `right[p]` of `values`, flattened, for every pair p.
+    """Cosine (pairs,) of rows `left[p]` and `right[p]` of `values` (rows, ...), flattened, for every pair p, float32.
 
     Range -1 to 1; 1 means the same direction ("no difference"); NaN where a row is all zeros.
-
-    Parameters
-    ----------
-    values : Tensor, shape (rows, ...), any float dtype
-    left, right : Tensor of int64, shape (n_pairs,), on the device of `values`
-
-    Returns
-    -------
-    Tensor, shape (n_pairs,), float32, on the device of `values`
 
     Examples
     --------
@@ -46,17 +37,9 @@ def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def products(values: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a cosine is made of, in few operations; the division can wait until they have left the device.
+    """Dot products (pairs,) and norms (rows,) that cosines are made of, in few operations.
 
-    Parameters
-    ----------
-    values : Tensor, shape (rows, ...), any float dtype
-    left, right : Tensor of int64, shape (n_pairs,)
-
-    Returns
-    -------
-    dots : Tensor, shape (n_pairs,), float32
-    norms : Tensor, shape (rows,), float32
+    The division can wait until they have left the device.
     """
     flat = values.flatten(1).float()
     norms = _norms(flat)
@@ -88,22 +71,12 @@ def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int | None:
 
 
 def gram(values: Tensor, group: int) -> Tensor | None:
-    """Dot products of all rows within each group of consecutive rows, in one pass over the numbers.
+    """Dot products (rows * group,) of all rows within each group of consecutive rows, in one pass over the numbers.
 
     Matrix products of blocks of 512 numbers, then a pairwise sum: over a million numbers off by some 2e-7
     and on no processor by more than 5e-5, where one matrix product over a whole row is off by 4e-4. None
     where matrix products are not done in single precision (`torch.set_float32_matmul_precision`); then
     `products` serves.
-
-    Parameters
-    ----------
-    values : Tensor, shape (rows, ...), any float dtype
-    group : int
-        Rows in a group; divides `rows`.
-
-    Returns
-    -------
-    Tensor, shape (rows * group,), float32: of each row the products with the rows of its group
 
     Examples
     --------
@@ -144,18 +117,7 @@ def _norms(flat: Tensor) -> Tensor:
 
 
 def cosine_at(values: Tensor, left: Tensor, right: Tensor, positions: Tensor) -> Tensor:
-    """Cosine of pairs at one position per row: `values[left[p], positions[left[p]]]` against the right one.
-
-    Parameters
-    ----------
-    values : Tensor, shape (rows, tokens, width)
-    left, right : Tensor of int64, shape (n_pairs,)
-    positions : Tensor of int64, shape (rows,)
-
-    Returns
-    -------
-    Tensor, shape (n_pairs,), float32
-    """
+    """Cosine (pairs,) at one position per row of `values` (rows, tokens, width)."""
     rows = torch.arange(values.shape[0], device=values.device)
     return cosine(values[rows, positions], left, right)
 
@@ -163,16 +125,7 @@ def cosine_at(values: Tensor, left: Tensor, right: Tensor, positions: Tensor) ->
 class SharedPositions:
     """Aligned token positions of the words a pair shares, padded so that all pairs are compared at once.
 
-    Parameters
-    ----------
-    positions : sequence of (list of int, list of int), one per pair
-        The k-th position on the left is compared with the k-th on the right. Two empty lists give NaN.
-    n_pairs : int
-
-    Raises
-    ------
-    HookError
-        If there is not one entry per pair, or two lists differ in length.
+    The k-th position on the left is compared with the k-th on the right. Two empty lists give NaN.
     """
 
     def __init__(self, positions: Sequence[tuple[Sequence[int], Sequence[int]]], n_pairs: int) -> None:
@@ -195,22 +148,7 @@ class SharedPositions:
         self.highest = max((position for a, b in positions for position in (*a, *b)), default=-1)
 
     def cosine(self, values: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Cosine of pairs over their shared positions, flattened; NaN for a pair that shares none.
-
-        Parameters
-        ----------
-        values : Tensor, shape (rows, tokens, width)
-        left, right : Tensor of int64, shape (n_pairs,)
-
-        Returns
-        -------
-        Tensor, shape (n_pairs,), float32
-
-        Raises
-        ------
-        HookError
-            A shared position is beyond the prompt's length.
-        """
+        """Cosine of pairs over their shared positions, flattened; NaN for a pair that shares none."""
         if self.highest >= values.shape[1]:
             raise HookError(
                 f"shared_positions: expected positions below the {values.shape[1]} of the prompt, "

@@ -94,12 +94,7 @@ def available(pipe: Any) -> list[Site]:
 
 
 def attention_sites(pipe: Any, kind: str) -> list[Site]:
-    """The sites of the denoiser's cross-attentions or self-attentions, in the order in which they run.
-
-    Parameters
-    ----------
-    kind : {"cross", "self"}
-    """
+    """The sites of the denoiser's cross-attentions or self-attentions, in the order in which they run."""
     require_supported(pipe)
     return [site for site, _ in architecture_of(pipe).attentions(pipe, kind)]
 

@@ -12,9 +12,9 @@ import pandas as pd
 from PIL import Image
 
 from analysis.loaded_run.tables import RunTables
-from analysis.metrics.registry import Metric, headline_metrics
+from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery as galleries
-from analysis.report.format import number
+from analysis.report.format import amount
 from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
 from analysis.study import contrasts
 from hooks.errors import HookError
@@ -235,7 +235,8 @@ class RunImages(RunTables):
         key = self.run.config.measure.primary
         metric = next((metric for metric in headline_metrics() if metric.key == key), None)
         first, second = self._contrast(None)
-        return f"gap in {metric.symbol if metric else key}, {first} − {second}: {_signed(gap, metric)}"
+        shown = amount(gap, metric, True) if metric else number(gap, signed=True)
+        return f"gap in {metric.symbol if metric else key}, {first} − {second}: {shown}"
 
     def _having(self, word: str, samples: pd.DataFrame) -> pd.DataFrame:
         """The samples of triplets in one of whose prompts a word stands."""
@@ -314,9 +315,3 @@ def _holds(row: pd.Series, word: str) -> bool:
         return bool(find(_words(row), word))
     except HookError:
         return False
-
-
-def _signed(gap: float, metric: Metric | None) -> str:
-    if metric is None:
-        return number(gap, signed=True)
-    return number(gap, metric.digits, signed=True) + (f" {metric.gap_unit}" if metric.unit else "")

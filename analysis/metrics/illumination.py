@@ -70,12 +70,7 @@ def _white_of_colour(colour: str) -> NDArray[np.float64]:
 def estimated_white(image: ArrayLike, method: Estimate) -> NDArray[np.float64] | None:
     """XYZ of a white surface of the same luminance as D65's, in the light of a picture; None where it is black.
 
-    Parameters
-    ----------
-    image : array_like
-        ``(..., 3)`` sRGB, 8-bit or floats from 0 to 1.
-    method : {"grey-world", "shades-of-grey", "white-patch"}
-        The Minkowski mean of the light of each channel, of order 1, 6, or infinity (the largest value).
+    From the Minkowski mean of the light of each channel, of order 1, 6, or infinity (the largest value).
     """
     light = _linear(image).reshape(-1, 3)
     order = ORDERS[method]
@@ -89,22 +84,10 @@ def estimated_white(image: ArrayLike, method: Estimate) -> NDArray[np.float64] |
 def under_daylight(
     pixels: ArrayLike, white: ArrayLike, adaptation: Adaptation = "bradford"
 ) -> NDArray[np.float64]:
-    """Colours as they would be if white were D65's.
+    """Colours ``(..., 3)``, sRGB from 0 to 1, as they would be if `white` (XYZ, as of `white_of`) were D65's.
 
-    Parameters
-    ----------
-    pixels : array_like
-        ``(..., 3)`` sRGB, 8-bit or floats from 0 to 1.
-    white : array_like
-        XYZ of a white surface in the picture, as of `white_of`.
-    adaptation : {"bradford", "channels"}
-        Von Kries' scaling, of the cone responses of Bradford, or of linear red, green and blue as a camera's white
-        balance does.
-
-    Returns
-    -------
-    ndarray of float64
-        ``(..., 3)`` sRGB from 0 to 1; what lies beyond is cut off.
+    Von Kries' scaling, of the cone responses of Bradford, or of linear red, green and blue as a camera's white balance
+    does; what lies beyond is cut off.
     """
     return adapted(pixels, np.asarray(white, np.float64), DAYLIGHT, adaptation)
 

@@ -75,32 +75,9 @@ class PicturePair:
 def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) -> NDArray[np.bool_]:
     """Fill the outer contours of a mask and keep those that enclose more than `min_area` pixels.
 
-    A contour runs through the centres of the outermost pixels of an 8-connected region, so the area it
-    encloses is less than the number of pixels it fills: a square of 8x8 pixels encloses 49. What a contour
-    encloses is filled, holes and islands in the holes with it.
-
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (height, width)
-    min_area : float
-        In pixels; an area equal to it is not enough.
-
-    Returns
-    -------
-    ndarray of bool, shape (height, width)
-
-    Source
-    ------
-    OpenCV's `findContours` (outer contours only), `contourArea` and `drawContours` (filled).
-
-    Examples
-    --------
-    >>> mask = np.zeros((20, 20), bool)
-    >>> mask[1:8, 1:8] = True  # 7 x 7 pixels enclose 36: too few
-    >>> mask[10:18, 10:18] = True  # 8 x 8 pixels enclose 49
-    >>> mask[12:14, 12:14] = False  # a hole: filled
-    >>> int(filled_regions(mask).sum())
-    64
+    A contour runs through the centres of the outermost pixels of an 8-connected region, so the area it encloses is less
+    than the number of pixels it fills: a square of 8x8 pixels encloses 49. What a contour encloses is filled, holes and
+    islands in the holes with it (OpenCV's `findContours`, `contourArea` and `drawContours`).
     """
     import cv2  # when pictures are compared: reading tables does without
 
@@ -155,13 +132,7 @@ def diff_pix(difference: NDArray[np.uint8], min_area: float = MIN_CONTOUR_AREA) 
 
 
 def scaled_contour_area(height: int, width: int) -> float:
-    """Return the smallest contour area of a picture that stands for 40 pixels of one of 512 x 512.
-
-    Examples
-    --------
-    >>> scaled_contour_area(512, 512), scaled_contour_area(64, 64)
-    (40.0, 0.625)
-    """
+    """Return the smallest contour area of a picture that stands for 40 pixels of one of 512 x 512."""
     return MIN_CONTOUR_AREA * height * width / CONTOUR_SIDE**2
 
 

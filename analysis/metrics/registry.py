@@ -104,16 +104,7 @@ class Metric:
         return self.space, self.site, self.metric
 
     def rows_of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table that hold it: those of its `place`, and of `NO_STEP` where there are steps.
-
-        Examples
-        --------
-        >>> table = pd.DataFrame(
-        ...     {"space": "image", "site": "image", "metric": ["ssim", "diff_pix"], "gap": [0.1, 2]}
-        ... )
-        >>> METRICS["ssim"].rows_of(table)["gap"].tolist()
-        [0.1]
-        """
+        """Return the rows of a table that hold it: those of its `place`, and of `NO_STEP` where there are steps."""
         place = {"space": self.space, "site": self.site, "metric": self.metric}
         place |= {"step": NO_STEP} if "step" in table else {}
         chosen = np.full(len(table), True)
@@ -281,21 +272,7 @@ def definition(metric: str) -> Metric:
 
 
 def computed_from(source: str, requested: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the metrics that are computed from captures, pictures, features or objects, in order.
-
-    Parameters
-    ----------
-    source : {"captures", "pictures", "features", "objects"}
-    requested : collection of str
-        Those of the optional ones that are wanted.
-
-    Examples
-    --------
-    >>> computed_from("objects")
-    ('cooccurrence',)
-    >>> "ssim_full" in computed_from("pictures"), "ssim_full" in computed_from("pictures", ["ssim_full"])
-    (False, True)
-    """
+    """Return the metrics computed from captures, pictures, features or objects, with the optional ones requested."""
     rows = (row for row in _ROWS if row.needs == source)
     return tuple(row.metric for row in rows if not row.optional or row.metric in requested)
 
@@ -303,19 +280,7 @@ def computed_from(source: str, requested: Collection[str] = ()) -> tuple[str, ..
 def require_primary(key: str, place: str, *, opened: bool = True) -> Metric:
     """Return the measure that ``measure.primary`` names, or refuse what is no measure of a run.
 
-    Parameters
-    ----------
-    key : str
-        As `Metric.key`.
-    place : str
-        Where it stands, for the message.
-    opened : bool
-        Whether the run's model could be looked into; of images of another program nothing was captured.
-
-    Raises
-    ------
-    UserError
-        No headline metric that runs hold has this key.
+    `place` is where it stands, for the message; of images of another program (not `opened`) nothing was captured.
     """
     rows = {metric.key: metric for metric in headline_metrics() if opened or metric.needs != "captures"}
     if key not in rows:
@@ -327,13 +292,8 @@ def require_primary(key: str, place: str, *, opened: bool = True) -> Metric:
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
     """Return the measures that the report leads with: the columns of the paper's Table 5, and those added to them.
 
-    Those of Wu et al. 2025 stand in the order of their table. Those of features a run holds where their weights were
-    there.
-
-    Parameters
-    ----------
-    text_readout : str
-        Which readout of the text encoder stands for **t**: ``sequence``, ``eos`` or ``words``.
+    Those of Wu et al. 2025 stand in the order of their table, with one readout of the text encoder for **t**. Those of
+    features a run holds where their weights were there.
     """
     shown = (row for row in _ROWS if row.site and not row.optional)
     return [row for row in shown if row.readout in ("", text_readout)]

@@ -62,37 +62,12 @@ class MeasuredTone:
 
 
 def monk_colours() -> NDArray[np.uint8]:
-    """The ten colours, ``(10, 3)`` 8-bit sRGB, tone 1 first.
-
-    >>> monk_colours()[[0, 9]].tolist()
-    [[246, 237, 228], [41, 36, 32]]
-    """
+    """The ten colours, ``(10, 3)`` 8-bit sRGB, tone 1 first."""
     return np.array([list(bytes.fromhex(colour[1:])) for colour in MONK], np.uint8)
 
 
 def lab_colours(pixels: ArrayLike) -> NDArray[np.float64]:
-    """CIE L*a*b* under D65 (2° observer) of sRGB colours.
-
-    Parameters
-    ----------
-    pixels : array_like
-        ``(..., 3)``; 8-bit integers, or floats from 0 to 1.
-
-    Returns
-    -------
-    ndarray of float64
-        ``(..., 3)``.
-
-    Raises
-    ------
-    ValueError
-        The last axis is not of three channels.
-
-    Examples
-    --------
-    >>> lab_colours(np.uint8([[255, 255, 255], [215, 189, 150]])).round(1).tolist()  # doctest: +ELLIPSIS
-    [[100.0, ...], [77.9, 3.5, 23.1]]
-    """
+    """CIE L*a*b* under D65 (2° observer) of sRGB colours ``(..., 3)``, 8-bit or floats from 0 to 1."""
     return rgb2lab(_unit(pixels))
 
 
@@ -107,24 +82,9 @@ def _unit(pixels: ArrayLike) -> NDArray[np.float64]:
 def is_grey(pixels: ArrayLike) -> bool:
     """Return whether a picture is grey: 99 % of its pixels have no colour beyond what compression leaves.
 
-    A grey picture shows how bright a face is and not which colour: no tone can be read of it. A tinted one (sepia) is
-    not told from one in colour.
-
-    Parameters
-    ----------
-    pixels : array_like
-        ``(..., 3)``, as `lab_colours` takes them.
-
-    Returns
-    -------
-    bool
-        Whether red, green and blue differ by at most 3 levels of 255, or 3 % of the brightest, at 99 % of the pixels;
-        False where there are none.
-
-    Examples
-    --------
-    >>> is_grey(np.full((4, 4, 3), 128, np.uint8)), [is_grey([colour]) for colour in monk_colours()[[0, 9]]]
-    (True, [False, False])
+    Red, green and blue differ there by at most 3 levels of 255, or 3 % of the brightest. A grey picture shows how
+    bright a face is and not which colour: no tone can be read of it. A tinted one (sepia) is not told from one in
+    colour.
     """
     levels = 255 * _unit(pixels).reshape(-1, 3)
     if not len(levels):
@@ -135,24 +95,10 @@ def is_grey(pixels: ArrayLike) -> bool:
 
 
 def mean_colour(pixels: ArrayLike, mean: Mean = "lab") -> NDArray[np.float64]:
-    """Mean colour of pixels, ``(3,)`` L*a*b*; NaN where there are none.
+    """Mean colour of pixels ``(n, 3)``: ``(3,)`` L*a*b*; NaN where there are none.
 
-    Parameters
-    ----------
-    pixels : array_like
-        ``(n, 3)``, as `lab_colours` takes them.
-    mean : {"lab", "linear"}
-        Of L*a*b* values, or of light (linear sRGB), as one large pixel would see the region. L*a*b* is the default
-        because shine on a forehead, little but bright, pulls a mean of light much further from the skin around it. On
-        an even region they are the same.
-
-    Examples
-    --------
-    One pixel in ten is white on a skin of L* 38:
-
-    >>> pixels = np.array([[0.5, 0.3, 0.2]] * 9 + [[1.0, 1.0, 1.0]])
-    >>> mean_colour(pixels)[0].round(1), mean_colour(pixels, "linear")[0].round(1)
-    (np.float64(44.1), np.float64(50.7))
+    Of L*a*b* values, or of light (linear sRGB), as one large pixel would see the region. L*a*b* is the default because
+    shine on a forehead, little but bright, pulls a mean of light much further from the skin around it.
     """
     values = _unit(pixels)
     if not len(values):
@@ -165,21 +111,8 @@ def mean_colour(pixels: ArrayLike, mean: Mean = "lab") -> NDArray[np.float64]:
 def typology_angle(lab: ArrayLike) -> NDArray[np.float64]:
     """Individual typology angle: ``atan2(L* - 50, b*)`` in degrees (Chardon, Cretois and Hourseau 1991).
 
-    Parameters
-    ----------
-    lab : array_like
-        ``(..., 3)`` L*a*b*.
-
-    Returns
-    -------
-    ndarray of float64
-        ``(...)``, between -90 (dark) and 90 (light). NaN where b* is not above 0 (by 0.02, more than the rounding of
-        sRGB's matrix gives grey): grey, black and bluish colours have no angle.
-
-    Examples
-    --------
-    >>> typology_angle([[60.0, 10.0, 10.0], [40.0, 10.0, 10.0], [0.0, 0.0, 0.0]]).tolist()
-    [45.0, -45.0, nan]
+    Of ``(..., 3)`` L*a*b*: between -90 (dark) and 90 (light). NaN where b* is not above 0 (by 0.02, more than the
+    rounding of sRGB's matrix gives grey): grey, black and bluish colours have no angle.
     """
     values = np.asarray(lab, dtype=np.float64)
     lightness, yellow = values[..., 0], values[..., 2]
@@ -187,20 +120,12 @@ def typology_angle(lab: ArrayLike) -> NDArray[np.float64]:
 
 
 def nearest_by_angle(angle: ArrayLike) -> NDArray[np.float64]:
-    """Monk tone whose angle is nearest, 1 to 10 (of two as near the lighter one); NaN where the angle is.
-
-    >>> nearest_by_angle([90.0, 34.0, -90.0, np.nan]).tolist()
-    [1.0, 5.0, 10.0, nan]
-    """
+    """Monk tone whose angle is nearest, 1 to 10 (of two as near the lighter one); NaN where the angle is."""
     return _nearest(np.abs(np.asarray(angle, np.float64)[..., None] - typology_angle(_monk_lab())))
 
 
 def nearest_by_difference(lab: ArrayLike) -> NDArray[np.float64]:
-    """Monk tone of the smallest colour difference CIEDE2000 (CIE 142-2001), 1 to 10; NaN where the colour is.
-
-    >>> nearest_by_difference([[67.4, 23.6, 25.7]]).tolist()
-    [6.0]
-    """
+    """Monk tone of the smallest colour difference CIEDE2000 (CIE 142-2001), 1 to 10; NaN where the colour is."""
     both = np.broadcast_arrays(np.asarray(lab, np.float64)[..., None, :], _monk_lab())
     return _nearest(deltaE_ciede2000(*both))
 

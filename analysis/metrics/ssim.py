@@ -60,29 +60,8 @@ class LocalMoments:
 def grey(image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a picture in 8-bit grey by the weights of ITU-R 601 (0.299 R + 0.587 G + 0.114 B).
 
-    Parameters
-    ----------
-    image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
-        A grey array comes back as it is.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width)
-
-    Raises
-    ------
-    ValueError
-        If an array is not uint8 or has another shape.
-
-    Notes
-    -----
-    The paper does not name its weights. These are what OpenCV and Pillow call grey; skimage's `rgb2gray` uses
-    others.
-
-    Examples
-    --------
-    >>> grey(np.array([[[255, 0, 0], [0, 0, 255]]], dtype=np.uint8))  # 0.299 * 255 = 76.2, 0.114 * 255 = 29.1
-    array([[76, 29]], dtype=uint8)
+    The paper does not name its weights. These are what OpenCV and Pillow call grey; skimage's `rgb2gray` uses others. A
+    grey array comes back as it is.
     """
     if not isinstance(image, Image.Image):
         image = np.asarray(image)
@@ -98,12 +77,7 @@ def grey(image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def local_moments(image: Image.Image | NDArray[np.uint8]) -> LocalMoments:
-    """Return a picture as `structure` needs it; worth doing once where a picture is compared with several.
-
-    Parameters
-    ----------
-    image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
-    """
+    """Return a picture as `structure` needs it; worth doing once where a picture is compared with several."""
     values = grey(image)
     total, spread = np.empty(values.shape, np.uint16), np.empty(values.shape, np.int32)
     for rows, near, place in _blocks(*values.shape):

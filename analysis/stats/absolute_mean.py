@@ -94,16 +94,10 @@ def absolute_mean(
 
 @dataclass(frozen=True)
 class Flips:
-    """Differences under the flips of a test whose p-value is the part of them with a score as large.
+    """Differences under the flips of a test whose p-value is the part of them with a score as large, (n_flips, n).
 
-    Attributes
-    ----------
-    differences : ndarray of float64, shape (n_flips, n)
-        NaN where a flip leaves one without data.
-    ones : ndarray of float64, shape (n_flips, n)
-        What the same flips make of a difference of 1 that is the same in all data.
-    extra : int
-        1 where flips are drawn, for the one at hand; 0 where all are counted.
+    NaN where a flip leaves one without data; `ones`: what the same flips make of a difference of 1 that is the same in
+    all data; `extra`: 1 where flips are drawn, for the one at hand, and 0 where all are counted.
     """
 
     differences: NDArray[np.float64]

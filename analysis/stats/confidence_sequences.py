@@ -50,7 +50,6 @@ class SequenceInterval:
         Capital against a mean of 0: 1 / e_value is a p-value that holds wherever one stops.
     n : int
         Values that it rests on.
-    level : float
     """
 
     mean: float
@@ -58,7 +57,6 @@ class SequenceInterval:
     high: float
     e_value: float
     n: int
-    level: float
 
 
 def log_capital(
@@ -154,7 +152,7 @@ def sequence_interval(
         reach = np.broadcast_to(np.asarray(reach, np.float64), values.shape)[there]
     values = values[there]
     if not len(values):
-        return SequenceInterval(np.nan, -np.inf, np.inf, 1.0, 0, level)
+        return SequenceInterval(np.nan, -np.inf, np.inf, 1.0, 0)
     bound = -np.log(1 - level)
     mean, spread = float(values.mean()), float(values.std()) or float(np.abs(values).max()) or 1.0
 
@@ -179,4 +177,4 @@ def sequence_interval(
         ends.append(float(far))
     with np.errstate(over="ignore"):
         e_value = float(np.exp(log_capital(values, [0.0], reach=reach)[0]))
-    return SequenceInterval(mean, *ends, e_value, len(values), level)
+    return SequenceInterval(mean, *ends, e_value, len(values))

@@ -52,7 +52,6 @@ class CrossedMean:
     n_seeds : int
     reason : ndarray of object (str)
         Why the interval is NaN, and but for one value everywhere the p-value; empty where they are not.
-    level : float
     """
 
     mean: NDArray[np.float64]
@@ -65,7 +64,6 @@ class CrossedMean:
     n: NDArray[np.int64]
     n_seeds: int
     reason: NDArray[np.object_]
-    level: float
 
     def p_equivalent(self, delta: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """Return p-values of the test that the mean lies within ±delta; NaN where nothing can be inferred."""
@@ -137,7 +135,6 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
         n=n,
         n_seeds=n_seeds,
         reason=reason,
-        level=level,
     )
 
 

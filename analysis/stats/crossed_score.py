@@ -90,17 +90,8 @@ def _flipped(
 def crossed_covariance(parts: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Return the covariance of differences over contexts and seeds, and its degrees of freedom (Satterthwaite).
 
-    Parameters
-    ----------
-    parts : ndarray of float64, shape (n_contexts, n_seeds, n_attributes)
-        What each context and seed adds to the error of each attribute's difference: they add up to 0.
-
-    Returns
-    -------
-    covariance : ndarray of float64, shape (n_attributes, n_attributes)
-        That of contexts and, so far as it goes beyond what both hold, that of seeds (`crossed.crossed_variances`).
-    freedom : float
-        At least 1.
+    Of what each context and seed adds to the error of each attribute's difference, (n_contexts, n_seeds, n_attributes);
+    that of seeds so far as it goes beyond what both hold (`crossed.crossed_variances`).
     """
     contexts, seeds, attributes = parts.shape
     each = parts * contexts * seeds

@@ -32,13 +32,10 @@ FEW_LABELS = "labelled images of one prompt or one side only"
 
 @dataclass(frozen=True)
 class Labels:
-    """Labelled images by prompt, side and object; arrays of shape (n_prompts, 2, n_objects).
+    """Labelled images by prompt, side and object; arrays of shape (n_prompts, 2, n_objects), not whole if weighted.
 
-    Attributes
-    ----------
-    hits, missed, false, rejected : ndarray of float64
-        Images with the object that were detected or not, and images without it that were detected or not; 0 of a prompt
-        without labels. Not whole where images are weighted.
+    Images with the object that were detected (`hits`) or not (`missed`), and images without it that were detected
+    (`false`) or not (`rejected`); 0 of a prompt without labels.
     """
 
     hits: NDArray[np.float64]

@@ -64,8 +64,8 @@ def equivalence_test(
 
     Examples
     --------
-    >>> equivalence_test([[0.1], [-0.1], [0.2], [-0.2]], 1.0, reach=[1.0]).round(2).tolist()
-    [0.01]
+    >>> equivalence_test([[0.1], [-0.1], [0.2], [-0.2]], 0.5, reach=[1.0]).round(2).tolist()
+    [0.07]
     """
     values = matrix(values)
     if not (np.isfinite(delta) and delta > 0):

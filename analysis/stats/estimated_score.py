@@ -8,67 +8,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from analysis.stats.absolute_mean import added_by_errors, checked_differences
+from analysis.stats.absolute_mean import AbsoluteMean, added_by_errors, checked_differences
 
 
 @dataclass(frozen=True)
-class EstimatedScore:
+class EstimatedScore(AbsoluteMean):
     """A mean absolute difference with its interval.
 
     Attributes
     ----------
-    score : float
-        Less what the errors of the differences add to it on average; at least 0.
-    low, high : float
-    raw : float
-        As estimated.
-    n : int
-        Differences that it is the mean of.
     least, most : float
         Between them the score lies whatever the errors add, but for chance.
     """
 
-    score: float
-    low: float
-    high: float
-    raw: float
-    n: int
     least: float
     most: float
 
 
 def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> EstimatedScore:
-    r"""Return the mean of the absolute values of differences of which there are estimates.
+    r"""Return the mean of the absolute values of differences of which there are estimates without bias.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n,)
-        Estimates without bias, about normal.
-    covariance : array_like of float, shape (n, n)
-        Estimate, without bias, of that of their errors: one that is too large makes the score too small.
-    level : float
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or a number is missing.
-
-    Notes
-    -----
     An error of size :math:`\sigma` adds :math:`b(v) = E|v + \sigma Z| - |v|` to the absolute value of a difference
     :math:`v` (the folded normal): :math:`\sigma\sqrt{2/\pi}` at 0, nothing far from it. At the estimates, which lie
     farther from 0 than the differences do, :math:`b` is too small. Squares of estimates exceed those of the differences
     by :math:`\sigma^2`, so that :math:`\lambda = \max(0, 1 - \sum\sigma^2 / \sum\hat v^2)` says what share of theirs is
     real (James and Stein 1961, positive part): the score takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares
-    add up to those of the differences. The interval allows for both sides: its lower end takes off
-    :math:`b(\lambda\hat v)`, its upper end :math:`b(\hat v)`. What the score is off by in audits of known frequencies
-    stands in ``docs/validation/statistics.md``.
-
-    Examples
-    --------
-    >>> found = estimated_score([0.5, -0.25], np.zeros((2, 2)))
-    >>> found.low, found.score, found.high
-    (0.375, 0.375, 0.375)
+    add up to those of the differences. The interval allows for both sides: its lower end takes off :math:`b(\lambda\hat
+    v)`, its upper end :math:`b(\hat v)`. The covariance (n, n) is that of the errors, without bias: one that is too
+    large makes the score too small.
     """
     v, errors = checked_differences(differences, covariance)
     if not len(v):

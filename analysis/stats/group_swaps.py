@@ -47,7 +47,7 @@ class GroupSwaps:
         Of each group's mean against that of the other groups.
     reason : ndarray of object (str)
         Why there is no p-value; empty where there is one.
-    draws, seed : int
+    draws : int
     """
 
     explained: NDArray[np.float64]
@@ -59,7 +59,6 @@ class GroupSwaps:
     group_p_value: NDArray[np.float64]
     reason: NDArray[np.object_]
     draws: int
-    seed: int
 
 
 def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> GroupSwaps:
@@ -137,7 +136,7 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     group_p[taking] = np.where(told & known.any(axis=1), (1 + of_groups) / (1 + draws), np.nan)
     return GroupSwaps(
         *(np.where(told, one, np.nan) for one in (explained, floor, p_value, np.maximum(adjusted, p_value))),
-        *(groups, units, group_p, reason, draws, seed),
+        *(groups, units, group_p, reason, draws),
     )
 
 

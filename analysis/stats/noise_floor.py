@@ -1,4 +1,4 @@
-"""Noise floors of GEP and MAD: how large a distance is when there is no difference at all.
+"""Noise floors of mean absolute differences and MAD: how large a distance is when there is no difference at all.
 
 A distance between frequencies cannot be negative, so chance alone gives a positive score: with nine images a
 gender MAD of no bias is 0.137 on average. Each function below returns the score, its **floor** (the mean of the score
@@ -8,10 +8,8 @@ the null.
 The distribution under the null is counted exactly wherever that is feasible (`analysis.stats.null_distribution`) and
 drawn with an explicit seed otherwise; a drawn p-value is (1 + #) / (1 + draws) (Phipson and Smyth 2010).
 
-What counts as independent matters more than exact or drawn. `gep_floor` and `mad_floor` need
-counts only, which is what papers publish, and take every image as independent. Where the table by prompt exists,
-`paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt). Pooled over prompts that
-differ in frequency, counts give a floor that is if anything too high.
+What counts as independent matters more than exact or drawn. `mad_floor` needs counts only and takes every image as
+independent; `paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt).
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.stats.exact_sums import on_grid
 from analysis.stats.noise_floor_result import (
     ALL_EQUAL,
-    CONSTANT,
     NO_IMAGES,
     ONE_CATEGORY,
     ONE_PROMPT,
@@ -35,77 +32,11 @@ from analysis.stats.noise_floor_result import (
     undefined_floor,
     whole_counts,
 )
-from analysis.stats.null_distribution import distance_from_uniform, frequency_difference
+from analysis.stats.null_distribution import distance_from_uniform
 from analysis.stats.resampling import flipped_sums, sign_blocks
 
 DRAWS = 9999
 _TOLERANCE = 1e-9
-
-
-def gep_floor(
-    k_first: ArrayLike,
-    n_first: ArrayLike,
-    k_second: ArrayLike,
-    n_second: ArrayLike,
-    *,
-    null: str = "permutation",
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> NoiseFloor:
-    r"""GEP score :math:`\frac1m \sum_j |k_{1j}/n_{1j} - k_{2j}/n_{2j}|` beside its floor.
-
-    Range 0 to 1; 0 is no difference, and no sample of any size gives 0 on average.
-
-    Parameters
-    ----------
-    k_first, k_second : array_like of int, shape (n_attributes,)
-        Images that have the attribute, generated from feminine and from masculine prompts.
-    n_first, n_second : int or array_like of int, shape (n_attributes,)
-        Images in all. An attribute without images in either sample is left out and counted.
-    null : {"permutation", "pooled"}
-        See `null_distribution.frequency_difference`.
-    draws, seed : int
-        Used only where the exact distribution would need too fine a grid (many unequal sample sizes).
-
-    Notes
-    -----
-    Attributes are taken as independent. The floor does not depend on this; the p-value does. It holds where each
-    attribute has its own images (GEP's explicit setting) and is a little too small or too large where one
-    image is read for all attributes (the neutral setting).
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a count is negative or larger than its sample.
-
-    Source
-    ------
-    Zhang et al. 2023, Eq. 1 and 2, for the score; the floor is ours.
-
-    Examples
-    --------
-    One attribute, once in two images against never in two: the score is 1/2, and chance always gives 1/2.
-
-    >>> result = gep_floor([1], 2, [0], 2)
-    >>> [round(x, 12) for x in (result.value, result.floor, result.excess, result.p_value)]
-    [0.5, 0.5, 0.0, 1.0]
-    """
-    k1, n1, k2, n2 = (
-        a.ravel() for a in np.broadcast_arrays(*map(whole_counts, (k_first, n_first, k_second, n_second)))
-    )
-    if (k1 > n1).any() or (k2 > n2).any():
-        raise ValueError("counts: expected no more images with an attribute than images, got more")
-    keep = (n1 > 0) & (n2 > 0)
-    k1, n1, k2, n2 = k1[keep], n1[keep], k2[keep], n2[keep]
-    undefined = int((~keep).sum())
-    if not keep.any():
-        return undefined_floor(NO_IMAGES, undefined)
-    kinds = Counter(zip((k1 + k2).tolist(), n1.tolist(), n2.tolist()))
-    parts = [(frequency_difference(*kind, null=null), count) for kind, count in kinds.items()]
-    value = float(np.abs(k1 / n1 - k2 / n2).mean())
-    constant = bool((((k1 + k2) == 0) | ((k1 + k2) == n1 + n2)).all())
-    n = int(np.max(n1 + n2))
-    return floor_of_mean(parts, value, n, undefined, draws, seed, reason=CONSTANT if constant else "")
 
 
 def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:

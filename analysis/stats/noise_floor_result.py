@@ -72,23 +72,11 @@ def floor_of_mean(
     seed: int,
     *,
     scale: float = 1.0,
-    reason: str = "",
 ) -> NoiseFloor:
-    """Compare the mean of independent distances, `value`, with its null; `draws` where that cannot be counted.
+    """Compare the mean of independent distances, `value`, with its null; drawn where that cannot be counted.
 
-    Parameters
-    ----------
-    parts : sequence of (distance, how many of the distances are of this kind)
-    value, n, undefined, reason
-        As in `NoiseFloor`; with a reason there is a score and no p-value.
-    draws, seed : int
-    scale : float
-        Factor on value, floor, sd and excess.
-
-    Raises
-    ------
-    ValueError
-        `draws` is below 1.
+    Parts are distances, each with how many of them are of this kind; `scale` is a factor on value, floor, sd and
+    excess.
     """
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")
@@ -112,9 +100,8 @@ def floor_of_mean(
         if len(known) == len(parts):  # means add up exactly, whatever the grid
             floor = sum(distance.mean * repeats for distance, repeats in parts) / count
         p_value = (1 + int((total >= value - _TOLERANCE).sum())) / (1 + draws)
-    p_value = math.nan if reason else p_value
     numbers = (one * scale for one in (value, floor, sd, value - floor))
-    return NoiseFloor(*numbers, p_value, n, undefined, reason, whole is not None)
+    return NoiseFloor(*numbers, p_value, n, undefined, "", whole is not None)
 
 
 def _drawn_sums(

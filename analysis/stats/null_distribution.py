@@ -34,16 +34,6 @@ class NullDistribution:
     probability : ndarray of float64, shape (n_points,)
         Of the values 0, 1 / denominator, 2 / denominator …
     denominator : int
-
-    Examples
-    --------
-    Two fair coins in each of two samples: the frequencies differ by 0, 1/2 or 1.
-
-    >>> null = frequency_difference(2, 2, 2, null="pooled")
-    >>> (null.denominator, null.probability.round(12).tolist())
-    (2, [0.375, 0.5, 0.125])
-    >>> round(null.mean, 12), round(null.tail(0.5), 12)
-    (0.375, 0.625)
     """
 
     probability: NDArray[np.float64]
@@ -68,49 +58,6 @@ class NullDistribution:
         """Probability of a distance of at least `value`."""
         first = max(math.ceil(value * self.denominator - _TOLERANCE * self.denominator), 0)
         return float(min(np.sort(self.probability[first:]).sum(), 1.0))
-
-
-def frequency_difference(successes: int, n_first: int, n_second: int, *, null: str) -> NullDistribution:
-    r"""Distribution of :math:`|k_1/n_1 - k_2/n_2|` when both samples have the same probability.
-
-    Parameters
-    ----------
-    successes : int
-        :math:`k_1 + k_2`, the images that have the attribute in both samples together.
-    n_first, n_second : int
-        Images in each sample, at least 1.
-    null : {"permutation", "pooled"}
-        ``permutation`` holds the successes fixed and deals them to the two samples at random (hypergeometric;
-        Fisher's conditional test, exact whatever the probability). ``pooled`` draws both samples anew with the
-        probability (k_1 + k_2) / (n_1 + n_2) (two binomials; parametric).
-
-    Raises
-    ------
-    ValueError
-        `null` is none of these.
-
-    Examples
-    --------
-    One success among two samples of two images: whichever gets it, the frequencies differ by one half.
-
-    >>> frequency_difference(1, 2, 2, null="permutation").probability.tolist()
-    [0.0, 1.0]
-    """
-    denominator = math.lcm(n_first, n_second)
-    if null == "permutation":
-        first = np.arange(max(0, successes - n_second), min(n_first, successes) + 1)
-        second, weight = (
-            successes - first,
-            stats.hypergeom.pmf(first, n_first + n_second, successes, n_first),
-        )
-    elif null == "pooled":
-        p = successes / (n_first + n_second)
-        first, second = (axis.ravel() for axis in np.mgrid[: n_first + 1, : n_second + 1])
-        weight = stats.binom.pmf(first, n_first, p) * stats.binom.pmf(second, n_second, p)
-    else:
-        raise ValueError(f"null: expected 'permutation' or 'pooled', got {null!r}")
-    grid = np.abs(first * (denominator // n_first) - second * (denominator // n_second))
-    return NullDistribution(np.bincount(grid, weights=weight), denominator)
 
 
 @lru_cache(maxsize=256)

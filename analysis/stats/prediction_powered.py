@@ -217,15 +217,8 @@ def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> fl
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
-    r"""Return the weight of every prediction, shape (n_groups, n_images, n_attributes), of any number of groups.
+    """Return the weight of every prediction, shape (n_groups, n_images, n_attributes), of any number of groups.
 
-    Parameters
-    ----------
-    labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
-        As for `prediction_powered`.
-
-    Notes
-    -----
     That of a labelled image is fitted without it, that of the others is the mean of these in their group. It is the
     least-squares slope of labels on predictions within the group, drawn to that of all groups as if `COMMON` labels had
     it, and that to 0 as if `NONE` labels had: few labels give one weight for all groups, many each its own.

@@ -162,28 +162,14 @@ def _rejected(n: int, reference: float, alpha: float) -> NDArray[np.int64]:
 def detectable_share(n: int, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return how far a share must be from the reference for `n` items to tell it, on the side that has more room.
 
-    Returns
-    -------
-    float
-        NaN where not even a share of 0 or 1 is told.
-
-    Examples
-    --------
-    >>> round(detectable_share(10, 0.5), 2), detectable_share(4, 0.5)
-    (0.42, nan)
+    NaN where not even a share of 0 or 1 is told.
     """
     end = 1.0 if reference <= 0.5 else 0.0
     return _least(lambda share: binomial_power(share, n, reference, alpha), reference, end, power)
 
 
 def items_for_share(share: float, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest number of items with which a share is told from the reference; NaN where none is.
-
-    Examples
-    --------
-    >>> items_for_share(0.7, 0.5), items_for_share(0.5, 0.5)
-    (51.0, nan)
-    """
+    """Return the smallest number of items with which a share is told from the reference; NaN where none is."""
     if share == reference:
         return nan
     found = smallest_number(lambda n: binomial_power(share, n, reference, alpha), power)
@@ -194,14 +180,7 @@ def items_for_share(share: float, reference: float, *, alpha: float = 0.05, powe
 def items_for_difference(first: float, second: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return how many items each of two groups takes for Fisher's exact test to tell their shares; NaN if equal.
 
-    Source
-    ------
     Casagrande, Pike and Smith 1978.
-
-    Examples
-    --------
-    >>> items_for_difference(0.5, 0.7)
-    103.0
     """
     if first == second:
         return nan
@@ -221,11 +200,6 @@ def detectable_difference(
     """Return the smallest difference from a share that two groups of these sizes tell, on the side with more room.
 
     Groups of different sizes count as two of their harmonic mean. NaN where none is told.
-
-    Examples
-    --------
-    >>> round(detectable_difference(0.5, 103, 103), 2), detectable_difference(0.5, 3, 3)
-    (0.2, nan)
     """
     n, end = 2 / (1 / n_first + 1 / n_second), 1.0 if first <= 0.5 else 0.0
 

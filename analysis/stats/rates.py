@@ -119,26 +119,11 @@ def detection_rates(
 def effective(
     hits: NDArray, of: NDArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
+    """Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
 
-    The size is :math:`r (1 - r) / v`, v the linearised variance over prompts, at most the number of items; the number
-    of prompts where r is 0 or 1; and 0, which gives no interval, with fewer than two prompts. What the prompts add to
-    the deviation of a rate has the sum 0.
-
-    Parameters
-    ----------
-    hits, of : ndarray, shape (n_prompts, ...)
-        Of how many items of a prompt something holds.
-
-    Source
-    ------
-    Korn and Graubard 1998.
-
-    Examples
-    --------
-    >>> rate, size, _ = effective(np.array([[1.0], [0.0], [1.0]]), np.ones((3, 1)))
-    >>> round(float(rate[0]), 3), round(float(size[0]), 3)
-    (0.667, 2.0)
+    The size is :math:`r (1 - r) / v` (Korn and Graubard 1998), v the linearised variance over prompts, at most the
+    number of items; the number of prompts where r is 0 or 1; and 0, which gives no interval, with fewer than two
+    prompts. What the prompts add to the deviation of a rate has the sum 0.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         size, prompts = of.sum(axis=0), (of > 0).sum(axis=0)
@@ -153,23 +138,8 @@ def effective(
 def linearised(totals: NDArray, counts: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return means over items, and one value a unit (axis 0) whose mean they are: an interval of these is one of them.
 
-    The mean of units' own means is another quantity, where units have different numbers of items.
-
-    Parameters
-    ----------
-    totals, counts : ndarray, shape (n_units, ...)
-        Sum of the items' values, and number of items, of each unit.
-
-    Returns
-    -------
-    (ndarray of float64, ndarray of float64)
-        Shapes (...) and (n_units, ...); NaN without items, and of a unit without any.
-
-    Examples
-    --------
-    >>> mean, each = linearised(np.array([3.0, 0.0, 0.0]), np.array([3, 1, 0]))
-    >>> float(mean), each.tolist()
-    (0.75, [1.125, 0.375, nan])
+    Of sums of the items' values and numbers of items by unit; NaN without items. The mean of units' own means is
+    another quantity, where units have different numbers of items.
     """
     with np.errstate(invalid="ignore"):
         mean = totals.sum(axis=0) / counts.sum(axis=0)

@@ -41,8 +41,6 @@ class CorrectedShares:
     least, most : ndarray of float64
         Between them the share lies if this sample is read otherwise than the labelled images, the odds of any two
         answers differing by a factor of at most `GAMMA`.
-    rates : ndarray of float64, shape (n, 2, 3)
-        Probabilities of *yes*, *no* and neither, of images that are and of those that are not.
     reason : ndarray of object (str)
         Why the numbers are NaN; empty where they are not.
     """
@@ -52,7 +50,6 @@ class CorrectedShares:
     high: NDArray[np.float64]
     least: NDArray[np.float64]
     most: NDArray[np.float64]
-    rates: NDArray[np.float64]
     reason: NDArray[np.object_]
 
 
@@ -101,7 +98,7 @@ def corrected_shares(answers: ArrayLike, labels: ArrayLike, *, level: float = 0.
             f"labels: expected shapes (n, 3) and (n, 2, 3) of answers and labels, got {c.shape} and {known.shape}"
         )
     if not len(c):
-        return CorrectedShares(*np.zeros((5, 0)), known, np.zeros(0, dtype=object))
+        return CorrectedShares(*np.zeros((5, 0)), np.zeros(0, dtype=object))
     both = np.concatenate([c, known.reshape(len(c), -1)], axis=1)
     kinds, place = np.unique(both, axis=0, return_inverse=True)
     found = _of_kinds(kinds[:, :_ANSWERS], kinds[:, _ANSWERS:].reshape(-1, 2, _ANSWERS), level)
@@ -126,7 +123,7 @@ def _of_kinds(c: NDArray[np.float64], known: NDArray[np.float64], level: float) 
     reason[n == 0] = NO_IMAGES
     told = reason == ""
     columns = (np.where(told, one, np.nan) for one in (_SHARES[best], *ends, least, most))
-    return *columns, np.where(told[:, None, None], rates, np.nan), reason
+    return *columns, reason
 
 
 def _profile(c: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:

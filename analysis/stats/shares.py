@@ -53,9 +53,6 @@ class Shares:
         How many of them carry the variance, see `analysis.stats.rare_changes`.
     reason : ndarray of object (str)
         Why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
-    level : float
-    resamples, seed : int
-        Of the bootstrap.
     """
 
     share: NDArray[np.float64]
@@ -68,9 +65,6 @@ class Shares:
     n: NDArray[np.int64]
     n_effective: NDArray[np.float64]
     reason: NDArray[np.object_]
-    level: float
-    resamples: int
-    seed: int
 
     def direct(self) -> Shares:
         """Return 1 − share with its intervals: of necessity, the direct effect past the patch."""
@@ -128,7 +122,7 @@ def shares(
     carried[told] = found.n_effective
     endless = np.isinf(found.low) | np.isinf(found.high)
     reason[told] = np.where(np.isnan(found.n_effective), ALIKE, np.where(endless, NO_END, ""))
-    return Shares(*numbers, moments(totals)[0], carried, reason, level, resamples, seed)
+    return Shares(*numbers, moments(totals)[0], carried, reason)
 
 
 def no_total(

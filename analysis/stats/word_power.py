@@ -59,30 +59,11 @@ def word_gap_power(
     simulations: int = 20_000,
     seed: int = 0,
 ) -> float:
-    r"""Return the simulated power of the two-sided test against words for normal words, reference words and prompts.
+    """Return the simulated power of the two-sided test against words for normal words, reference words and prompts.
 
-    Parameters
-    ----------
-    gap : float
-        Mean gap over all words of their meaning.
-    n_prompts : float
-        At least 2; infinity gives the ceiling.
-    spread : float
-        Standard deviation of the gap between prompts, over the seeds of a prompt.
-    words, references : int
-        Words of each side, and of the reference. A single reference word is taken as it is.
-    sd_word : float
-        Standard deviation, between words of one side, of their nearness to the reference.
-    sd_reference : float
-        Standard deviation of the gap between reference words.
-    alpha, simulations, seed
-
-    Examples
-    --------
-    Words that do not differ leave Student's t of the prompts: 34 of them show half a standard deviation.
-
-    >>> round(word_gap_power(0.5, 34, spread=1.0, words=3, references=1, sd_word=0.0), 1)
-    0.8
+    Of a mean gap, with `spread` the standard deviation of the gap between prompts, `sd_word` that between words of one
+    side of their nearness to the reference, `sd_reference` that of the gap between reference words; `words` are those
+    of each side, and infinitely many prompts give the ceiling. A single reference word is taken as it is.
     """
     if words < 2:
         return nan

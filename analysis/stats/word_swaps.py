@@ -41,8 +41,6 @@ class WordSwaps:
         Of each difference alone, and adjusted over all by max-T (Westfall and Young 1993).
     reasons : ndarray of object (str), shape (n_attributes,)
         Why they are NaN.
-    n : int
-        Units.
     exact : bool
         Whether every swap was counted rather than drawn.
     flips : Flips
@@ -60,7 +58,6 @@ class WordSwaps:
     p_values: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
     reasons: NDArray[np.object_]
-    n: int
     exact: bool
     flips: Flips
 
@@ -154,7 +151,7 @@ def word_swaps(
     flips = Flips(drawn, ones, extra)
     if not len(columns):
         nothing = (np.nan,) * 5
-        return WordSwaps(value, *nothing, reason, difference, p_values, p_adjusted, reasons, n, exact, flips)
+        return WordSwaps(value, *nothing, reason, difference, p_values, p_adjusted, reasons, exact, flips)
     with np.errstate(invalid="ignore"):
         scores = np.nanmean(size[:, columns], axis=1)
     floor = float(scores.mean())
@@ -174,7 +171,6 @@ def word_swaps(
         p_values=p_values,
         p_adjusted=p_adjusted,
         reasons=reasons,
-        n=n,
         exact=exact,
         flips=flips,
     )

@@ -90,7 +90,6 @@ class WordTest:
         Prompts that have a value for every word used.
     reason : ndarray of object (str)
         Why interval and p-value are NaN; empty where they are not.
-    level : float
     """
 
     gap: NDArray[np.float64]
@@ -109,7 +108,6 @@ class WordTest:
     freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
-    level: float
 
 
 def word_test(
@@ -269,7 +267,6 @@ def word_test(
         freedom=freedom,
         n=n,
         reason=reason,
-        level=level,
     )
 
 

@@ -11,44 +11,34 @@ from dataclasses import fields
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
 from analysis.tables import completeness, not_measured, prompts
 from analysis.tables.method import measured_methods
-from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS, claim_table
+from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
-    detector_counts,
-    detector_error,
 )
 from analysis.tables.objects.human_answers import HUMAN
-from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
+from analysis.tables.objects.nouns import NOUN_COLUMNS
 from analysis.tables.objects.statistics import (
     OBJECT_COLUMNS,
     TABLE_COLUMNS,
-    object_statistics,
-    table_statistics,
 )
 from analysis.tables.objects.wu import (
     CHI_SQUARE_COLUMNS,
-    chi_square,
-    figure_objects,
-    figure_scores,
-    similarity_pairs,
 )
 from analysis.tables.similarities import agreement, gap_prompts, specifications
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, disparity
+from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
 from analysis.tables.similarities.families import with_unit
-from analysis.tables.similarities.gap import GAP_COLUMNS, gap
+from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
     OPTIONAL_METRICS,
-    image_similarities,
     image_types,
 )
 from analysis.tables.similarities.side_shares import SideShares
-from analysis.tables.similarities.stored import TIMESTEP_TABLE, StoredSimilarities
+from analysis.tables.similarities.stored import TIMESTEP_TABLE
 from analysis.tables.table import NEEDS, Latex, Table
 from probes.runs.store import Run
 
@@ -62,7 +52,6 @@ _SIMILARITIES = (
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
         tuple(image_types()),
-        image_similarities,
         csv=False,
         optional=(*OPTIONAL_METRICS, *FEATURE_METRICS),
     ),
@@ -71,14 +60,12 @@ _SIMILARITIES = (
         "samples",
         "a denoising step and its timestep",
         ("step", "timestep"),
-        StoredSimilarities,
     ),
     Table(
         "disparity",
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        disparity,
         latex=Latex(
             "table05_disparity",
             "representational-disparity",
@@ -97,7 +84,6 @@ _SIMILARITIES = (
         "samples",
         "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
         GAP_COLUMNS,
-        gap,
         texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
     ),
     Table(
@@ -105,7 +91,6 @@ _SIMILARITIES = (
         "samples",
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
         gap_prompts.COLUMNS,
-        gap_prompts.gap_prompts,
         optional=(gap_prompts.SEED,),
         texts=("prompt_id", "contrast", "space", "site", "metric", "measure", "reason", "version"),
     ),
@@ -114,7 +99,6 @@ _SIMILARITIES = (
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         specifications.COLUMNS,
-        specifications.specifications,
         texts=("space", "site", "metric", "contrast", "specification", "version"),
     ),
     Table(
@@ -122,7 +106,6 @@ _SIMILARITIES = (
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
         agreement.COLUMNS,
-        agreement.agreement,
         texts=("contrast", "first", "second", "reason"),
     ),
     Table(
@@ -143,7 +126,6 @@ _SIMILARITIES = (
                 "claim",
             ),
         ),
-        "analysis.report.findings.findings_table",
         stage="report",
         texts=("contrast", "space", "site", "metric", "measure", "state", "licence", "claim"),
     ),
@@ -154,7 +136,6 @@ OBJECTS = (
         "objects",
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
-        noun_table,
         texts=("indicator", "word", "lemma", "human_words", "backend"),
     ),
     Table(
@@ -162,7 +143,6 @@ OBJECTS = (
         "objects",
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
-        dependency.dependency_groups,
         csv=False,
         texts=(
             *("sample_id", "indicator", "label", "lemma", "best_word", "group", "mask_words", "human_words"),
@@ -174,7 +154,6 @@ OBJECTS = (
         "objects",
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
-        cooccurrence,
         texts=("group", "object", "indicator"),
     ),
     Table(
@@ -182,7 +161,6 @@ OBJECTS = (
         "objects",
         "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
         ("group", *OBJECT_COLUMNS),
-        object_statistics,
         texts=("group", "first", "second", "object", "reason"),
     ),
     Table(
@@ -190,7 +168,6 @@ OBJECTS = (
         "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
-        claim_table,
         texts=("first", "second", "object", "claim", "claim_reason"),
     ),
     Table(
@@ -198,7 +175,6 @@ OBJECTS = (
         "objects",
         "a dependency group and comparison of whole tables: label swaps beside chi-square",
         ("group", *TABLE_COLUMNS),
-        table_statistics,
         texts=("group", "indicators", "of", "reason", "warnings"),
     ),
     Table(
@@ -209,7 +185,6 @@ OBJECTS = (
             *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
             *("reason", "version"),
         ),
-        similarity_pairs,
         latex=Latex(
             "table06_similarity",
             "cooccurrence-similarity",
@@ -222,14 +197,12 @@ OBJECTS = (
         "objects",
         "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
         ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
-        gap,
     ),
     Table(
         "table07_chi_square",
         "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
         CHI_SQUARE_COLUMNS,
-        chi_square,
         latex=Latex(
             "table07_chi_square",
             "chi-square",
@@ -248,7 +221,6 @@ OBJECTS = (
             *("bias_score", "low", "high", "n_prompts", "n_images", "min_count", "reason"),
             *("top", "top_left_out"),
         ),
-        figure_scores,
         latex=Latex(
             "figure{number:02d}_bias_scores_{contrast}",
             "",
@@ -262,7 +234,6 @@ OBJECTS = (
         "objects",
         "a dependency group and rank: one of its most frequent objects (Figure 6)",
         ("group", "rank", "object", "count", f"{COUNT}*"),
-        figure_objects,
         latex=Latex(
             "figure06_group_objects",
             "group-objects",
@@ -275,7 +246,6 @@ OBJECTS = (
         "objects",
         "a dependency group and indicator: the percentage of images that hold it",
         ("individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"),
-        presence,
         latex=Latex(
             "table11_presence",
             "group-presence",
@@ -288,7 +258,6 @@ OBJECTS = (
         "objects",
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
-        amounts,
         optional=("reason",),
         latex=Latex(
             "table12_amounts",
@@ -301,7 +270,6 @@ OBJECTS = (
         "objects",
         "two dependency groups: the percentage of the objects of one that are in the other too",
         ("over_group", "group", "percent", "common", "amount", "reason"),
-        amounts,
         latex=Latex(
             "table13_intersection",
             "group-intersection",
@@ -317,7 +285,6 @@ _CHECKED = (
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
-        detector_error,
         texts=("truth", "quantity", "object", "indicator", "reason", "version"),
     ),
     Table(
@@ -325,7 +292,6 @@ _CHECKED = (
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
-        detector_counts,
         texts=("indicator", "object", "truth"),
     ),
     Table(
@@ -333,7 +299,6 @@ _CHECKED = (
         "labels",
         "an annotator, quantity, object and indicator: the detector against people",
         CHECK_COLUMNS,
-        "analysis.studies.human_check.check.annotator_agreement",
         stage="",
     ),
     Table(
@@ -341,7 +306,6 @@ _CHECKED = (
         "labels",
         "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
         ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
-        "analysis.studies.human_check.nouns.noun_agreement",
         stage="",
     ),
     Table(
@@ -349,7 +313,6 @@ _CHECKED = (
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
         _COUNTED,
-        "analysis.studies.human_check.check.human_counts",
         stage="",
     ),
     Table(
@@ -357,21 +320,18 @@ _CHECKED = (
         "levels",
         "a prompt: its text, and in further columns its levels",
         (*prompts.COLUMNS, "*"),
-        prompts.prompt_table,
     ),
     Table(
         "not_measured",
         "images",
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
-        not_measured.not_measured,
     ),
     Table(
         "unfinished",
         "unfinished",
         "a quantity, how much of it there was when the run was measured, and how much there is to be",
         completeness.COLUMNS,
-        completeness.completeness,
     ),
 )
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN)}

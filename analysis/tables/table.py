@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,8 +44,6 @@ class Table:
         What a row is.
     columns : tuple of str
         Their names in order; one that ends in ``_*`` stands for one of every indicator, ``*`` for any others.
-    made_by : callable or str
-        The function that computes it; its dotted name where that belongs to a room above.
     stage : {"measure", "report", ""}
         The stage that writes it; empty for a command beside the stages.
     csv : bool
@@ -66,7 +64,6 @@ class Table:
     needs: str
     rows: str
     columns: tuple[str, ...]
-    made_by: Callable[..., object] | str
     stage: Literal["measure", "report", ""] = "measure"
     csv: bool = True
     latex: Latex | None = None
@@ -75,19 +72,13 @@ class Table:
     latex_alone: Latex | None = None
     texts: tuple[str, ...] | None = None
 
-    @property
-    def maker(self) -> str:
-        """The dotted name of what computes it."""
-        of = self.made_by
-        return of if isinstance(of, str) else f"{of.__module__}.{of.__qualname__}"
-
     def fits(self, columns: Sequence[str]) -> bool:
         """Return whether a table with these columns is one of this kind.
 
-        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
+        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"))
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
-        >>> Table("x", "samples", "an image", ("n",), "f", optional=("reason",)).fits(["n", "reason"])
+        >>> Table("x", "samples", "an image", ("n",), optional=("reason",)).fits(["n", "reason"])
         True
         """
         expected: list[str] = []

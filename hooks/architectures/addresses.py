@@ -47,11 +47,6 @@ def readable(address: str) -> str:
 def space(site: str) -> str:
     """Return the space that a site lies in.
 
-    Raises
-    ------
-    ValueError
-        If the address is of no known part of a model.
-
     Examples
     --------
     >>> space("text.layers.3"), space("unet.up.2.attn.1.cross"), space("vae.decoder.mid")

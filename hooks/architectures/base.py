@@ -95,12 +95,7 @@ class Architecture(ABC):
         return getattr(pipe, self.decoder_part)
 
     def require_readable(self, pipe: Any) -> None:
-        """Refuse compiled modules, into which no hook reaches, and a denoiser of another class.
-
-        Raises
-        ------
-        HookError
-        """
+        """Refuse compiled modules, into which no hook reaches, and a denoiser of another class."""
         name = type(pipe).__name__
         for part in (self.denoiser_part, self.decoder_part, *TEXT_ENCODERS.values()):
             if hasattr(getattr(pipe, part, None), "_orig_mod"):
@@ -122,17 +117,7 @@ class Architecture(ABC):
             )
 
     def check(self, pipe: Any) -> None:
-        """Refuse descriptions with numbers that the pipeline computes with and its components do not.
-
-        Parameters
-        ----------
-        pipe
-            The components, built without weights.
-
-        Raises
-        ------
-        MisfitError
-        """
+        """Refuse descriptions with numbers that the pipeline computes with and its components do not."""
         size = getattr(self.denoiser(pipe).config, "sample_size", None)
         sides = size if isinstance(size, (list, tuple)) else [size, size]
         if len(sides) != 2 or not all(type(side) is int and 0 < side <= MOST_LATENTS for side in sides):
@@ -143,13 +128,7 @@ class Architecture(ABC):
         decoder.check(self.decoder_part, self.decoder(pipe).config)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
-        """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read.
-
-        Raises
-        ------
-        MisfitError
-            It is none of this architecture, or not whole.
-        """
+        """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read."""
         return None
 
     # Its sites
@@ -201,19 +180,8 @@ class Architecture(ABC):
     ) -> tuple[str, ...] | None:
         """Branches of guidance in the batch of a first call, where only the texts tell them; None: the pipeline does.
 
-        Where it is not None, `inputs` is passed it as `branches`.
-
-        Parameters
-        ----------
-        of_prompts : callable
-            Whether states, shape (rows, tokens, width), are those of the prompts.
-        runs : int
-            How often a text encoder has run.
-
-        Raises
-        ------
-        HookError
-            The texts do not tell.
+        Where it is not None, `inputs` is passed it as `branches`. `of_prompts` says whether states (rows, tokens,
+        width) are those of the prompts, `runs` how often a text encoder has run.
         """
         return None
 
@@ -224,14 +192,7 @@ class Architecture(ABC):
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the scheduler is given says, of the prompts' rows.
-
-        Parameters
-        ----------
-        inputs : Inputs
-            Of the first call of the denoiser in this step.
-        step : hooks.sampler.Step
-        """
+        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first."""
         yield from ()
 
     def planned(self, pipe: Any) -> int | None:
@@ -278,13 +239,7 @@ class Architecture(ABC):
     ) -> dict[str, Any]:
         """Arguments of the pipeline's call that say how it guides, and those that a run always passes.
 
-        Parameters
-        ----------
-        scale : float
-        negative : sequence of str
-            A negative prompt for each image, or an empty text.
-        true_scale : float, optional
-            See `guided`.
+        `negative` is a negative prompt for each image, or an empty text; `true_scale`: see `guided`.
         """
         # SDXL tells an empty negative prompt from none
         return {"guidance_scale": scale, "negative_prompt": list(negative) if any(negative) else None}
@@ -294,10 +249,7 @@ class Architecture(ABC):
     ) -> dict[str, Any]:
         """Arguments of the pipeline's call by which it calls a function after each step.
 
-        Parameters
-        ----------
-        after_step : callable
-            Is given the pipeline, the number of the step, its timestep and tensors by name, at least `latents`.
+        That is given the pipeline, the number of the step, its timestep and tensors by name, at least `latents`.
         """
         taken = inspect.signature(pipe.__call__).parameters
         if "callback" in taken and "callback_on_step_end" not in taken:  # PixArt's pipelines
@@ -354,26 +306,14 @@ class Architecture(ABC):
     # Without weights
 
     def without_weights(self, pipe: Any) -> Any:
-        """Denoiser and decoder built anew on torch's meta device, under the names that they have in the pipeline.
-
-        Returns
-        -------
-        SimpleNamespace
-            The two, and the pipeline's own scheduler.
-        """
+        """Denoiser and decoder built anew on torch's meta device, beside the pipeline's own scheduler."""
         networks = {name: getattr(pipe, name) for name in (self.denoiser_part, self.decoder_part)}
         blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
         return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
 
     @abstractmethod
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """Arguments of the denoiser's call that say the text.
-
-        Parameters
-        ----------
-        outputs
-            What each text encoder returned, with all of its hidden states.
-        """
+        """Arguments of the denoiser's call that say the text, from what each text encoder returned."""
 
     @abstractmethod
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
@@ -381,15 +321,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments of a call of the denoiser on the meta device, for one image.
-
-        Parameters
-        ----------
-        size : (int, int)
-            Height and width of the latent.
-        text
-            From `text_arguments` or `blank_text`.
-        """
+        """All arguments of a call of the denoiser on the meta device, for one image of a latent of this size."""
 
     def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
         """Call a denoiser without weights, for one image with a latent of this size and so many tokens."""
@@ -414,13 +346,7 @@ def set_steps(scheduler: Any, steps: int) -> None:
 
 
 def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:
-    """Build a network of a class of diffusers or transformers on torch's meta device, where it takes no memory.
-
-    Returns
-    -------
-    torch.nn.Module
-        In evaluation mode.
-    """
+    """Build a network of diffusers or transformers for evaluation on torch's meta device, where it takes no memory."""
     import torch
 
     with torch.device("meta"):

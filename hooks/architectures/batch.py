@@ -16,22 +16,9 @@ if TYPE_CHECKING:
 class Batch:
     """The call under way: `rows` images, once for each branch, in the order in which they are stacked.
 
-    Attributes
-    ----------
-    rows : int
-    branches : tuple of str
-        Names of the branches, of which one is "conditional".
-    height, width : int
-        Of the latent.
-    patch : int
-        Side of the square of the latent that a token of the image stands for, in transformers.
-    text_tokens : int
-        Positions of the text beside those of the image, where both run through one attention.
-    lengths : tuple of int
-        Of every row of the batch the positions of its own text in that attention, where they differ by row; empty where
-        all have `text_tokens`.
-    multiple : int
-        Each stream is padded to a multiple of so many positions.
+    Of a transformer: `patch` is the side of the square of the latent that a token of the image stands for,
+    `text_tokens` the positions of the text beside those of the image, where both run through one attention, `lengths`
+    those of each row, where they differ; each stream is padded to a `multiple` of so many positions.
     """
 
     rows: int
@@ -69,11 +56,6 @@ class Batch:
     def span(self, stream: str, sequence: tuple[str | int, ...], rows: Sequence[int]) -> tuple[int, int]:
         """Where a stream and what pads it begin and end in a sequence, which is one in all of these rows of the batch.
 
-        Raises
-        ------
-        HookError
-            They differ by row.
-
         Examples
         --------
         >>> two = ("unconditional", "conditional")
@@ -103,13 +85,7 @@ class Batch:
         return sum(self._padded(one, longest) for one in sequence)
 
     def of_stream(self, values: Tensor, stream: str, sequence: tuple[str | int, ...], dim: int = 1) -> Tensor:
-        """Positions of a stream in values of the prompts' rows; of shorter texts 0 stands at the end.
-
-        Parameters
-        ----------
-        values : Tensor
-            Rows first, the positions of `sequence` along `dim`.
-        """
+        """Positions of a stream along `dim` in values of the prompts' rows; of shorter texts 0 stands at the end."""
         spans, dim = self.spans(stream, sequence), dim % values.ndim
         if all(span == spans[0] for span in spans):
             return values.narrow(dim, spans[0].start, spans[0].stop - spans[0].start)
@@ -130,13 +106,7 @@ class Batch:
         return -(-self._length(one, text) // self.multiple) * self.multiple
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
-        """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...).
-
-        Raises
-        ------
-        HookError
-            If `values` has not `rows` rows for each branch.
-        """
+        """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...)."""
         if values.shape[0] != self.rows * len(self.branches):
             raise HookError(
                 f"{address}: expected {self.rows * len(self.branches)} rows "
@@ -167,21 +137,11 @@ def other_branches(pipe: Any, branches: Sequence[str], rows: int, got: str) -> H
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs of a denoiser at one call.
+    """Inputs of a denoiser at one call, of the prompts' rows.
 
-    Attributes
-    ----------
-    batch : Batch
-    timestep : number or Tensor
-        As the pipeline passes it.
-    latent : Tensor, shape (rows, c, h, w)
-        x_t of the prompts' rows.
-    text : Tensor, shape (rows, tokens, width)
-        States of the text encoders, of the prompts' rows.
-    masked : bool
-        Whether tokens are masked in attention, so that projections alone do not tell what is attended to.
-    pooled : Tensor, shape (rows, width), or None
-        The text as one vector, of the prompts' rows, where the denoiser is given one.
+    The latent x_t has shape (rows, c, h, w), the text (rows, tokens, width) and, where the denoiser is given it as one
+    vector, `pooled` (rows, width). `masked`: tokens are masked in attention, so that projections alone do not tell what
+    is attended to.
     """
 
     batch: Batch

@@ -42,13 +42,7 @@ def _channels(config: Any) -> int:
 
 
 def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
-    """The final latent, the decoder's sites and the image, in the order in which they run.
-
-    Parameters
-    ----------
-    place : callable
-        Of the architecture.
-    """
+    """The final latent, the decoder's sites and the image, in the order in which they run."""
     decoder = vae.decoder
 
     def site(address: str, path: str, default: bool = False) -> Site:
@@ -80,10 +74,7 @@ def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
 def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
     """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w).
 
-    Parameters
-    ----------
-    normalized : bool
-        Whether the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
+    `normalized`: the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
     """
     config = vae.config
     given = given.squeeze(2) if given.ndim == 5 else given  # a video of one frame
@@ -111,17 +102,7 @@ def decode_once(vae: Any, size: tuple[int, int]) -> None:
 
 
 def check(part: str, config: Any) -> None:
-    """Refuse a VAE's configuration whose scaling of latents is none.
-
-    Parameters
-    ----------
-    part : str
-        The VAE's name in the pipeline.
-
-    Raises
-    ------
-    MisfitError
-    """
+    """Refuse a VAE's configuration whose scaling of latents is none."""
     factor = getattr(config, "scaling_factor", None)
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
     if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead

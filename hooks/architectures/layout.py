@@ -90,17 +90,9 @@ class Layout:
 class SingleFile:
     """Kind of a file with all weights of a pipeline, by the names and shapes of its tensors.
 
-    Attributes
-    ----------
-    pipeline : str
-        Name of its class.
-    width : int
-        Of the text that its attentions read; 0 where the file does not say.
-    expected : str
-        The widths of the published models, for a message.
-    published : mapping of str to str
-        The published models of that width: the folder of `probes/models/descriptions` that describes one, by what it
-        predicts. Empty where there is none.
+    `width` is that of the text that its attentions read (0: the file does not say), `expected` names the published
+    widths for a message, and `published` the descriptions in `probes/models/descriptions` of that width by what they
+    predict.
     """
 
     pipeline: str
@@ -110,14 +102,7 @@ class SingleFile:
 
 
 class MisfitError(HookError):
-    """A description, or a file of weights, that does not fit the architecture.
-
-    Attributes
-    ----------
-    component : str
-        Whose description it is; "" where it is a file of all components.
-    expected, got, remedy : str
-    """
+    """A description of a component, or a file of weights (component ""), that does not fit the architecture."""
 
     def __init__(self, component: str, expected: str, got: str, remedy: str) -> None:
         super().__init__(f"{component}: expected {expected}, but got {got}: {remedy}")

@@ -22,19 +22,7 @@ from torch import Tensor
 
 
 def guide(unconditional: Tensor, conditional: Tensor, scale: float, rescale: float = 0.0) -> Tensor:
-    """The guided prediction, bit for bit as the pipelines compute it.
-
-    Parameters
-    ----------
-    unconditional, conditional : Tensor, shape (rows, c, h, w)
-    scale : float
-        `guidance_scale`.
-    rescale : float
-        `guidance_rescale`; 0 leaves the prediction as it is.
-
-    Returns
-    -------
-    Tensor, shape (rows, c, h, w), in the dtype of the predictions
+    """The guided prediction, bit for bit as the pipelines compute it, by `guidance_scale` and `guidance_rescale`.
 
     Examples
     --------
@@ -55,17 +43,6 @@ def guide_three_ways(
 ) -> Tensor:
     """The guided prediction of InstructPix2Pix (Brooks et al. 2023, Eq. 3), bit for bit as its pipeline does.
 
-    Parameters
-    ----------
-    unconditional, image, conditional : Tensor, shape (rows, c, h, w)
-        Without both conditions, with the image alone, with image and text.
-    scale, image_scale : float
-        `guidance_scale` and `image_guidance_scale`.
-
-    Returns
-    -------
-    Tensor, shape (rows, c, h, w), in the dtype of the predictions
-
     Examples
     --------
     >>> import torch
@@ -77,19 +54,7 @@ def guide_three_ways(
 
 
 def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
-    """The guided prediction of the call under way.
-
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-        Whose scales of guidance are used.
-    parts : mapping of str to Tensor, each of shape (rows, c, h, w)
-        The UNet's output by branch (`hooks.architectures.unet_batch`).
-
-    Returns
-    -------
-    Tensor, shape (rows, c, h, w)
-    """
+    """The guided prediction of the call under way, from the U-Net's output by branch."""
     conditional = parts["conditional"]
     if "image" in parts:
         scales = pipe.guidance_scale, pipe.image_guidance_scale
@@ -101,14 +66,11 @@ def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
-    """Share of signal in the variance of x_t (`alphas_cumprod`) at the UNet call under way.
+    """Share of signal in the variance of x_t (`alphas_cumprod`) at the UNet call under way, float32 on `device`.
 
     Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
-    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number.
-
-    Returns
-    -------
-    Tensor, shape (), float32, on `device`; nothing waits for the device.
+    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. Nothing
+    waits for the device.
     """
     sigma = current_sigma(scheduler, timestep)
     if sigma is not None:
@@ -135,26 +97,7 @@ def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
 
 
 def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:
-    """The image latent that a prediction at x_t points to.
-
-    Parameters
-    ----------
-    sample : Tensor, shape (rows, c, h, w)
-        x_t as the UNet is given it.
-    output : Tensor, shape (rows, c, h, w)
-        The guided prediction.
-    level : Tensor, shape ()
-        See `signal_level`.
-    prediction_type : {"epsilon", "v_prediction", "sample"}
-
-    Returns
-    -------
-    Tensor, shape (rows, c, h, w), float32
-
-    Raises
-    ------
-    ValueError
-        `prediction_type` is none of these.
+    """The image latent, float32, that a guided prediction at x_t points to; `level`: see `signal_level`.
 
     Examples
     --------

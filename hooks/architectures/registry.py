@@ -26,25 +26,13 @@ def drawing_pipelines() -> tuple[str, ...]:
 
 
 def drawn_by(pipeline: str) -> tuple[Architecture, Layout]:
-    """The architecture that a run draws with, and what its pipeline is made of, by the name of the pipeline's class.
-
-    Raises
-    ------
-    KeyError
-        None of that name draws.
-    """
+    """The architecture that a run draws with, and what its pipeline is made of, by the name of the pipeline's class."""
     known = {layout.pipeline: (one, layout) for one in ARCHITECTURES for layout in one.layouts}
     return known[pipeline]
 
 
 def architecture_of(pipe: Any) -> Architecture:
-    """The architecture of a pipeline's denoiser.
-
-    Raises
-    ------
-    HookError
-        That names the pipeline, unless `pipe` is one whose batches and modules are known.
-    """
+    """The architecture of a pipeline's denoiser."""
     classes = {base.__name__ for base in type(pipe).__mro__}
     for architecture in ARCHITECTURES:
         if classes & set(architecture.pipelines):

@@ -83,10 +83,7 @@ class Site:
     def take(self, whole: Any) -> Tensor:
         """The value here, in what the module was given (its positional arguments) or gave.
 
-        Returns
-        -------
-        Tensor
-            A view, of all rows of the batch: what is written into it is written into `whole`.
+        A view of all rows of the batch: what is written into it is written into `whole`.
         """
         return self._view(tensor_of(whole, self.element))
 
@@ -99,18 +96,6 @@ class Site:
 
         Where a module returns the tensor twice (a block of the U-Net's way down hands it to the next block and
         to the skip connection), both are replaced.
-
-        Parameters
-        ----------
-        whole
-            A tensor, a tuple or an output object.
-        values : Tensor
-            Of the shape that `take` returns, of any dtype and device.
-
-        Raises
-        ------
-        HookError
-            If the site cannot be written, or the shape is another.
         """
         self.require_writable()
         tensor = tensor_of(whole, self.element)

@@ -179,15 +179,7 @@ def prompt_tokens(pipe: Any) -> int:
 
 
 def text_sites(pipe: Any, denoiser: str, place: Callable[[str], Place]) -> Iterator[Site]:
-    """The sites of all text encoders, and what they give the denoiser, in the order in which they run.
-
-    Parameters
-    ----------
-    denoiser : str
-        Path of the denoiser from the pipeline.
-    place : callable
-        Of the architecture.
-    """
+    """The sites of all text encoders, and what they give the denoiser, in the order in which they run."""
     for name, part in TEXT_ENCODERS.items():
         core = text_core(pipe, part)
         if core is not None:

@@ -47,12 +47,7 @@ class Transformer(Architecture):
     # What it is made of
 
     def require_readable(self, pipe: Any) -> None:
-        """Refuse what skips, splits or fuses the modules that are read, and noise that no generator of the run draws.
-
-        Raises
-        ------
-        HookError
-        """
+        """Refuse what skips, splits or fuses modules that are read, and noise that no generator of the run draws."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         classes = self.row.layout.denoiser.classes

@@ -22,10 +22,7 @@ def named(row: TransformerRow, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 def text_lengths(row: TransformerRow, given: Mapping[str, Any]) -> tuple[int, ...]:
     """Positions that each row's text takes in the attention; empty where all rows have the same number.
 
-    Raises
-    ------
-    HookError
-        Images of one prompt are given masks of different prompts, as Lumina2's pipeline of diffusers does.
+    Refuses images of one prompt with masks of different prompts, as Lumina2's pipeline of diffusers gives them.
     """
     if row.listed:
         return tuple(map(len, given["encoder_hidden_states"]))

@@ -20,17 +20,7 @@ def three_way(pipe: Any) -> bool:
 
 
 def batch_of(pipe: Any, sample: Tensor) -> Batch:
-    """The batch that the UNet is given now.
-
-    Parameters
-    ----------
-    sample : Tensor, shape (rows * branches, c, h, w)
-
-    Raises
-    ------
-    HookError
-        If the rows do not divide by the branches that the pipeline's guidance has.
-    """
+    """The batch that the UNet is given now; refuses rows that do not divide by the guidance's branches."""
     branches = UNGUIDED
     if getattr(pipe, "do_classifier_free_guidance", False):
         branches = THREE_WAY if three_way(pipe) else GUIDED

@@ -18,17 +18,7 @@ _PUBLISHED = {
 def single_file(shapes: Mapping[str, tuple[int, ...]], another: str) -> SingleFile:
     """Tell which pipeline a file holds, after its tensors' names and the channels that its U-Net takes.
 
-    Parameters
-    ----------
-    shapes
-        By the names of the tensors.
-    another : str
-        What to choose instead, for a message.
-
-    Raises
-    ------
-    MisfitError
-        It is not a whole Stable Diffusion in the original layout.
+    Refuses what is not a whole Stable Diffusion in the original layout; `another` says what to choose instead.
     """
 
     def holds(*prefixes: str) -> bool:

@@ -31,21 +31,8 @@ Where = tuple[slice, slice, slice]
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
 
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    call : callable
-        Gives the call under way, or None.
-    definition : Definition, optional
-        Heat maps to sum; of self-attention, what refines them.
-    choice : MapChoice, optional
-        Sums to keep apart.
-    kind : {"cross", "self"}
-
-    Raises
-    ------
-    HookError
-        If there is no such layer, or one whose attention is not a plain softmax.
+    `call` gives the call under way, or None. Refuses a denoiser without such a layer, or whose attention is not a plain
+    softmax.
     """
 
     def __init__(
@@ -140,11 +127,8 @@ class AttentionSums:
 
     def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
         choice = None if self.kept is None else self.kept.choice
-        by_step = choice is not None and choice.steps != "sum"
-        self._by_step = by_step = by_step or (
-            isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
-        )
-        if by_step and planned is None:
+        self._by_step = choice is not None and choice.steps != "sum"
+        if self._by_step and planned is None:
             raise HookError("steps: the pipeline does not say how many calls it plans: choose steps='sum'")
         size_in_bytes = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
         if choice is not None and choice.limit is not None and size_in_bytes > choice.limit:
@@ -166,16 +150,12 @@ class AttentionSums:
             total += self.kept.elements(rows, tokens, height, width, calls)
         return total
 
-    def used_bytes(self) -> int:
-        """Bytes of all tensors held."""
-        return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.tensors())
-
     def require_complete(self, calls: int) -> None:
         """Raise a HookError that names the first layer which was not read once in each call."""
         if self._by_step and calls != self.planned:
             raise HookError(
-                f"steps: expected the {self.planned} calls of the denoiser that were planned, since steps are weighed "
-                f"or kept apart, but got {calls}: let the pipeline end, or choose steps='sum' and a plain definition"
+                f"steps: expected the {self.planned} calls of the denoiser that were planned, since steps are kept "
+                f"apart, but got {calls}: let the pipeline end, or choose steps='sum'"
             )
         for layer in self.layers:
             if self._seen[layer.address] != calls:

@@ -68,13 +68,7 @@ class MapChoice:
                 object.__setattr__(self, name, tuple(value))
 
     def chosen(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
-        """Those of `layers` that are kept.
-
-        Raises
-        ------
-        HookError
-            If a glob or a resolution matches no layer, or a layer has not the heads asked for.
-        """
+        """Those of `layers` that are kept."""
         chosen = choose(layers, self.layers)
         if self.resolutions is not None:
             there = {layer.factor for layer in chosen}
@@ -100,13 +94,7 @@ class MapChoice:
         return heads if self.heads == "each" else len(self.heads)
 
     def tokens_kept(self, tokens: int) -> int:
-        """Return how many maps are kept of so many tokens.
-
-        Raises
-        ------
-        HookError
-            If a position is beyond them.
-        """
+        """Return how many maps are kept of so many tokens."""
         if self.tokens is None:
             return tokens
         if max(self.tokens) >= tokens:

@@ -1,12 +1,11 @@
 """Definitions of heat maps: named, versioned ways from attention probabilities to one map per token.
 
-A definition says which layers enter and with which weight, how the calls of the denoiser are weighted, whether heads
-are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
-maps are resized to the latent. All are summed while the pipeline runs, at a memory that does not grow with
-the steps, and every one is the same few lines (`hooks.attention.sums`). Imports no torch.
+A definition says which layers enter and with which weight, whether heads are resized one by one or averaged first, and
+how layers are combined. All are summed while the pipeline runs, at a memory that does not grow with the steps, and
+every one is the same few lines (`hooks.attention.sums`). Imports no torch.
 
     w_l = weight of layer l, times its number of heads if heads are resized "each"
-    M_l = resize(sum over calls of weight * probability), clamped at 0, mean over heads, scaled
+    M_l = bicubic(sum over calls of probability), clamped at 0, mean over heads
     heat = (sum over l of w_l M_l / sum over l of w_l) ** power
 
 or, where layers are combined by "product", their weighted geometric mean to that power. Where `following` is above
@@ -50,13 +49,8 @@ class Definition:
         matches is left out.
     left_out : tuple of int
         Factors (side of the latent over side of the layer's grid) whose layers are left out.
-    steps : tuple of float
-        Weights of so many bins of equal numbers of calls; (1.0,) is the plain sum.
     heads : {"each", "mean"}
         Whether every head's map is resized and clamped by itself, or their mean.
-    scale : {"none", "max"}
-        Whether each token's map of a layer is divided by its largest value before layers are averaged.
-    resize : {"bicubic", "bilinear"}
     combine : {"mean", "product"}
         Arithmetic or geometric mean over layers; the product takes `FLOOR` of a probability more of each
         layer, so that one layer that looks away does not alone empty it.
@@ -83,10 +77,7 @@ class Definition:
     version: str
     layers: tuple[tuple[str, float], ...] = (("*", 1.0),)
     left_out: tuple[int, ...] = ()
-    steps: tuple[float, ...] = (1.0,)
     heads: str = "each"
-    scale: str = "none"
-    resize: str = "bicubic"
     combine: str = "mean"
     following: float = 0.0
     power: float = 1.0
@@ -99,8 +90,6 @@ class Definition:
     def __post_init__(self) -> None:
         for name, allowed in (
             ("heads", ("each", "mean")),
-            ("scale", ("none", "max")),
-            ("resize", ("bicubic", "bilinear")),
             ("combine", ("mean", "product")),
             ("reading", ("probability", "mass", "share", "output")),
         ):
@@ -109,15 +98,11 @@ class Definition:
                     f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, "
                     f"but got {getattr(self, name)!r}"
                 )
-        if not self.steps or min(self.steps) < 0 or not any(self.steps):
-            raise HookError(
-                f"definition {self.name!r}: steps: expected weights from 0, one above it, but got {self.steps}"
-            )
 
     @property
     def separate_layers(self) -> bool:
-        """Return whether each layer's map is needed by itself: they are more than summed."""
-        return self.scale != "none" or self.combine != "mean"
+        """Whether each layer's map is needed by itself: they are more than summed."""
+        return self.combine != "mean"
 
     def weight(self, layer: AttentionLayer) -> float:
         """Weight of a layer, per head where heads are resized one by one; 0 if it does not enter."""
@@ -145,12 +130,6 @@ class Definition:
                 "leave word_maps off"
             )
         return entering
-
-    def step_weight(self, call: int, calls: int | None) -> float:
-        """Weight of a call of the denoiser, of so many."""
-        if len(self.steps) == 1:
-            return self.steps[0]
-        return self.steps[min(call, calls - 1) * len(self.steps) // calls]
 
 
 DAAM = Definition(
@@ -245,23 +224,6 @@ def get(definition: str | Definition) -> Definition:
     if definition not in _REGISTRY:
         raise HookError(f"definition: expected one of {', '.join(_REGISTRY)}, but got {definition!r}")
     return _REGISTRY[definition]
-
-
-def register(definition: Definition) -> Definition:
-    """Add a definition under its name.
-
-    Raises
-    ------
-    HookError
-        If another one has the name: a definition that is changed is a new one, of a new version or name.
-    """
-    there = _REGISTRY.get(definition.name)
-    if there is not None and there != definition:
-        raise HookError(
-            f"definition {definition.name!r}: version {there.version} is registered and differs: "
-            "give it another name"
-        )
-    return _REGISTRY.setdefault(definition.name, definition)
 
 
 def variant(definition: str | Definition, name: str, **changes: object) -> Definition:

@@ -53,14 +53,8 @@ class _Watch(TorchFunctionMode):
 class FinalSums(AttentionSums):
     """Sums of what the image's positions pay the words, of the layers that a definition or a choice takes.
 
-    Parameters
-    ----------
-    As those of `AttentionSums`; a definition with a reading other than "probability".
-
-    Attributes
-    ----------
-    columns : tuple of tuple of int
-        By row of the batch, the positions of the text that have a column.
+    As `AttentionSums`, by a definition with a reading other than "probability". `columns`: by row of the batch, the
+    positions of the text that have a column.
     """
 
     def __init__(

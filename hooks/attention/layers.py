@@ -30,15 +30,8 @@ READABLE_PROCESSORS = (
 class AttentionLayer:
     """One attention layer.
 
-    Attributes
-    ----------
-    address : str
-        Such as `unet.up.1.attn.0.cross`.
-    factor : int
-        Side of the latent over side of this layer's grid: 1, 2, 4 or 8.
-    heads : int
-    module : Attention or None
-        None in results, which do not hold on to a pipeline.
+    `factor` is the side of the latent over the side of this layer's grid: 1, 2, 4 or 8. Results do not hold on to the
+    module.
     """
 
     address: str
@@ -59,17 +52,7 @@ class AttentionLayer:
 
 
 def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
-    """The cross- or self-attentions of the denoiser, in the order in which they run.
-
-    Parameters
-    ----------
-    kind : {"cross", "self"}
-
-    Raises
-    ------
-    HookError
-        If the pipeline is not supported, or a layer does more than a softmax over its projections.
-    """
+    """The cross- or self-attentions of the denoiser, in the order in which they run."""
     architecture = architecture_of(pipe)
     architecture.require_readable(pipe)
     layers = []
@@ -82,13 +65,7 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
 
 
 def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> list[AttentionLayer]:
-    """The layers that match any of the globs.
-
-    Raises
-    ------
-    HookError
-        If a glob matches none.
-    """
+    """The layers that match any of the globs; refuses a glob that matches none."""
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     chosen: set[str] = set()
     for pattern in patterns:
@@ -104,10 +81,6 @@ def require_readable(layer: AttentionLayer, transformer: bool) -> None:
     """Refuse an attention that may do more than a softmax: diffusers' own classes are known, none derived from them.
 
     A transformer's is read where it takes its softmax, a U-Net's off its projections.
-
-    Raises
-    ------
-    HookError
     """
     module, processor = layer.module, type(getattr(layer.module, "processor", None))
     foreign = [kind for kind in (type(module), processor) if kind.__module__.split(".")[0] != "diffusers"]

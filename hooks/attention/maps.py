@@ -9,7 +9,6 @@ import numpy as np
 
 from hooks.attention import definitions
 from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer
 from hooks.attention.masks import resize, word_heat
 from hooks.errors import HookError
@@ -93,7 +92,6 @@ class LayerMaps:
     choice: MapChoice
     size: tuple[int, int]
     _layers: tuple[AttentionLayer, ...] = field(repr=False)  # all of the denoiser
-    _planned: int | None = field(repr=False)
     columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
 
     @property
@@ -161,66 +159,6 @@ class LayerMaps:
                 weights.append(known.heads)
         return np.average(maps, axis=0, weights=weights).astype(np.float32)
 
-    def heat(self, definition: str | Definition) -> WordMaps:
-        """Heat maps by a definition, made of what was kept.
-
-        Parameters
-        ----------
-        definition : str or Definition
-            Registered or not (`hooks.attention.definitions`).
-
-        Raises
-        ------
-        HookError
-            If what was kept does not suffice: a layer or token is missing, heads were averaged that the
-            definition resizes one by one, or its weights of the steps divide a bin.
-        """
-        import torch
-
-        from hooks.attention.sums import add_layers, combined
-
-        definition = definitions.get(definition)
-        name, choice = f"definition {definition.name!r}", self.choice
-        if definition.reading != "probability" or self.columns is not None:
-            raise HookError(f"{name}: is summed while the model runs: name it to the Probe")
-        if definition.refine:
-            raise HookError(f"{name}: needs self-attention, which is not kept here: name it to the Probe")
-        entering = definition.entering(self._layers)
-        if missing := [layer.address for layer in entering if layer.address not in self.values]:
-            raise HookError(f"{name}: needs {missing[0]}, which was not kept: choose its layers too")
-        if choice.tokens is not None or not isinstance(choice.heads, str):
-            raise HookError(f"{name}: needs all heads and tokens: choose tokens=None, heads='mean' or 'each'")
-        separate = [layer.address for layer in entering if layer.factor > 1]
-        if definition.heads == "each" and choice.heads == "mean" and separate:
-            raise HookError(f"{name}: resizes every head of {separate[0]} by itself: choose heads='each'")
-        weights = self._bin_weights(definition)
-        rows, _, _, tokens = next(iter(self.values.values())).shape[:4]
-        total = torch.zeros((rows, tokens, *self.size))
-        for row in range(rows):
-            maps = []
-            for layer in entering:
-                sums = torch.from_numpy(np.tensordot(weights, self.values[layer.address][row], axes=1))
-                if definition.heads == "mean":
-                    sums = sums.mean(dim=0, keepdim=True)
-                maps.append((layer, sums.flatten(2).transpose(1, 2)))
-            add_layers(total[row], definition, maps)
-        total = combined(total, definition, entering)
-        layers = tuple(layer.address for layer in entering)
-        return WordMaps(total.numpy(), layers, definition.name, definition.version)
-
-    def _bin_weights(self, definition: Definition) -> np.ndarray:
-        bins, steps = len(self.calls), definition.steps
-        if bins == self._planned:
-            weights = [definition.step_weight(call, self._planned) for call in range(bins)]
-        elif bins % len(steps) == 0:
-            weights = [steps[b * len(steps) // bins] for b in range(bins)]
-        else:
-            raise HookError(
-                f"definition {definition.name!r}: weights {len(steps)} parts of the steps, which {bins} bins "
-                f"do not divide into: choose steps='each' or a multiple of {len(steps)}"
-            )
-        return np.asarray(weights, dtype=np.float32)
-
 
 def word_maps(sums: object, self_sums: object | None) -> WordMaps | None:
     """Heat maps of an `AttentionSums` that has seen calls; None if it sums no definition.
@@ -266,6 +204,5 @@ def layer_maps(sums: object) -> LayerMaps | None:
         kept.choice,
         size,
         tuple(layer.bare() for layer in sums.all_layers),
-        sums.planned,
         sums.columns,
     )

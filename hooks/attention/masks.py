@@ -16,7 +16,6 @@ from hooks.errors import HookError
 
 THETA = 0.35
 BLOCK = 64  # columns of an image that are interpolated at a time
-NEAR = 4  # float32 numbers around a reckoned threshold, among which it is looked for first
 CUBIC = -0.75  # coefficient of the cubic kernel, as in torch's bicubic interpolation
 
 
@@ -141,41 +140,7 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
     # rounding while resizing must not make structure of nothing
     if heat.max() == heat.min() or not high > low:
         return np.zeros(normal.shape, bool), float(heat.max())
-    return normal >= _threshold(low, high, theta), float(heat.max())
-
-
-def _threshold(low: np.float32, high: np.float32, theta: float) -> np.float32:
-    """The smallest float32 that min-max by `normalise` puts above `theta`; NaN, which nothing reaches, if none is.
-
-    (x - low) / (high - low) never falls as x grows, so pixels can be compared as they are.
-    """
-    span = high - low
-
-    def above(place: int) -> bool:
-        return bool((_float32(place) - low) / span > theta)
-
-    first, last = _ordered(low), _ordered(high)  # low itself becomes 0, which is above no theta
-    if not above(last):
-        return np.float32(np.nan)
-    guess = _ordered(low + np.float32(theta) * span)
-    if first < guess - NEAR and guess + NEAR < last and not above(guess - NEAR) and above(guess + NEAR):
-        first, last = guess - NEAR, guess + NEAR
-    while first < last:
-        middle = (first + last) // 2
-        first, last = (first, middle) if above(middle) else (middle + 1, last)
-    return _float32(last)
-
-
-def _ordered(value: np.float32) -> int:
-    """The place of a float32 among all, ascending; -0 and 0 share one."""
-    bits = int(np.float32(value).view(np.int32))
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFF)
-
-
-def _float32(place: int) -> np.float32:
-    """The float32 of a place, see `_ordered`."""
-    magnitude = np.int32(abs(place)).view(np.float32)
-    return magnitude if place >= 0 else -magnitude
+    return normalise(normal) > theta, float(heat.max())
 
 
 @functools.lru_cache(maxsize=64)

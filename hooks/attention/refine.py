@@ -19,17 +19,6 @@ class RefineSums:
     """The self-attention that a definition refines its maps by: (pixels, pixels) a row, over layers, heads and calls.
 
     Layers on the finest grid of at most `REFINE_GRID` pixels enter, or on the coarsest if all are finer.
-
-    Parameters
-    ----------
-    definition : Definition
-    layers : sequence of AttentionLayer
-        All self-attentions of the denoiser.
-
-    Raises
-    ------
-    HookError
-        If none of them is among those that the definition names.
     """
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
@@ -77,10 +66,6 @@ class RefineSums:
         rows, _, pixels = where
         self._sum[rows, pixels].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
 
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-        return [] if self._sum is None else [self._sum]
-
     def elements(self, rows: int, tokens: int | None, height: int, width: int) -> int:
         """Return how many numbers will be held."""
         h, w = self._finest(height, width)[1]
@@ -99,6 +84,6 @@ class RefineSums:
         small = scaled if size == self._grid else F.interpolate(scaled[None], self._grid, mode="area")[0]
         spread = (small.flatten(1) ** definition.refine_power @ looks.T).unflatten(1, self._grid)
         if size != self._grid:
-            spread = F.interpolate(spread[None], size, mode=definition.resize)[0].clamp_(min=0)
+            spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
         spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=torch.finfo(torch.float32).tiny)
         return peak * scaled**definition.refine_keep * spread

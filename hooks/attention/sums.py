@@ -22,14 +22,7 @@ RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
 
 
 class DefinitionSums:
-    """Sums that a definition needs of the layers that enter it.
-
-    Parameters
-    ----------
-    definition : Definition
-    layers : sequence of AttentionLayer
-        All cross-attentions of the denoiser.
-    """
+    """Sums that a definition needs of the layers that enter it."""
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
         self.definition = definition
@@ -39,7 +32,7 @@ class DefinitionSums:
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
         """Return whether a layer's probabilities of one of `calls` calls enter."""
-        return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
+        return layer.address in self.layers
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
         return layer.factor == 1 and not self.definition.separate_layers
@@ -72,20 +65,15 @@ class DefinitionSums:
     ) -> None:
         """Add the probabilities (rows, heads, pixels, tokens) of some rows, heads and pixels."""
         rows, heads, pixels = where
-        weight = self.definition.step_weight(call, calls)
         if self._is_joint(layer):
-            weight *= self.definition.weight(layer) / layer.heads
+            weight = self.definition.weight(layer) / layer.heads
             over_heads = _over_heads(probabilities).to(self._joint.device)  # layers may be on several devices
             self._joint[rows, pixels].add_(over_heads, alpha=weight)
         elif self._separate_heads(layer) == 1:
             total = self._by_layer[layer.address]
-            total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=weight / layer.heads)
+            total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=1 / layer.heads)
         else:
-            self._by_layer[layer.address][rows, heads, pixels].add_(probabilities, alpha=weight)
-
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-        return [*self._by_layer.values(), *([] if self._joint is None else [self._joint])]
+            self._by_layer[layer.address][rows, heads, pixels].add_(probabilities)
 
     def elements(self, rows: int, tokens: int, height: int, width: int) -> int:
         """Return how many numbers will be held."""
@@ -101,7 +89,7 @@ class DefinitionSums:
     @torch.no_grad()
     def heat(self) -> Tensor:
         """Heat maps of every row, shape (rows, tokens, h, w)."""
-        some = self.tensors()[0]
+        some = next(iter(self._by_layer.values()), self._joint)
         rows, tokens = some.shape[0], some.shape[-1]
         total = torch.zeros((rows, tokens, *self._size), dtype=torch.float32, device=some.device)
         if self._joint is not None:
@@ -113,14 +101,7 @@ class DefinitionSums:
 
 
 class KeptSums:
-    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens).
-
-    Parameters
-    ----------
-    choice : MapChoice
-    layers : sequence of AttentionLayer
-        All layers that can be chosen among.
-    """
+    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens)."""
 
     def __init__(self, choice: MapChoice, layers: Sequence[AttentionLayer]) -> None:
         self.choice = choice
@@ -178,10 +159,6 @@ class KeptSums:
                 if heads.start <= head < heads.stop:
                     total[rows, bin_, kept, pixels].add_(probabilities[:, head - heads.start])
 
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-        return list(self.sums.values())
-
     def elements(self, rows: int, tokens: int | None, height: int, width: int, calls: int | None) -> int:
         """Return how many numbers will be held; for self-attention, `tokens` is None: as many as pixels."""
         total = 0
@@ -194,16 +171,10 @@ class KeptSums:
 
 
 def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[AttentionLayer, Tensor]]) -> None:
-    """Add each layer's weighted map of one row to a total, resized, clamped and scaled as defined.
+    """Add each layer's weighted map of one row to a total (tokens, h, w), resized and clamped as defined.
 
-    For a product, what is added is the weighted logarithm.
-
-    Parameters
-    ----------
-    total : Tensor, shape (tokens, h, w)
-    definition : Definition
-    maps : iterable of (AttentionLayer, Tensor of shape (heads, pixels, tokens))
-        One head where heads were averaged.
+    Maps have shape (heads, pixels, tokens), one head where heads were averaged. For a product, what is added is the
+    weighted logarithm.
     """
     height, width = total.shape[1:]
     for layer, sums in maps:
@@ -215,31 +186,19 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
         for chunk in sums.split(at_once):
             small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
             if size != (height, width):
-                small = F.interpolate(small, size=(height, width), mode=definition.resize).clamp_(min=0)
+                small = F.interpolate(small, size=(height, width), mode="bicubic").clamp_(min=0)
             mean.add_(small.sum(dim=0), alpha=weight)
         if plain:
             continue
         mean /= definition.weight(layer)
         if definition.following:
             mean = following_too(mean, definition.following)
-        if definition.scale == "max":
-            peak = mean.amax(dim=(1, 2), keepdim=True)
-            mean = torch.where(peak > 0, mean / peak, 0.0)
-        if definition.combine == "product":
-            # probabilities sum to the calls
-            one = 1.0 if definition.scale == "max" else float(sums[0, 0].sum())
-            mean = (mean + FLOOR * one).log_()
-        total.add_(mean, alpha=definition.weight(layer))
+        calls = float(sums[0, 0].sum())  # probabilities sum to 1
+        total.add_((mean + FLOOR * calls).log_(), alpha=definition.weight(layer))
 
 
 def combined(total: Tensor, definition: Definition, layers: Sequence[AttentionLayer]) -> Tensor:
-    """Heat maps from what `add_layers` has added for all layers.
-
-    Parameters
-    ----------
-    total : Tensor, shape (..., tokens, h, w)
-        Is overwritten.
-    """
+    """Heat maps from what `add_layers` has added for all layers; the total is overwritten."""
     total /= sum(definition.weight(layer) for layer in layers)
     if definition.combine == "product":
         total.exp_()

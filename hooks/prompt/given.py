@@ -26,13 +26,8 @@ _MARK = "\x00"  # stands for the prompt in a template that is asked for
 class Template:
     """What a pipeline puts around a prompt.
 
-    Attributes
-    ----------
-    before, after : str
-    plain : bool
-        Whether the prompt is put into lower case, without blanks at its ends.
-    spared : int
-        Tokens of the template that do not count against the most that the pipeline takes.
+    `plain`: the prompt is put into lower case, without blanks at its ends; `spared` tokens of the template do not count
+    against the most that the pipeline takes.
     """
 
     before: str = ""
@@ -64,18 +59,7 @@ class PromptTokenizer:
     """A tokenizer as a pipeline uses it: of prompts, which it puts into their template, cut at the pipeline's length.
 
     Token ids are those of the whole text; spans count in the prompt, and are empty for tokens of the template.
-
-    Parameters
-    ----------
-    tokenizer
-        A fast tokenizer of transformers.
-    template : Template
-    length : int
-        Most tokens that the pipeline takes, of the whole text.
-    layout : Layout, optional
-        Of the pipeline.
-    vectors : mapping of str to str, optional
-        What stands for each placeholder of a textual inversion of several vectors, as `vectors_of` gives it.
+    `vectors` says what stands for each placeholder of a textual inversion of several vectors, as `vectors_of` gives it.
     """
 
     def __init__(
@@ -90,13 +74,7 @@ class PromptTokenizer:
         self._layout, self.vectors = layout, vectors or {}
 
     def with_system_prompt(self, text: str) -> PromptTokenizer:
-        """The same with another system prompt.
-
-        Raises
-        ------
-        HookError
-            The template has none that can be set.
-        """
+        """The same with another system prompt."""
         layout = self._layout
         if layout is None or layout.template not in SYSTEM_PROMPTS:
             raise _without_system_prompt(layout.pipeline if layout else "one without")
@@ -164,17 +142,8 @@ def with_vectors(tokenizer: Any) -> Any:
 def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
     """The tokenizers of a pipeline as it uses them; those that read prompts as they are stay themselves.
 
-    Parameters
-    ----------
-    layout : Layout
-    tokenizers : sequence
-        One for each text encoder.
-
-    Raises
-    ------
-    HookError
-        A tokenizer does not tell the characters of its tokens, or has no template of a conversation where the pipeline
-        needs one; or of two whose encoders' states lie side by side, one alone has a word of a textual inversion.
+    Refuses a tokenizer that does not tell the characters of its tokens, or has no template of a conversation where the
+    pipeline needs one; and of two whose encoders' states lie side by side, a word of a textual inversion in one alone.
     """
     if not layout.lengths:  # of a U-Net
         added = [{*one.get_added_vocab()} - {*one.all_special_tokens} for one in tokenizers]
@@ -198,13 +167,7 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
 
 
 def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
-    """A tokenizer of `prompt_tokenizers` with another system prompt; itself where it is None.
-
-    Raises
-    ------
-    HookError
-        The pipeline has no system prompt, or none that can be set.
-    """
+    """A tokenizer of `prompt_tokenizers` with another system prompt; itself where it is None."""
     if text is None:
         return tokenizer
     if not isinstance(tokenizer, PromptTokenizer):
@@ -216,15 +179,7 @@ def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
 def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
     """Give a pipeline a system prompt for its calls inside the block; None leaves it its own.
 
-    Yields
-    ------
-    dict
-        Arguments for the pipeline's call.
-
-    Raises
-    ------
-    HookError
-        The pipeline has no system prompt, or none that can be set.
+    Yields arguments for the pipeline's call; refuses a pipeline that has no system prompt, or none that can be set.
     """
     if text is None:
         yield {}

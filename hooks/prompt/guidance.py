@@ -18,17 +18,9 @@ def told_by_texts(
     kwargs: Mapping[str, Any],
     readers: Sequence[TextReader],
 ) -> dict[str, tuple[str, ...]]:
-    """Return what `architecture.inputs` is passed beside the arguments of the denoiser's call: nothing, or `branches`.
+    """What `architecture.inputs` is passed beside the arguments of the denoiser's call: nothing, or `branches`.
 
-    Parameters
-    ----------
-    readers : sequence of TextReader
-        Before the first call of the denoiser; their first runs are the prompts'.
-
-    Raises
-    ------
-    HookError
-        The texts do not tell.
+    Called before the first call of the denoiser: the first runs of `readers` are the prompts'.
     """
 
     def of_prompts(states: Tensor) -> bool:

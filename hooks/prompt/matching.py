@@ -9,19 +9,10 @@ from torch import Tensor
 
 
 def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
-    """Which token of a text encoder's run stands at each position of what a denoiser is given.
+    """Number of the token (rows, positions) of a text encoder's run at each position of what a denoiser is given.
 
-    Parameters
-    ----------
-    states : Tensor, shape (rows, tokens, width)
-    given : Tensor, shape (rows, positions, width)
-        Of the same dtype and device. A position of zeros is padding.
-
-    Returns
-    -------
-    Tensor of int64, shape (rows, positions), or None
-        Number of the token, -1 where none of these stands. None unless in every row all positions but padding are
-        found, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
+    -1 where none of the run's states stands; a position of zeros is padding. None unless in every row all positions but
+    padding are found, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
 
     Examples
     --------

@@ -66,20 +66,10 @@ def joined_groups(groups: str) -> tuple[str, ...]:
 def groups_around(
     inside: Sequence[int], tokens: int, length: int, *, start: bool = True, end: bool = True
 ) -> dict[str, tuple[int, ...]]:
-    """Return the token positions around those of a word, see `position_groups`.
+    """Token positions around those of a word, see `position_groups`.
 
-    What stands between several places of the word (in a caption of its own) counts as after it.
-
-    Parameters
-    ----------
-    inside : sequence of int
-        Positions of the word.
-    tokens : int
-        Of the prompt, with start and end of text.
-    length : int
-        Positions that the text encoder is given.
-    start, end : bool
-        Whether the tokenizer puts a token for start, and for end of text, around it; T5's puts none before.
+    What stands between several places of the word (in a caption of its own) counts as after it. `start`, `end`: the
+    tokenizer puts such a token around the text; T5's puts none before.
 
     Examples
     --------

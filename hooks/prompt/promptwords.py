@@ -21,14 +21,7 @@ _WEIGHTED = re.compile(r"\)[\d.+-]|:\s*[\d.]+\)|\w\+|\w--")
 
 
 class PromptWords:
-    """Words of a batch.
-
-    Parameters
-    ----------
-    pipe : DiffusionPipeline
-    prompts : list of str, optional
-        Their texts.
-    """
+    """Words of a batch, by their texts where these are given, else by the encoders' token ids."""
 
     def __init__(self, pipe: Any, prompts: list[str] | None) -> None:
         self._prompts = prompts
@@ -41,15 +34,8 @@ class PromptWords:
     def begin(self, runs: Mapping[str, tuple[Any, Any]], rows: int, text: Tensor | None = None) -> None:
         """Take over the ids of the text encoders' runs (`hooks.prompt.text.select_runs`).
 
-        Parameters
-        ----------
-        text : Tensor, shape (rows, positions, width), optional
-            What a U-Net is given, with which prompts are compared where none of the runs gave it.
-
-        Raises
-        ------
-        HookError
-            If the rows are no multiple of the prompts given.
+        `text` (rows, positions, width) is what a U-Net is given; prompts are compared with it where none of the runs
+        gave it.
         """
         self._found = None
         self._rows = rows
@@ -70,13 +56,7 @@ class PromptWords:
         return values.repeat_interleave(self._rows // len(values), 0).tolist()
 
     def words(self, row: int | None = None) -> list[Word]:
-        """All words by encoder, or those of one row's prompt.
-
-        Raises
-        ------
-        HookError
-            If the texts are not known, or are not those the encoder was given.
-        """
+        """All words by encoder, or those of one row's prompt; refused where the texts are not known."""
         by_encoder = self._by_encoder()
         found = [word for words in by_encoder.values() for word in words]
         if row is None:
@@ -87,13 +67,7 @@ class PromptWords:
     def positions(
         self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None
     ) -> tuple[str, tuple[int, ...]]:
-        """Return what a word is called, and its token positions in one row.
-
-        Raises
-        ------
-        HookError
-            If the word does not occur there.
-        """
+        """Return what a word is called, and its token positions in one row."""
         if isinstance(word, Word):
             if word.cut_off and not word.positions:
                 raise HookError(
@@ -134,11 +108,6 @@ class PromptWords:
         """Positions of the denoiser's text at which the words of one row's prompt stand, and what is between them.
 
         A word stands there once for each encoder that gives the denoiser its states.
-
-        Raises
-        ------
-        HookError
-            The text of an encoder is not known.
         """
         if not self._places:
             raise HookError(
@@ -165,13 +134,7 @@ class PromptWords:
         positions: Sequence[int],
         occurrence: int | None,
     ) -> tuple[int, ...]:
-        """Positions of the denoiser's text at which a word stands, by all encoders.
-
-        Parameters
-        ----------
-        positions
-            From `positions`.
-        """
+        """Positions of the denoiser's text at which a word stands, by all encoders."""
         if isinstance(word, Word):
             return tuple(self._at(word.encoder, row, word.positions))
         if not isinstance(word, str):

@@ -75,20 +75,7 @@ def require_fast(tokenizer: Any, place: str) -> None:
 def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[int], list[Span]]]:
     """Token ids of texts, uncut, with start and end of text, and the characters of each token.
 
-    A token of no characters, such as the start of text, has an empty span.
-
-    Parameters
-    ----------
-    tokenizer
-        A fast tokenizer of transformers (one that gives offsets).
-    texts : sequence of str
-    place : str
-        What the tokenizer is for, for the error.
-
-    Raises
-    ------
-    HookError
-        If the tokenizer gives no character offsets.
+    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none.
     """
     require_fast(tokenizer, place)
     encoded = tokenizer(
@@ -109,14 +96,7 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
 
 
 def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
-    """Return the positions of the tokens of each word, in one pass.
-
-    Parameters
-    ----------
-    offsets
-        The half-open span of characters of each token, in order; empty for a token that stands for none.
-    spans
-        That of each word, in order, none over another.
+    """Positions of the tokens of each word, in one pass; spans in order, none over another.
 
     Examples
     --------

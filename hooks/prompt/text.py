@@ -50,12 +50,8 @@ class TextRun:
     def placed(self, conditional: Tensor) -> Tensor | None:
         """Which token of this run stands at each position of what the denoiser is given; None if none of it does.
 
-        Some state of the run, as it is or normed, must hold all that is given or be held by it whole.
-
-        Parameters
-        ----------
-        conditional : Tensor, shape (rows, positions, width)
-            Its channels that are of this run's width; positions without any are padding.
+        Some state of the run, as it is or normed, must hold all that is given or be held by it whole; positions without
+        any channel of this run's width are padding.
         """
         candidates = [self.final, *reversed(self.states), *reversed(self.normed)]
         for state in candidates:
@@ -113,17 +109,7 @@ class TextRun:
 
 
 class TextReader:
-    """Hooks on one text encoder.
-
-    Parameters
-    ----------
-    pipe
-        The pipeline.
-    name, part : str
-        Prefix of the addresses ("text") and attribute of the pipeline ("text_encoder").
-    inside : collection of Site
-        Sites within the layers to read too.
-    """
+    """Hooks on one text encoder, `part` of the pipeline, and on sites within its layers."""
 
     def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
         self.name = name
@@ -157,16 +143,11 @@ class TextReader:
         add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
-        """The first held run that gave `conditional`, or else the pooled vectors; None if there is none.
+        """The first held run that gave `conditional`, or else the pooled vectors; None if none did.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
         several may follow one another. Of prompts that were encoded in several runs, the run that is returned has a row
         for each image.
-
-        Parameters
-        ----------
-        conditional : Tensor, shape (images, positions, width of the denoiser's text)
-        pooled : Tensor, shape (images, width), optional
         """
         run = self._matching(conditional, self._gives)
         if run is None and pooled is not None:
@@ -214,15 +195,10 @@ class TextReader:
 
     @torch.no_grad()
     def gives_last(self, ids: Tensor, last: Tensor) -> list[bool]:
-        """Return by image whether the encoder gives, at some layer, a state of its prompt's last position.
+        """By image, whether the encoder gives, at some layer, a state of its prompt's last position.
 
         There stands what was read of the whole prompt, and weights of words leave it as it is; its length does not
         count.
-
-        Parameters
-        ----------
-        ids : Tensor of int, shape (prompts, tokens)
-        last : Tensor, shape (images, width of the denoiser's text)
         """
         device = self._norm.weight.device  # "meta" where layers are brought one by one
         with contextlib.ExitStack() as stack:
@@ -302,21 +278,12 @@ def _width_before(pipe: Any, name: str) -> int:
 
 @dataclass(frozen=True)
 class TextStates:
-    """Activations of one text site for the prompts.
+    """Activations (rows, tokens, width) of one text site for the prompts, before and after the final layer norm.
 
-    Attributes
-    ----------
-    site : Site
-    raw, normed : Tensor, shape (rows, tokens, width)
-        Before and after the final layer norm; the same where it does not belong to the site: at `text.final`,
-        which the norm has been applied to or not as the pipeline sees fit, and within layers. Per-head sites have
-        (rows, tokens, heads, d).
-    ends : Tensor of int64, shape (rows,), or None
-        Position of the end-of-text token; None if the text is not known.
-    repeats : int
-        Images per row.
-    places : mapping of str to Tensor of int64, shape (rows, tokens)
-        Of `text.final`: by encoder, which of its tokens stands at each position, -1 for none of it.
+    Both are the same where it does not belong to the site: at `text.final`, which the norm has been applied to or not
+    as the pipeline sees fit, and within layers. `ends` are the positions of the end-of-text tokens, if the text is
+    known, `repeats` images per row, and `places` of `text.final`, by encoder, which of its tokens stands at each
+    position (-1: none).
     """
 
     site: Site
@@ -332,18 +299,7 @@ def select_runs(
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
     """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
 
-    Parameters
-    ----------
-    readers : sequence of TextReader
-    final : Tensor, shape (images, tokens, width)
-        The conditional `encoder_hidden_states`.
-    pooled : Tensor, shape (images, width), optional
-        The text as one vector, where the denoiser is given one.
-
-    Returns
-    -------
-    dict of str to (TextReader, TextRun or None)
-        None, too, for an encoder that read a prompt in parts: one run is not all of it.
+    None, too, for an encoder that read a prompt in parts: one run is not all of it.
     """
     found = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
     places = [run.places for _, run in found.values() if run is not None and run.places is not None]
@@ -361,19 +317,7 @@ def conditional_states(
 ) -> Iterator[TextStates]:
     """The wanted text sites of the runs that the denoiser is conditioned on.
 
-    Parameters
-    ----------
-    runs : mapping
-        As `select_runs` gives it.
-    final : Tensor, shape (images, tokens, width)
-        The conditional `encoder_hidden_states`.
-    wanted : mapping of str to Site
-        By address.
-
-    Raises
-    ------
-    HookError
-        If a layer is wanted whose encoder did not give `final`.
+    Refuses a layer whose encoder did not give `final`, the conditional `encoder_hidden_states`.
     """
     ends_of_images, places = None, {}
     for name, (reader, run) in runs.items():

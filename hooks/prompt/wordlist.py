@@ -118,14 +118,8 @@ def of_ids(
 ) -> list[Word] | None:
     """Words of a text of which only the token ids are known, by what each token adds when they are put together again.
 
-    Parameters
-    ----------
-    prompt : str, optional
-        Its words alone, where it last stands in the text, in whatever case; spans count in it. None: of all the text.
-
-    Returns
-    -------
-    list of Word, or None where the prompt does not stand in the text
+    With `prompt`, its words alone, where it last stands in the text, in whatever case; None where it does not stand
+    there.
     """
     special, added = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder
     vectors = {one for spelled in getattr(tokenizer, "vectors", {}).values() for one in spelled.split()[1:]}
@@ -171,22 +165,7 @@ def _blank_free(text: str, stop: int) -> int:
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
-    """Token positions of a word or phrase in one prompt, as one encoder reads it.
-
-    Parameters
-    ----------
-    words : iterable of Word
-        Of one prompt and encoder, in order.
-    wanted : str
-        Case and punctuation are ignored.
-    occurrence : int, optional
-        Which of several, from 0; all of them, by default.
-
-    Raises
-    ------
-    HookError
-        If it does not occur, not so often, or beyond the tokenizer's limit.
-    """
+    """Token positions of a word or phrase in one prompt, as one encoder reads it; all of several by default."""
     words = list(words)
     parts = [lower(wanted[a:b]) for a, b in split_pieces(wanted)]
     if not parts:

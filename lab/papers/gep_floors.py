@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.stats.noise_floor import NoiseFloor, gep_floor
+from analysis.stats.noise_floor_result import NoiseFloor, floor_of_mean
+from analysis.stats.null_distribution import NullDistribution
 from lab.papers.compare import number, p_text
 from lab.papers.tables import read_table
 
@@ -32,9 +35,24 @@ def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
 def floors(folder: Path | None = None) -> dict[tuple[str, str], NoiseFloor]:
     """Floor of each score of Table 3, by (setting, model)."""
     return {
-        key: gep_floor(rows["woman"], IMAGES, rows["man"], IMAGES)
+        key: _floor(*rows[["woman", "man"]].to_numpy().T)
         for key, rows in attribute_counts(folder).groupby(level=["setting", "model"], sort=False)
     }
+
+
+def _floor(first: NDArray[np.int64], second: NDArray[np.int64]) -> NoiseFloor:
+    """Floor of the score (Zhang et al. 2023, Eq. 2) of counts of `IMAGES`, each attribute dealt at random."""
+    parts = [(_dealt(k), count) for k, count in Counter((first + second).tolist()).items()]
+    return floor_of_mean(
+        parts, float(np.abs(first / IMAGES - second / IMAGES).mean()), 2 * IMAGES, 0, 9999, 0
+    )
+
+
+def _dealt(successes: int) -> NullDistribution:
+    """Difference of two frequencies where so many successes are dealt to both samples (hypergeometric)."""
+    k = np.arange(max(0, successes - IMAGES), min(IMAGES, successes) + 1)
+    weight = stats.hypergeom.pmf(k, 2 * IMAGES, successes, IMAGES)
+    return NullDistribution(np.bincount(np.abs(2 * k - successes), weights=weight), IMAGES)
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:

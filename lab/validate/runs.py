@@ -10,13 +10,7 @@ from probes.runs.store import Run
 
 
 def whole_run(path: Path) -> Run:
-    """Return the run of a directory.
-
-    Raises
-    ------
-    UserError
-        There is none, or a part is missing that something is made of; names what is missing.
-    """
+    """The run of a directory; a UserError names what is missing of it."""
     run = Run.open(path)
     if completeness.has_missing_parts(run):
         said = completeness.missing_message(run, completeness.missing(run))

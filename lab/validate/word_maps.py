@@ -98,9 +98,7 @@ class Instance:
     noun: str
     truth: np.ndarray  # (64, 64), bool
     daam: np.ndarray  # (h, w): by the definition that was drawn with, of U-Nets DAAM's
-    maps: dict[
-        str, np.ndarray
-    ]  # by address (2, BINS, h, w): mean probability of the word's tokens and of the next
+    maps: dict[str, np.ndarray]  # by address (2, BINS, h, w): mean probability of the word, and of the next
     looks: np.ndarray | None = None  # (h * w, h * w): mean probability of the up blocks' self-attention
 
 

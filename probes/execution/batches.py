@@ -31,26 +31,13 @@ from probes.storage import locations
 
 @dataclass(frozen=True)
 class Counted:
-    """Unit of a stage's batches.
-
-    Attributes
-    ----------
-    stage : str
-    what : str
-        For messages.
-    field : str
-        Their size in the identity of a part.
-    used : str
-        The sizes used in ``run.json``.
-    minimum : int
-        Fewer are no batch.
-    """
+    """Unit of a stage's batches."""
 
     stage: str
-    what: str
-    field: str
-    used: str
-    minimum: int
+    what: str  # for messages
+    field: str  # their size in the identity of a part
+    used: str  # the sizes used in `run.json`
+    minimum: int  # fewer are no batch
 
 
 TRIPLETS = Counted("generate", "triplets", "generate.batch_triplets", "batch_triplets", 1)
@@ -140,26 +127,9 @@ def halve(
     most: int,
     counted: Counted = TRIPLETS,
 ) -> list[int]:
-    """Record that the parts that are left are drawn with batches of half the size, and say so.
+    """Record that the parts that are left are drawn with batches of half the size; returns the sizes used, that last.
 
-    Parameters
-    ----------
-    sizes
-        Those used so far, from `used_sizes`.
-    left
-        The parts that were to be drawn; what there is of one that is not finished is removed.
-    most
-        So much no batch exceeds, whatever its size.
-
-    Returns
-    -------
-    list of int
-        The sizes used, the new one last.
-
-    Raises
-    ------
-    UserError
-        The batch was as small as can be.
+    No batch holds more than `most`, whatever its size. Files of parts that are not finished are removed.
     """
     size = min(sizes[-1], most)
     if size <= counted.minimum:

@@ -19,33 +19,19 @@ from probes.runs.store import Run
 
 @dataclass(frozen=True)
 class StageCall:
-    """Arguments of a stage that stores images, beside what it stores.
+    """Arguments of a stage that stores images, beside what it stores."""
 
-    Attributes
-    ----------
-    passed, text
-        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
-    overwrite : bool
-        Remove what the directory holds, once the work can begin.
-    progress : bool
-        Show a progress bar with the time left.
-    captions : mapping, optional
-        What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
-    team : Team, optional
-        Processes that are there already and may help; else those that are needed are started and ended by the stage.
-    cluster : ClusterWorkers, optional
-        Workers on other machines that make the parts in the place of the processes of this one.
-    question : mapping, optional
-        What the record keeps of the question that ends the run (`analysis.methods.stopping`).
-    """
-
-    passed: Mapping[str, Any] | None = None
-    text: str | None = None
-    overwrite: bool = False
-    progress: bool = True
+    passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
+    text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
+    overwrite: bool = False  # remove what the directory holds, once the work can begin
+    progress: bool = True  # show a progress bar with the time left
+    # what the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`
     captions: Mapping[str, Any] | None = None
+    # processes that are there already and may help; else the stage starts and ends those that are needed
     team: Team | None = None
+    # workers on other machines that make the parts in the place of the processes of this one
     cluster: ClusterWorkers | None = None
+    # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
 
     @contextmanager

@@ -37,20 +37,8 @@ Damaged = Callable[[files.DamagedPartError], None]
 def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
     """The parts of which a file is missing or damaged; what is there is read, and compared with what it should be.
 
-    Parameters
-    ----------
-    parts
-        All parts of a stage.
-    refused
-        Gives the error for a file that was made from something else: its path, the first field that differs, what
-        that is there and what was expected.
-    damaged
-        Told of each file that is not as it was written: a part is a function of its identity, so it is made again.
-
-    Raises
-    ------
-    UserError
-        A file was made from something else.
+    `refused` gives the error for a file that was made from something else: its path, the first field that differs, the
+    value there and the one expected. `damaged` is told of each file that is not as it was written.
     """
     there = locations.present(path for part in parts for path in part.paths.values())
     return [part for part in parts if not _finished(part, there, refused, damaged)]
@@ -111,30 +99,7 @@ def make(
     processes: int = 1,
     progress: bool = True,
 ) -> None:
-    """Make the parts that are due.
-
-    Parameters
-    ----------
-    stage
-        Its name, for the progress bar.
-    parts
-        All of the stage.
-    todo
-        Those of them that are due, see `pending`.
-    work
-        What is done with a piece.
-    team
-        This process and its helpers.
-    processes
-        How many of them work.
-    progress
-        Show a progress bar with the time left.
-
-    Raises
-    ------
-    UserError
-        The disk is full, a worker has ended, or what the work raises.
-    """
+    """Make those of a stage's parts that are due (`todo`, see `pending`), each written once its last piece is there."""
     if not todo:
         return
     total, left = (sum(part.images for part in some) for some in (parts, todo))

@@ -26,24 +26,13 @@ Piece = Mapping[str, RowsOfKind]  # by kind
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a stage.
+    """A part of a stage."""
 
-    Attributes
-    ----------
-    paths : mapping of str to Path
-        Its files by kind, in the order they are written; it is finished when all are there.
-    identity : mapping
-        What was it made from (:func:`probes.runs.parts.identity`).
-    images : int
-        Images in it.
-    pieces : sequence
-        What the work of the stage is given one by one; each gives a `Piece`.
-    """
-
+    # its files by kind, in the order they are written; it is finished when all are there
     paths: Mapping[str, Path]
-    identity: Mapping[str, Any]
-    images: int
-    pieces: Sequence[Any]
+    identity: Mapping[str, Any]  # what it was made from (:func:`probes.runs.parts.identity`)
+    images: int  # images in it
+    pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `Piece`
 
 
 def make_whole(part: Part, do: Do, require: Callable[[], None] = lambda: None) -> None:

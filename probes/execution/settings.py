@@ -16,43 +16,21 @@ from probes.runs.store import Run
 
 @dataclass(frozen=True)
 class ResolvedSettings:
-    """A model that was loaded, as far as others need to know.
+    """A model that was loaded, as far as others need to know."""
 
-    Attributes
-    ----------
-    model, scheduler : dict
-        What ``run.json`` keeps of them.
-    guidance_scale : float
-        The model's own.
-    device : str
-        The torch device, ``device_name`` its name.
-    dtype : str
-    batch_triplets : int
-    threads : int
-        That torch is given.
-    image_bytes : float, optional
-        Memory of the device that an image takes, where that was measured.
-    """
-
-    model: dict[str, Any]
+    model: dict[str, Any]  # what `run.json` keeps of it
     scheduler: dict[str, Any]
-    guidance_scale: float
-    device: str
+    guidance_scale: float  # the model's own
+    device: str  # of torch
     device_name: str
     dtype: str
     batch_triplets: int
-    threads: int
-    image_bytes: float | None = None
+    threads: int  # of torch
+    image_bytes: float | None = None  # memory of the device that an image takes, where that was measured
 
     @classmethod
     def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
-        """Return what follows from a model that is loaded for a configuration.
-
-        Raises
-        ------
-        UserError
-            It cannot draw what is asked.
-        """
+        """Return what follows from a model that is loaded for a configuration."""
         requirements.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
         batch = config.generate.batch_triplets
         if batch == "auto":

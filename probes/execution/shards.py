@@ -48,32 +48,14 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several shares of a run's parts.
+    """One of several shares of a run's parts."""
 
-    Attributes
-    ----------
-    index : int
-        From 0 to ``count - 1``.
-    count : int
-    """
-
-    index: int
+    index: int  # from 0 to `count - 1`
     count: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read ``I/N``.
-
-        Raises
-        ------
-        UserError
-            It is none.
-
-        Examples
-        --------
-        >>> Shard.parse("3/16")
-        Shard(index=3, count=16)
-        """
+        """The shard that a text such as ``3/16`` names."""
         found = _SHARD.fullmatch(text)
         shard = cls(*map(int, found.groups())) if found else None
         if shard is None or shard.index >= shard.count:
@@ -87,23 +69,12 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def holds(self, part: int) -> bool:
-        """Return whether a part is its.
-
-        >>> [part for part in range(10) if Shard(1, 4).holds(part)]
-        [1, 5, 9]
-        """
+        """Return whether a part, by its number, is of this shard."""
         return part % self.count == self.index
 
 
 class SharedRun(Run):
-    """A run directory that is shared with others: of its parts those of a shard, and a record of its own.
-
-    Parameters
-    ----------
-    run : Run
-        Held by `probes.storage.claim.claim` as a shard.
-    shard : Shard
-    """
+    """A run directory that is shared with others: of its parts those of a shard, and a record of its own."""
 
     def __init__(self, run: Run, shard: Shard):
         super().__init__(run.path, {})
@@ -185,13 +156,7 @@ def startup_lock(run: Run) -> Iterator[None]:
 
 
 def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shard | None:
-    """The shard that a command line asks for.
-
-    Raises
-    ------
-    UserError
-        It is none, or what else is asked for cannot be done by a share of a run.
-    """
+    """The shard that a command line asks for."""
     if text is None:
         return None
     shard = Shard.parse(text)
@@ -207,14 +172,7 @@ def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shar
 
 
 def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tuple[str, ...]:
-    """Return the stages of a command for a shard, or for the command that finishes after all shards.
-
-    Examples
-    --------
-    >>> every = ("plan", "generate", "observe", "measure", "report")
-    >>> shard_stages(every, Shard(0, 2), finishing=False), shard_stages(every, None, finishing=True)
-    (('generate', 'observe'), ('observe', 'measure', 'report'))
-    """
+    """Return the stages of a command for a shard, or for the command that finishes after all shards."""
     if finishing:
         return tuple(name for name in names if name in ("observe", "measure", "report"))
     return tuple(name for name in names if shard is None or name in STAGES)

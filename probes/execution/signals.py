@@ -24,25 +24,13 @@ _PARTICIPLES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def describe(error: KeyboardInterrupt) -> tuple[str, int]:
-    """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal.
-
-    Examples
-    --------
-    >>> describe(KeyboardInterrupt()), describe(Terminated())
-    (('interrupted', 130), ('terminated', 143))
-    """
+    """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal."""
     number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
     return _PARTICIPLES[number], 128 + number
 
 
 def terminate(number: int, frame: Any) -> None:
-    """Handle SIGTERM where there is work to end in order.
-
-    Raises
-    ------
-    Terminated
-        Always.
-    """
+    """Handle SIGTERM where there is work to end in order."""
     raise Terminated
 
 

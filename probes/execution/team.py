@@ -74,15 +74,7 @@ class Team:
         self._helpers = []
 
     def start(self, workers: int, library: str = DRAWING) -> None:
-        """Start the helpers of so many workers before there is work: they load meanwhile what it takes.
-
-        Parameters
-        ----------
-        workers
-            Of whom this process is one.
-        library
-            The module to load; by default what draws.
-        """
+        """Start the helpers of so many workers, this process one of them, before there is work; they load a library."""
         for helper in self._staffed(workers):
             helper.give(("library", library))
 
@@ -97,22 +89,8 @@ class Team:
     ) -> Generator[tuple[int, Any], None, None]:
         """Work on pieces; yield what each gave, with its number, as it is done.
 
-        Parameters
-        ----------
-        work
-            What is done with a piece.
-        pieces
-            What can be pickled.
-        workers
-            Processes that share the work: this one and its helpers.
-        tick
-            Told how many images are done, also in parts.
-
-        Raises
-        ------
-        UserError
-            A helper has ended. Whatever a piece raises is raised here, once the pieces before it are done: so the same
-            is kept as with one worker, and the same error is raised.
+        What a piece raises is raised once the pieces before it are done: the same is kept, and the same error raised,
+        as with one worker.
         """
         self._stages += 1
         helpers = self._staffed(workers)

@@ -79,27 +79,8 @@ def worker_count(
 ) -> int:
     """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
-    Parameters
-    ----------
-    setting
-        ``generate.workers``.
-    device
-        Where the model runs; of a GPU one worker makes full use.
-    threads
-        Cores that one worker uses.
-    memory
-        Bytes that one worker takes.
-    seconds
-        A rough guess at what one worker would take; each further one is to have more to do than to start.
-    start
-        What a new process takes to start, in the same seconds.
-
-    Examples
-    --------
-    >>> worker_count("auto", device="cuda", threads=1, memory=1e9, seconds=1e6)
-    1
-    >>> worker_count(3, device="cpu", threads=1, memory=1e9, seconds=1.0)
-    3
+    Bytes and cores (`threads`) are those of one worker, `seconds` a guess at what one alone would take: each further
+    one is to have more to do than to start (`start` seconds). Of a GPU one worker makes full use.
     """
     if setting != "auto":
         return setting

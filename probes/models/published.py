@@ -29,16 +29,6 @@ def published() -> Mapping[str, Mapping[str, Any]]:
     return yaml.safe_load(text)["models"]
 
 
-def counted(entry: Mapping[str, Any]) -> int:
-    """Parameters of a transformer, counted on its configuration: it is built without weights."""
-    import diffusers
-
-    from hooks.architectures.base import build_blank
-
-    blank = build_blank(getattr(diffusers, entry["class"]), entry["config"])
-    return sum(parameter.numel() for parameter in blank.parameters())
-
-
 def gigabytes(identifier: str) -> float | None:
     """Memory of a known model's transformer and text encoders in bfloat16, in 10^9 bytes; None for others."""
     entry = published().get(identifier)

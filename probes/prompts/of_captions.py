@@ -63,8 +63,10 @@ def without(config: Config, ids: Collection[str]) -> Config:
 
 def record(loaded: LoadedPrompts, long: Sequence[str], most: int) -> dict[str, Any]:
     """Return what ``run.json`` keeps: what was kept of captions that were chosen, and why, and what was too long."""
-    counts = loaded.selection.counts() if loaded.selection else {}
-    chosen = {name: counts[name] for name in ("format", "captions", "prompts", "dropped") if name in counts}
+    chosen: dict[str, Any] = {}
+    if (made := loaded.selection) is not None:
+        chosen = {"format": made.form, "captions": made.read, "prompts": len(made.kept)}
+        chosen["dropped"] = dict(made.dropped.most_common())
     file = {"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}
     return {**file, **chosen, "tokens_read": most, LONGER: list(long)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,6 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     if twice is not None:
         raise UserError(f"{path}: expected every column once, got {shown(twice)} twice: rename one")
     return file
-
-
-def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[..., bool], wanted: str) -> None:
-    """Refuse a column whose type (that of its categories) does not fit; `wanted` says in words which does."""
-    if not fits(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        raise UserError(
-            f"{path}: {shown(column)}: expected a column of {wanted}, got one of {str(kind)[:60]}: write these, or name"
-            " another column"
-        )
 
 
 def is_text(kind: pa.DataType) -> bool:

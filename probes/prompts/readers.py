@@ -7,7 +7,7 @@ are read as a stream; a JSON document is one value and is read whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -161,38 +161,42 @@ def _short(value: Any) -> str:
 # Lines
 
 
-def _lines(path: Path, column: str | None) -> Captions:
-    for _, line in text_lines(path):
+def _lines(
+    path: Path,
+    column: str | None,
+    caption_of: Callable[[str], str | None] = str,
+    expected: str = "",
+    skipped: int = 0,
+) -> Captions:
+    """The caption of every line that is not blank, after those that are skipped."""
+    for number, line in islice(text_lines(path), skipped, None):
         if line.strip():
-            yield line
+            caption = caption_of(line)
+            if caption is None:
+                raise UserError(
+                    f"{path}: line {number}: expected {expected}, got {_short(line)}: mend that line"
+                )
+            yield caption
 
 
-def _tokens(path: Path, column: str | None) -> Captions:
-    """``results_20130124.token`` of Flickr30k (Young et al. 2014): ``1000092795.jpg#0``, a tab, the caption."""
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        image, tab, caption = line.partition("\t")
-        if not tab or "#" not in image:
-            raise UserError(
-                f"{path}: line {number}: expected image.jpg#0, a tab and a caption, got {_short(line)}:"
-                " mend that line"
-            )
-        yield caption
+def _of_token(line: str) -> str | None:
+    """Of ``results_20130124.token`` of Flickr30k (Young et al. 2014): ``1000092795.jpg#0``, a tab, the caption."""
+    image, tab, caption = line.partition("\t")
+    return caption if tab and "#" in image else None
 
 
-def _conceptual(path: Path, column: str | None) -> Captions:
-    """``Validation_GCC-1.1.0-Validation.tsv`` (Sharma et al. 2018): the caption, a tab, the address of its image."""
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        caption, tab, _ = line.partition("\t")
-        if not tab:
-            raise UserError(
-                f"{path}: line {number}: expected a caption, a tab and an address, got {_short(line)}:"
-                " mend that line"
-            )
-        yield caption
+def _of_conceptual(line: str) -> str | None:
+    """Of ``Validation_GCC-1.1.0-Validation.tsv`` (Sharma et al. 2018): the caption, a tab, the address of its image."""
+    caption, tab, _ = line.partition("\t")
+    return caption if tab else None
+
+
+def _of_flickr(line: str) -> str | None:
+    """Of ``results.csv`` of Flickr30k: ``image_name| comment_number| comment``; a caption may hold further bars."""
+    fields = line.split("|", 2)
+    if len(fields) == 2:  # a line of the published file lacks a bar: "2199200615.jpg| 4   A dog runs ..."
+        fields = [*fields[:1], *fields[-1].split(None, 1)]
+    return fields[2] if len(fields) == 3 else None
 
 
 def column_notes(path: Path, form: str, column: str | None) -> list[str]:
@@ -236,30 +240,15 @@ def _cell(text: str, name: str) -> Captions:
     yield text
 
 
-def _flickr_csv(path: Path, column: str | None) -> Captions:
-    """``results.csv`` of Flickr30k: ``image_name| comment_number| comment``; a caption may hold further bars."""
-    for number, line in islice(text_lines(path), 1, None):
-        if not line.strip():
-            continue
-        fields = line.split("|", 2)
-        if len(fields) == 2:  # a line of the published file lacks a bar: "2199200615.jpg| 4   A dog runs ..."
-            fields = [*fields[:1], *fields[-1].split(None, 1)]
-        if len(fields) != 3:
-            raise UserError(
-                f"{path}: line {number}: expected image| number| caption, got {_short(line)}: mend that line"
-            )
-        yield fields[2]
-
-
 _TABLES = ("csv", "tsv", "xlsx", "parquet")
 _WITH_COLUMN = ("csv", "tsv", "json", "jsonl", "xlsx", "parquet")
 _READERS = {
     "coco": _coco,
     "textcaps": _textcaps,
     "karpathy": _karpathy,
-    "flickr30k": _tokens,
-    "flickr30k-csv": _flickr_csv,
-    "gcc": _conceptual,
+    "flickr30k": partial(_lines, caption_of=_of_token, expected="image.jpg#0, a tab and a caption"),
+    "flickr30k-csv": partial(_lines, caption_of=_of_flickr, expected="image| number| caption", skipped=1),
+    "gcc": partial(_lines, caption_of=_of_conceptual, expected="a caption, a tab and an address"),
     "text": _lines,
     "json": _json,
     "jsonl": _jsonl,

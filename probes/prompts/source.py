@@ -293,8 +293,8 @@ def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
         )
         reasons = selection.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
-            example = selection.examples[reason][0][:_SHOWN]
-            lines.append(f"  {number:,} {reason}{selection.frequent(reason, 3)}, such as “{example}”")
+            example = selection.examples[reason][:_SHOWN]
+            lines.append(f"  {number:,} {reason}{selection.frequent(reason)}, such as “{example}”")
         if rest := sum(number for _, number in reasons[_REASONS:]):
             lines[-1] += f"; {rest:,} for other reasons"
     return [*lines, *(line for one in loaded[:1] for line in one.notes)]

@@ -72,18 +72,10 @@ def is_generated(run: Run) -> bool:
 def snapshot(run: Run) -> dict[str, Any] | None:
     """Return what there is of a run at this moment, and how much there is to be; None where nothing is missing.
 
-    Returns
-    -------
-    dict or None
-        ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``missing``: those that are not there;
-        ``triplets``, ``images``, ``observed`` and ``traced``: so many of so many; the last two stand for images that
-        were searched for objects and parts of the trace, and only where some were; ``others``: images with what else
-        was observed, by kind, where these are not as many; ``without``: kinds of which nothing is left.
-
-    Raises
-    ------
-    UserError
-        A part of samples is damaged, or there is none of which all is there.
+    ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``missing``: those that are not there; ``triplets``,
+    ``images``, ``observed`` and ``traced``: so many of so many; the last two stand for images that were searched for
+    objects and parts of the trace, and only where some were; ``others``: images with what else was observed, by kind,
+    where these are not as many; ``without``: kinds of which nothing is left.
     """
     if not has_missing_parts(run):
         return None
@@ -157,13 +149,7 @@ def planned_triplets(run: Run) -> int:
 
 
 def lost_parts(run: Run) -> dict[str, list[int]]:
-    """Numbers of the parts that are not there and were when the run was measured, by kind.
-
-    Raises
-    ------
-    UserError
-        Some are of what the page shows: of samples any, of others those of which something is left.
-    """
+    """Numbers of the parts that are not there and were when the run was measured, by kind."""
     noted, lost = (
         run.meta.get(KEY),
         {kind: own for kind, own in missing(run).items() if kind not in UNMEASURED},
@@ -237,11 +223,7 @@ def missing_message(run: Run, absent: Mapping[str, Sequence[int]]) -> str:
 
 
 def name_files(absent: Mapping[str, Sequence[int]]) -> str:
-    """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are.
-
-    >>> name_files({"words": [1], "samples": [0, 1, 2]})
-    'samples/part-00000.parquet (and 2 more), words/part-00001.parquet'
-    """
+    """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are."""
     kinds = sorted(absent, key=lambda kind: (kind != DRAWN, kind))
     named = [
         f"{kind}/{part_name(absent[kind][0])}"
@@ -264,11 +246,6 @@ def restrict_to_whole(run: Run) -> Run:
     """Let a run that was opened speak of the parts that are whole, and say on stderr over how much that is.
 
     Nothing is written. What is said is what it was measured over, where it was and nothing has been lost since.
-
-    Raises
-    ------
-    UserError
-        A part of an unfinished run is damaged.
     """
     noted, lost = run.meta.get(KEY), missing(run)
     if noted:
@@ -287,11 +264,7 @@ def restrict_to_whole(run: Run) -> Run:
 
 
 def _text(numbers: Iterable[int]) -> str:
-    """Numbers, ascending, with runs of them as their ends.
-
-    >>> _text([0, 1, 2, 5, 7, 8])
-    '0-2,5,7-8'
-    """
+    """Ascending numbers as text, such as ``0-2,5,7-8``."""
     ranges: list[list[int]] = []
     for one in numbers:
         if ranges and ranges[-1][1] == one - 1:

@@ -39,16 +39,6 @@ def require_same(
 
     A value that is still open (``auto``, ``null``: the model's default) agrees with any. Of a run that is shared, what
     others look for and trace may not differ either, whether or not they have begun.
-
-    Parameters
-    ----------
-    observing_anew, tracing_anew
-        The images are observed anew, or traced, so how they were may differ.
-
-    Raises
-    ------
-    UserError
-        Names the first field that differs.
     """
     if not run.meta:
         return
@@ -82,20 +72,7 @@ def _require(
 
 
 def require_model(path: Path, files: Mapping[str, str], published: str = "") -> None:
-    """Refuse a model whose description differs from that of the run in a folder, before any of it is read.
-
-    Parameters
-    ----------
-    files
-        From :func:`probes.models.description.files`.
-    published
-        The model's name, where it is bundled or of the hub: a folder says little, and may be the same at another place.
-
-    Raises
-    ------
-    UserError
-        Names the file of the description that differs, or the model where it is another published one.
-    """
+    """Refuse a model whose description differs from that of the run in a folder, before any of it is read."""
     if not files or not (path / "run.json").exists():
         return
     run = Run.open(path)
@@ -137,6 +114,11 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
+def part_of_another_run(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+    """The line that names a part that was made from something else than the run asks for."""
+    return UserError(f"{path.name} of {another_run(run, field, old, new)}")
+
+
 def record(
     run: Run,
     config: Config,
@@ -147,17 +129,7 @@ def record(
     captions: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> None:
-    """Write ``run.json`` and the copy of ``triplets.yaml``.
-
-    Parameters
-    ----------
-    passed
-        The configuration as passed: ``{"file": ..., "command_line": ...}``.
-    text
-        The YAML file as it stands, or None to leave the copy alone.
-    captions
-        What became of those that the prompts come from; None leaves what is there.
-    """
+    """Write ``run.json`` and, of a `text`, the copy of ``triplets.yaml``; without captions those there stay."""
     assert status in STATUSES
     times = {"created": now(), **_times(run, status)}
     for name in (KEY, completeness.LOST):
@@ -222,17 +194,7 @@ def take_up(
 ) -> None:
     """Go on with a generated run: put the configuration over its own as far as these stages apply it.
 
-    Parameters
-    ----------
-    share
-        Of the parts of the run a share is seen, and others may be missing. To measure and report, they may anyway:
-        what there is then is recorded (`probes.runs.completeness`).
-
-    Raises
-    ------
-    UserError
-        Nothing is generated yet or, for stages that need all images, not everything; or nothing measured where only
-        the report is asked for; or a field differs that these stages do not apply.
+    Of a shard (`share`) parts may be missing, and to measure and report, too: what there is then is recorded.
     """
     there = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
@@ -320,13 +282,7 @@ def _noted_lost(run: Run) -> dict[str, Any]:
 
 
 def fix_parts(run: Run) -> None:
-    """Settle, when the measuring begins, of which parts it speaks; say on stderr what is missing.
-
-    Raises
-    ------
-    UserError
-        No image is whole, or a part holds the rows of other images.
-    """
+    """Settle, when the measuring begins, of which parts it speaks; say on stderr what is missing."""
     if KEY not in run.meta and (missing := completeness.snapshot(run)):
         run.write_meta(**_noted_over(run, missing))
     part_rows.require_rows(run)

@@ -35,11 +35,6 @@ def clear(run: Run) -> None:
     """Remove what a run stored, by its record; say on stderr which files stay, since no run wrote them.
 
     The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
-
-    Raises
-    ------
-    UserError
-        A link stands in the place of what is to be removed; then nothing was.
     """
     _remove(run, [*kinds_recorded.owned(run, _PARTS), *run.written(), *_BESIDE], FOLDERS)
     left = _strangers(run.path)
@@ -52,13 +47,7 @@ def clear(run: Run) -> None:
 
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
-    """Remove the parts of these kinds that are a run's own by its record, so that they are made anew.
-
-    Raises
-    ------
-    UserError
-        A link stands in the place of what is to be removed; then nothing was.
-    """
+    """Remove the parts of these kinds that are a run's own by its record, so that they are made anew."""
     _remove(run, kinds_recorded.owned(run, kinds), kinds)
     run.write_meta(**{KINDS: kinds_recorded.without_kinds(run, kinds)})
 

@@ -27,14 +27,7 @@ _TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",)
 
 @cache
 def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address: the marks of the schema (`probes.config.types.Alters`).
-
-    Examples
-    --------
-    >>> alters = stages()
-    >>> alters["sampler.steps"], alters["measure.theta"], alters["generate.workers"], alters["seeds"]
-    ('generate', 'measure', 'nothing', 'part')
-    """
+    """Return the stage that each field alters, by its address, from the marks `Alters` of the schema."""
     marks = {}
     for name, field in Config.model_fields.items():
         marks[name] = _mark(field, "generate")
@@ -72,22 +65,6 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field of a resolved configuration that alters what the generate stage stores, by its address.
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
-
-    Examples
-    --------
-    >>> words = {
-    ...     "neutral": {"word": "person", "control": False},
-    ...     "feminine": {"word": "woman", "control": False},
-    ... }
-    >>> config = {
-    ...     "name": "x",
-    ...     "indicators": words,
-    ...     "reference": "neutral",
-    ...     "prompts": ["a {person}"],
-    ...     "seeds": [0],
-    ... }
-    >>> drawn_fields({**config, "sampler": {"steps": 4, "noise": "own"}})["sampler.steps"]
-    4
     """
     fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
     if "generate.device" in fields:
@@ -152,24 +129,12 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_written(field: str, value: Any) -> Any:
-    """Return a field of an identity as a configuration says it, of any architecture.
-
-    Examples
-    --------
-    >>> as_written("trace.sites", ["unet.*.cross"]), as_written("trace.sites", ["unet.mid"])
-    ('default', ['unet.mid'])
-    """
+    """Return a field of an identity as a configuration says it, of any architecture."""
     return "default" if value is not None and value == _DEFAULTS.get(field) else value
 
 
 def later_fields(section: str, before: Any, after: Any) -> Any:
-    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing.
-
-    Examples
-    --------
-    >>> later_fields("generate", {"dtype": "float32", "workers": 1}, {"dtype": "float16", "workers": 2})
-    {'dtype': 'float32', 'workers': 2}
-    """
+    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
     if not isinstance(before, Mapping):
         return before
     free = {
@@ -179,11 +144,7 @@ def later_fields(section: str, before: Any, after: Any) -> Any:
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The first field that differs, in the order of `after`; None where all are the same.
-
-    >>> differing({"a": 1, "b": 2}, {"a": 1, "c": 3})
-    'c'
-    """
+    """The first field that differs, in the order of `after`; None where all are the same."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)
 
 

@@ -39,26 +39,13 @@ def reason(fault: str) -> str:
 
 
 def of_size(width: int, height: int) -> str | None:
-    """Return what is at fault with an image by its size alone; None where nothing is.
-
-    Examples
-    --------
-    >>> of_size(1, 2000), of_size(64, 64)
-    ('size', None)
-    """
+    """Return what is at fault with an image by its size alone; None where nothing is."""
     short, long = sorted((width, height))
     return SIZE if short < SIDE or long > RATIO * short or width * height > PIXELS else None
 
 
 def of_pixels(pixels: NDArray[np.uint8]) -> str | None:
-    """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is.
-
-    Examples
-    --------
-    >>> grey = np.full((2, 2, 3), 128, np.uint8)
-    >>> of_pixels(grey), of_pixels(0 * grey), of_pixels(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))
-    ('blank', 'black', None)
-    """
+    """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is."""
     if not pixels.any():
         return BLACK
     return BLANK if (pixels == pixels[0, 0]).all() else None
@@ -69,21 +56,8 @@ def faults(
 ) -> list[str | None]:
     """Return what is at fault with each image of a batch; None where nothing is.
 
-    Parameters
-    ----------
-    images : ndarray, shape (n, height, width, 3)
-        In [0, 1].
-    latents : torch.Tensor, shape (n, ...), optional
-        As the last step left them.
-    flagged : sequence of bool, optional
-        Which images a safety checker has replaced (``nsfw_content_detected`` of diffusers).
-
-    Examples
-    --------
-    >>> images = np.linspace(0, 1, 5 * 12).reshape(5, 2, 2, 3)
-    >>> images[1], images[2, 0, 0], images[4] = 0.001, np.nan, 0.5
-    >>> faults(images, flagged=[False, False, True, True, False])
-    [None, 'black', 'nan', 'filtered', 'blank']
+    Images are of shape (n, height, width, 3), in [0, 1]; `latents` as the last step left them; `flagged` says which
+    images a safety checker has replaced (``nsfw_content_detected`` of diffusers).
     """
     finite = np.isfinite(images).all(axis=(1, 2, 3))
     if latents is not None:
@@ -101,27 +75,13 @@ def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def counts(found: Sequence[str | None]) -> dict[str, int]:
-    """Return how often each fault occurs, in the order of `WHY`; nothing where there is none.
-
-    Examples
-    --------
-    >>> counts([None, "black", "nan", "black"])
-    {'nan': 1, 'black': 2}
-    """
+    """Return how often each fault occurs, in the order of `WHY`; nothing where there is none."""
     there: list[Any] = [fault for fault in found if fault]
     return {fault: there.count(fault) for fault in dict.fromkeys([*WHY, *there]) if fault in there}
 
 
 def sentence(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:
-    """Return what the command line says of a run with images at fault, the first of which it names.
-
-    Examples
-    --------
-    >>> sentence({"nan": 1, "black": 2}, 36)
-    '3 of 36 images are left out of every mean (nan: 1, black: 2): see the column `fault` of samples/'
-    >>> sentence({"size": 1}, 6, ["t00000-s0-neutral"])
-    '1 of 6 images is left out of every mean (size: 1): see the column `fault` of samples/ (t00000-s0-neutral)'
-    """
+    """Return what the command line says of a run with images at fault, the first of which it names."""
     each = ", ".join(f"{fault}: {n}" for fault, n in number.items())
     total = sum(number.values())
     left_out = "is left out" if total == 1 else "are left out"

@@ -31,11 +31,6 @@ def read_image(data: bytes | None) -> Image.Image:
     """Decode a stored image, RGB, as a viewer shows it: the right way up, of several frames the first, without alpha.
 
     16 bits of grey are taken as the 8 upper ones.
-
-    Raises
-    ------
-    ValueError
-        Why it cannot be read.
     """
     with _opened(data) as image:
         image.load()
@@ -135,15 +130,7 @@ def _unreadable(data: bytes | None) -> bool:
 
 
 class StoredImages:
-    """Images in the part files ``samples/`` of a run; the encoded images of the file read last are kept.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The run directory.
-    samples : callable
-        Gives its part files of samples, each with the ids of its samples.
-    """
+    """Images in the part files ``samples/`` of a run; the encoded images of the file read last are kept."""
 
     def __init__(self, path: Path, samples: Callable[[], Iterable[tuple[Path, Sequence[str]]]]):
         self.path, self._samples = path, samples

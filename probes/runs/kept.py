@@ -75,11 +75,6 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
     """One row per (sample, site): tensor or vectors over the calls, their shape, and the places that they are of.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
-
-    Raises
-    ------
-    UserError
-        A number does not fit ``capture.keep_dtype``.
     """
     choose = chooser(members, capture)
     found = []

@@ -18,13 +18,7 @@ MOST = 1_000_000  # parts of a kind: a record that says more is damaged
 
 
 def kinds(run: Run) -> dict[str, int]:
-    """Return how many parts of each kind a run is to have, by its record; nothing where that does not say how many.
-
-    Raises
-    ------
-    UserError
-        The record is damaged.
-    """
+    """Return how many parts of each kind a run is to have, by its record; nothing where that does not say how many."""
     parts, counts = run.meta.get("parts"), run.meta.get(KINDS)
     if not (isinstance(parts, int) and isinstance(counts, Mapping)):
         return {}

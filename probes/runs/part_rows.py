@@ -18,13 +18,7 @@ _DRAWN = (DRAWN, "captures", "words", *UNMEASURED)
 
 
 def require_rows(run: Run) -> None:
-    """Refuse a part that tables are made of and that holds rows of other images, or of fewer, than its samples.
-
-    Raises
-    ------
-    UserError
-        Names the file, and how it is made again.
-    """
+    """Refuse a part that tables are made of and that holds rows of other images, or of fewer, than its samples."""
     checked = [kind for kind in kinds(run) if kind not in (DRAWN, TRACED, *UNMEASURED)]
     files = {kind: {number(file): file for file in run.parts(kind)} for kind in checked}
     for samples in run.parts(DRAWN):

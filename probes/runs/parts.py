@@ -68,13 +68,7 @@ def digest(text: str | bytes) -> str:
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename; an object by a single PUT.
-
-    Raises
-    ------
-    UserError
-        The disk is full or the folder cannot be written; what stood at `path` is untouched.
-    """
+    """Write a file whole or not at all: temporary file, fsync, rename; an object by a single PUT."""
     if isinstance(path, ObjectPath):
         locations.put(path, data)
     else:
@@ -82,13 +76,7 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
 
 
 def create_bytes(path: Path, data: bytes | memoryview) -> bool:
-    """Write a file whole as `write_bytes` does, unless one is there, whoever writes it at the same moment.
-
-    Returns
-    -------
-    bool
-        Whether it was written; what stood at `path` is untouched.
-    """
+    """Write a file whole as `write_bytes` does, unless one is there; returns whether it was written."""
     if isinstance(path, ObjectPath):
         return locations.create(path, data)
     try:
@@ -186,29 +174,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 def is_part(name: str) -> bool:
-    """Return whether a file of this name is a part.
-
-    >>> is_part("part-00012.parquet"), is_part("part-of-my-thesis.parquet")
-    (True, False)
-    """
+    """Return whether a file of this name is a part."""
     return _PART.fullmatch(name) is not None
 
 
 def part_name(number: int) -> str:
-    """The name of the file of a part.
-
-    >>> part_name(12)
-    'part-00012.parquet'
-    """
+    """The name of the file of a part."""
     return f"part-{number:05d}.parquet"
 
 
 def stage_of(kind: str) -> str:
-    """The stage that stores a kind of parts.
-
-    >>> stage_of("samples"), stage_of("features/clip"), stage_of("traced")
-    ('generate', 'observe', 'trace')
-    """
+    """The stage that stores a kind of parts."""
     return _STAGES.get(kind, "observe")
 
 
@@ -224,14 +200,7 @@ def is_leftover(name: str) -> bool:
 
 
 def clean(folder: Path, *, older_than: float | None = None) -> None:
-    """Remove what an interrupted writer left behind in a folder.
-
-    Parameters
-    ----------
-    older_than
-        Seconds since a file was last written to; younger ones may be those of a writer that is at work. None where
-        nobody else can be.
-    """
+    """Remove what an interrupted writer left behind in a folder; where others may write, what is old."""
     for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
         if is_leftover(leftover.name) and (older_than is None or _age(leftover) > older_than):
             leftover.unlink(missing_ok=True)
@@ -271,13 +240,7 @@ def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> N
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read one part, or some of its columns, checking that the values are those written.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, or a column of its kind is missing or of another type.
-    """
+    """Read one part, or some of its columns, checking that the values are those written."""
     if (known := cache.cached(path, columns)) is not None:
         return known
     try:
@@ -321,13 +284,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_identity(path: Path) -> dict[str, Any]:
-    """The identity that was written with a part.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, or has none.
-    """
+    """The identity that was written with a part."""
     identity = identity_of(path)
     if identity is None:
         raise UserError(

@@ -25,11 +25,6 @@ def read_record(file: Path) -> dict[str, Any]:
     """Return what a ``run.json`` says, once its checksum is found right.
 
     A record without a checksum is taken as it is: tables made elsewhere enter by the same door.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it is damaged, another program's, or of another format.
     """
     try:
         meta = parse_json(file.read_text(encoding="utf-8"))

@@ -36,11 +36,6 @@ def fields() -> tuple[tuple[str, ...], ...]:
     """Return the fields of a configuration that may hold a path, each by its place: by their mark in the schema.
 
     ``*`` stands for every name of a mapping.
-
-    Examples
-    --------
-    >>> [".".join(place) for place in fields()][:3]
-    ['model', 'images.from', 'observe.detector']
     """
     return tuple(_marked(Config, ()))
 

@@ -31,21 +31,7 @@ _NAMES = re.compile(r"toyworld[\w-]*|everyday")  # of what is in the package, wh
 def written(text: str, run: Path, *, from_home: bool = False) -> str:
     """Return how the record of a run writes a path; what is none, and no file of this machine, as it stands.
 
-    Parameters
-    ----------
-    text
-        As a user or this program wrote it; relative to the current directory.
-    run
-        The run directory.
-    from_home
-        What is in the user's home is written as it leads from there, also where the run is.
-
-    Examples
-    --------
-    >>> written("/data/models/sd", Path("/data/runs/first")), written("owner/name", Path("/data/runs/first"))
-    ('../../models/sd', 'owner/name')
-    >>> written(str(WEIGHTS / "toyworld"), Path("/data/runs/first"))
-    'triptych:toyworld'
+    `from_home`: what is in the user's home is written as it leads from there, also where the run is.
     """
     path = _path(text)
     if path is None or not (path.is_absolute() or path.exists()):
@@ -75,10 +61,7 @@ def written(text: str, run: Path, *, from_home: bool = False) -> str:
 def resolve_path(text: str, run: Path, otherwise: Callable[[], Iterable[Any]] = tuple) -> str:
     """Return a path that can be opened, of one that a record holds (`written`).
 
-    Parameters
-    ----------
-    otherwise
-        What the user called it, for a run that was moved alone.
+    `otherwise` gives what the user called it, for a run that was moved alone.
     """
     if text.startswith(BUNDLED):
         return str(WEIGHTS / text.removeprefix(BUNDLED))
@@ -93,18 +76,7 @@ def resolve_path(text: str, run: Path, otherwise: Callable[[], Iterable[Any]] = 
 
 
 def name_of(text: str) -> str:
-    """Return what a page or a table calls a model or a checkpoint: of a file or a folder its name.
-
-    Examples
-    --------
-    >>> (
-    ...     name_of("/data/models/sd"),
-    ...     name_of("owner/name"),
-    ...     name_of("toyworld"),
-    ...     name_of("triptych:sam/model.safetensors"),
-    ... )
-    ('sd', 'owner/name', 'toyworld', 'triptych:sam/model.safetensors')
-    """
+    """Return what a page or a table calls a model or a checkpoint: of a file or a folder its name."""
     path = _path(text)
     if path is None:
         return text
@@ -139,11 +111,7 @@ def hides_nothing(text: str) -> bool:
 
 
 def sentence(text: str, run: Path) -> str:
-    """Return a sentence with the paths in it as they lead from the run or the home, or by their names.
-
-    >>> sentence("found none in /data/models/sd: check it", Path("/data/runs/first"))
-    'found none in sd: check it'
-    """
+    """Return a sentence with the paths in it as they lead from the run or the home, or by their names."""
     for folder, short in (
         *((f"{folder}/", "") for folder in ((run, os.path.abspath(run)) if isinstance(run, Path) else ())),
         (f"{WEIGHTS}/", BUNDLED),

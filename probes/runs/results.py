@@ -23,15 +23,7 @@ _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|
 
 
 class ResultWriter:
-    """Writes the results of a run directory, and notes in ``run.json`` which stage wrote each.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        The run directory.
-    meta : dict
-        What ``run.json`` says.
-    """
+    """Writes the results of a run directory, and notes in ``run.json`` which stage wrote each."""
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
@@ -70,11 +62,6 @@ class ResultWriter:
 
         What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
         does not know. A stage that fails removes nothing.
-
-        Parameters
-        ----------
-        stage
-            Under which name the files are noted.
         """
         self._stage, self._names = stage, set()
         try:

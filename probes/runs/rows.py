@@ -17,17 +17,7 @@ from probes.runs.image_faults import eight_bits
 def captures(
     members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
-    """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1.
-
-    Parameters
-    ----------
-    members
-        The samples of a batch, row by row.
-    compared
-        The pairs of rows given to the probe.
-    probe
-        A :class:`hooks.Probe` that has seen the batch.
-    """
+    """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1."""
     arrays = {
         site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
     }
@@ -85,20 +75,7 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
 
 
 def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
-    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them.
-
-    Parameters
-    ----------
-    length
-        Tokens that a prompt is padded to.
-
-    Examples
-    --------
-    >>> from collections import namedtuple
-    >>> prompt = namedtuple("Prompt", "tokens indicator_positions")(("<s>", "a", "man", "runs", "</s>"), (2,))
-    >>> position_groups(prompt, 7)
-    {'start': (0,), 'before': (1,), 'word': (2,), 'after': (3,), 'end': (4,), 'padding': (5, 6)}
-    """
+    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them."""
     return groups_around(sample.indicator_positions, len(sample.tokens), length)
 
 

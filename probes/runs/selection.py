@@ -25,11 +25,7 @@ TEXTS = ("_texts", "_prompts")  # end a kind of a run, not of its images
 
 
 def number(file: Path) -> int:
-    """The number of a part, by the name of its file.
-
-    >>> number(Path("samples/part-00012.parquet"))
-    12
-    """
+    """The number of a part, by the name of its file."""
     return int(re.sub(r"\D", "", file.stem))
 
 
@@ -56,10 +52,6 @@ def noted_list(noted: Mapping[str, Any], kind: str) -> str:
 
 @lru_cache(maxsize=64)
 def numbers(text: str) -> frozenset[int]:
-    """The numbers that a text of `probes.runs.completeness.snapshot` names.
-
-    >>> sorted(numbers("0-2,5"))
-    [0, 1, 2, 5]
-    """
+    """The numbers that a text such as ``0-2,5`` names (`probes.runs.completeness.snapshot`)."""
     ends = [[int(one) for one in some.split("-")] for some in text.split(",") if some]
     return frozenset(one for some in ends for one in range(some[0], some[-1] + 1))

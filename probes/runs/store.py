@@ -84,13 +84,7 @@ class Run(ResultWriter):
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """Read a run directory.
-
-        Raises
-        ------
-        UserError
-            There is no run at `path`, its ``run.json`` is damaged, or of another format.
-        """
+        """Read a run directory."""
         path = run_path(path)
         return cls(path, read_record(path / "run.json"))
 
@@ -105,13 +99,7 @@ class Run(ResultWriter):
 
     @property
     def config(self) -> Config:
-        """The configuration as resolved: every default in place.
-
-        Raises
-        ------
-        UserError
-            The record is damaged.
-        """
+        """The configuration as resolved: every default in place."""
         resolved = self.resolved
         if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
             try:
@@ -183,21 +171,7 @@ class Run(ResultWriter):
         return self._frame("traced", columns)
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the parts of a kind one after another, so that no more than one need fit in memory.
-
-        Parameters
-        ----------
-        kind
-            One of :data:`KINDS`.
-        columns
-            Those to read; default all.
-
-        Raises
-        ------
-        UserError
-            There is no part, one is damaged, has other columns than the first, or names an indicator that the run
-            does not have.
-        """
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
         files = self._files(kind)
         first = None
         for file in files:
@@ -245,13 +219,7 @@ class Run(ResultWriter):
         return table.filter(pc.is_in(table["sample_id"], wanted)).replace_schema_metadata(None).to_pandas()
 
     def columns(self, kind: str) -> list[str]:
-        """The columns that all parts of a kind have.
-
-        Raises
-        ------
-        UserError
-            There is no part, one is damaged, or has other columns than the first.
-        """
+        """The columns that all parts of a kind have."""
         files = self._files(kind)
         first = column_names(files[0])
         for file in files[1:]:
@@ -302,13 +270,7 @@ class Run(ResultWriter):
         return self.images([sample_id])[0]
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
-        """Images in the order asked for.
-
-        Raises
-        ------
-        UserError
-            The run holds no image of that id, or the image cannot be read (see :meth:`unreadable`).
-        """
+        """Images in the order asked for."""
         return self._images.images(sample_ids)
 
     def unreadable(self) -> set[str]:
@@ -356,12 +318,6 @@ class Run(ResultWriter):
         """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
 
         `texts` are those of them that hold text, see `probes.runs.tables.read_table`.
-
-        Raises
-        ------
-        UserError
-            The run holds none of that name, and the line says whether measuring again would make it; or its file is
-            damaged, or holds another table, or lacks a column: another program or version wrote it.
         """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():

@@ -25,18 +25,7 @@ def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:
 def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] | None = None) -> pd.DataFrame:
     """Return the result table whose name a file bears, which must have some columns.
 
-    Parameters
-    ----------
-    columns
-        Those that must be there.
-    texts
-        Those of them that hold text, where the others hold numbers, or true and false; None: of any kind.
-
-    Raises
-    ------
-    UserError
-        The file is damaged, or holds another table, or lacks a column, or one is of another kind: another program or
-        version wrote it.
+    `texts`: those of them that hold text, where the others hold numbers, or true and false; None: of any kind.
     """
     columns = list(columns)
     table = read_part(path)

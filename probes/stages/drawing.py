@@ -71,13 +71,7 @@ def load(source: loading.Source, config: Config, device: str) -> loading.LoadedM
 
 
 def load_again(source: loading.Source, config: Config, device: str, weights: str) -> loading.LoadedModel:
-    """Load the model that a run began with, known by its `weight_hash`.
-
-    Raises
-    ------
-    UserError
-        Its weights are others now.
-    """
+    """Load the model that a run began with, known by its `weight_hash`."""
     loaded = load(source, config, device)
     if loaded.record["weight_hash"] != weights:
         raise UserError(

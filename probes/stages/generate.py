@@ -14,12 +14,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.errors import UserError
 from probes.execution import batches, loop, shards
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
@@ -45,23 +43,7 @@ def generate(
     source: loading.Source,
     command: StageCall = _PLAIN,
 ) -> None:
-    """Draw every image of the plan that the run does not hold yet.
-
-    Parameters
-    ----------
-    run
-        The run directory, held by :func:`probes.storage.claim.claim`.
-    config, samples, source
-        The configuration, its plan (`probes.prompts.plan.plan`) and its model (`probes.models.loading.resolve`).
-    command
-        What else the stage is called with.
-
-    Raises
-    ------
-    UserError
-        The directory holds another run, the disk is full, the device has no room for one triplet, or the first
-        batch gives no finite image.
-    """
+    """Draw every image of the plan that the run does not hold yet."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 
@@ -176,7 +158,9 @@ def _plan(
 ) -> tuple[list[Part], list[Part]]:
     """All parts of the run, and pending ones; damaged ones are noted, and pending."""
     parts = _parts(run, config, fields, samples, sizes)
-    return parts, loop.pending(shards.share(run, parts), partial(_refused, run), damaged.append)
+    return parts, loop.pending(
+        shards.share(run, parts), partial(directory.part_of_another_run, run), damaged.append
+    )
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
@@ -190,10 +174,6 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
         there = run.meta["model"]["id"]
         old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
     raise directory.another_run(run, name, old, new)
-
-
-def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    return UserError(f"{path.name} of {directory.another_run(run, field, old, new)}")
 
 
 def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> dict[str, Any]:

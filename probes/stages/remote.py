@@ -64,13 +64,7 @@ def _loaded_before(weights: str) -> loading.LoadedModel | None:
 
 
 def plan_again(job: Job, config: Config, source: loading.Source) -> tuple[Run, list[Sample]]:
-    """The run, and its plan made again with the tokenizers that are here.
-
-    Raises
-    ------
-    UserError
-        A file that describes the model is another than the driver's.
-    """
+    """The run, and its plan made again with the tokenizers that are here."""
     theirs = {name: value for name, value in job.settings["fields"].items() if name.startswith("model/")}
     name = identity.differing(theirs, description.files(source))
     if name is not None:

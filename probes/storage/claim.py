@@ -54,20 +54,7 @@ _SHARD = (
 
 @contextlib.contextmanager
 def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
-    """Hold a run directory for writing, making it if there is none; what shards noted is gathered in its record.
-
-    Yields
-    ------
-    Run
-        The run that is there, or one with an empty ``meta``.
-
-    Raises
-    ------
-    HeldError
-        Another process holds it, and not so that both can.
-    UserError
-        The folder cannot be written, holds something else than a run or one whose record cannot be read.
-    """
+    """Hold a run directory for writing, making it if there is none; what shards noted is gathered in its record."""
     path = run_path(path)
     _require_ours(path)
     made = [] if is_object(path) else [folder for folder in (path, *path.parents) if not folder.exists()]

@@ -56,20 +56,7 @@ def _now() -> float:
 
 
 class Lease:
-    """A claim of a run directory, held from `take` to `close`.
-
-    Parameters
-    ----------
-    root : ObjectPath
-        The run directory.
-    hold : Hold
-
-    Raises
-    ------
-    OtherHoldsError
-        By `take`: another process holds the run, and not so that both can. One that was not heard of for a while is
-        waited for, until it is heard of or its claim has run out.
-    """
+    """A claim of a run on object storage, from `take` to `close`; one not heard of for a while is waited for."""
 
     def __init__(self, root: Path | ObjectPath, hold: Hold):
         self.root, self.hold = cast(ObjectPath, root), hold
@@ -265,13 +252,7 @@ class Lease:
             self._began = sent
 
     def require(self) -> None:
-        """Say that the run is held still, renewing the claim first where that is overdue.
-
-        Raises
-        ------
-        LostError
-            It is not, or the storage cannot be reached to know.
-        """
+        """Say that the run is held still, renewing the claim first where that is overdue."""
         if not self._lost and _now() - self._began > SECONDS:
             try:
                 self._renew()
@@ -284,13 +265,7 @@ class Lease:
             )
 
     def write(self, path: ObjectPath, data: bytes | memoryview) -> None:
-        """Write an object of the run, if it is held still.
-
-        Raises
-        ------
-        LostError
-            It is not, or ``run.json`` is not what this process wrote last.
-        """
+        """Write an object of the run, if it is held still."""
         self.require()
         if path != self.root / _RECORD:
             path.write(data)

@@ -47,11 +47,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
 def is_object(text: object) -> bool:
-    """Return whether a path, as text or as such, is an address on object storage.
-
-    >>> is_object("s3://bucket/run"), is_object("runs/first")
-    (True, False)
-    """
+    """Return whether a path, as text or as such, is an address on object storage."""
     return isinstance(text, ObjectPath) or (isinstance(text, str) and _ADDRESS.match(text) is not None)
 
 
@@ -59,15 +55,6 @@ def meant_address(text: object) -> str | None:
     """Return the address that a text is, or is meant as; None of a path of this machine.
 
     A path object has one slash where two were written, and a folder called ``s3:`` is nobody's wish.
-
-    Examples
-    --------
-    >>> meant_address("s3:/bucket/run"), meant_address("S3://bucket/run"), meant_address("gcs:bucket/run")
-    ('s3://bucket/run', 's3://bucket/run', 'gs://bucket/run')
-    >>> meant_address("hdfs:/nodes/run"), meant_address("file:///data/run")
-    ('hdfs://nodes/run', 'file:///data/run')
-    >>> meant_address("runs/first"), meant_address("C:/runs"), meant_address("hf-hub:owner/name")
-    (None, None, None)
     """
     found = _MEANT.fullmatch(str(text))
     if found is None:
@@ -80,13 +67,7 @@ def meant_address(text: object) -> str | None:
 
 
 def require_no_address(text: object, place: str = "") -> None:
-    """Refuse an address where a path of this machine, or an address as it is to be written, is expected.
-
-    Raises
-    ------
-    UserError
-        Names the address that was meant, unless it may hold a key.
-    """
+    """Refuse an address where a path of this machine, or an address as it is to be written, is expected."""
     address = meant_address(text)
     if address is None:
         return
@@ -108,24 +89,6 @@ def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
     """Return where a run is; what is no address is a path of this machine, as it stands.
 
     An `ObjectPath` is returned under the type of the other, whose names it has.
-
-    Parameters
-    ----------
-    text
-        A path or an address.
-    place
-        Where it was written, for the error.
-
-    Raises
-    ------
-    UserError
-        An address of a kind that is not known, without a bucket, or with a component that no path has; or one with a
-        slash too few, which would be a folder of that name.
-
-    Examples
-    --------
-    >>> run_path("runs/first").as_posix(), str(run_path("s3://bucket/runs//first/"))
-    ('runs/first', 's3://bucket/runs/first')
     """
     if isinstance(text, ObjectPath):
         return cast(Path, text)
@@ -160,13 +123,7 @@ _OPENED: dict[ObjectPath, _Object | pa.Buffer] = {}
 
 @contextmanager
 def once(path: Path, *, whole: bool = False) -> Iterator[None]:
-    """Open an object once for all that reads of it in the block; raises FileNotFoundError where it is not there.
-
-    Parameters
-    ----------
-    whole : bool
-        All of it is wanted, so it is read by one request.
-    """
+    """Open an object once for all that reads of it in the block; raises FileNotFoundError where it is not there."""
     if not isinstance(path, ObjectPath):
         yield
         return
@@ -253,25 +210,13 @@ def _guard(path: Path | ObjectPath) -> Any | None:
 
 
 def require_claim(path: Path) -> None:
-    """Refuse to write a file of this machine in a run directory that this process held and that is gone.
-
-    Raises
-    ------
-    UserError
-        The guard of the directory says so.
-    """
+    """Refuse to write a file of this machine in a run directory that this process held and that is gone."""
     if (guard := _guard(path)) is not None:
         guard.require()
 
 
 def put(path: ObjectPath, data: bytes | memoryview) -> None:
-    """Write an object of a run, once its guard has said that this process holds the run still.
-
-    Raises
-    ------
-    UserError
-        It does not, or the storage refuses.
-    """
+    """Write an object of a run, once its guard has said that this process holds the run still."""
     guard = _guard(path)
     if guard is None:
         path.write(data)

@@ -42,15 +42,7 @@ AGAINST = {
 
 
 class OtherHoldsError(Exception):
-    """Another process holds the run.
-
-    Attributes
-    ----------
-    hold : Hold
-        How.
-    who : str
-        Its host and number.
-    """
+    """Another process holds the run."""
 
     def __init__(self, hold: Hold, who: str):
         super().__init__(f"{hold.value}: {who}")
@@ -62,28 +54,12 @@ class GoneError(UserError):
 
 
 def is_lock(name: str) -> bool:
-    """Return whether a file of this name is a lock of a run directory.
-
-    >>> is_lock(".lock"), is_lock(".lock-shard-node-7-12-0a1b2c3d"), is_lock(".locked")
-    (True, True, False)
-    """
+    """Return whether a file of this name is a lock of a run directory."""
     return _NAME.fullmatch(name) is not None
 
 
 class FolderHold:
-    """A hold of a run directory on a disk, from `take` to `close`.
-
-    Parameters
-    ----------
-    root : Path
-        The run directory; it has to be there.
-    hold : Hold
-
-    Attributes
-    ----------
-    works : bool
-        Whether the file system has locks, as far as it was tried; where it has none, nobody is kept out.
-    """
+    """A hold of a run directory on a disk, from `take` to `close`; `works` says whether its file system has locks."""
 
     def __init__(self, root: Path, hold: Hold):
         self.root, self.hold, self.works = root, hold, True
@@ -94,20 +70,7 @@ class FolderHold:
         self._file: os.stat_result | None = None
 
     def take(self, begin: Callable[[bool], None] = lambda only: None) -> None:
-        """Take the lock.
-
-        Parameters
-        ----------
-        begin : callable
-            Called before anybody else can come, with whether no other process holds the run in any way.
-
-        Raises
-        ------
-        OtherHoldsError
-            Another process holds the run, and not so that both can.
-        OSError
-            The folder cannot be written.
-        """
+        """Take the lock; `begin` is called before others can come, with whether no process holds the run in any way."""
         (self.root / GATE).touch()
         with contextlib.ExitStack() as stack:
             try:
@@ -141,13 +104,7 @@ class FolderHold:
                 self._path.unlink()
 
     def require(self) -> None:
-        """Say that the run directory is there still, and the lock in it; nothing where that is unknown.
-
-        Raises
-        ------
-        GoneError
-            It is not.
-        """
+        """Say that the run directory is there still, and the lock in it; nothing where that is unknown."""
         try:
             there = self._file is None or os.path.samestat(self._file, self._path.stat())
         except (FileNotFoundError, NotADirectoryError):

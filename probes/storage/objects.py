@@ -57,24 +57,11 @@ class StorageError(UserError):
 
 @dataclass(frozen=True, order=True)
 class ObjectPath:
-    """An object, or the prefix of several, by its address; has the names of `pathlib.Path` that a run directory needs.
-
-    Attributes
-    ----------
-    scheme, bucket : str
-    key : str
-        Without a slash at either end; empty for the bucket itself.
-
-    Examples
-    --------
-    >>> path = ObjectPath("s3", "bucket", "runs/first") / "tables" / "gap.csv"
-    >>> str(path), path.name, path.stem, str(path.parent)
-    ('s3://bucket/runs/first/tables/gap.csv', 'gap.csv', 'gap', 's3://bucket/runs/first/tables')
-    """
+    """An object, or the prefix of several, by its address; has those names of `pathlib.Path` that runs need."""
 
     scheme: str
     bucket: str
-    key: str
+    key: str  # without a slash at either end; empty for the bucket itself
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.bucket}{'/' * bool(self.key)}{self.key}"
@@ -167,18 +154,7 @@ class ObjectPath:
     def write(
         self, data: bytes | memoryview, expected: Mapping[str, str] | str | None = "any"
     ) -> dict[str, str]:
-        """Write an object by a single PUT; return its version.
-
-        Parameters
-        ----------
-        expected : mapping or None
-            Write only where the object has this version still, or where there is none (None); else whatever is there.
-
-        Raises
-        ------
-        ChangedError
-            The object is not as expected.
-        """
+        """Write an object by a single PUT, if it has the version expected (None: is not there); return its version."""
         if len(data) > LARGEST:
             raise UserError(
                 f"{self}: expected at most {LARGEST / 2**30:.0f} GiB in a file, which one PUT writes, got"
@@ -217,11 +193,7 @@ class ObjectPath:
 
 
 def tag(meta: Mapping[str, Any]) -> str:
-    """Return the ETag by which contents are distinguished, without the quotes that some stores add.
-
-    >>> tag({"e_tag": '"0f4"'}) == tag({"e_tag": "0f4"})
-    True
-    """
+    """Return the ETag by which contents are distinguished, without the quotes that some stores add."""
     return str(meta.get("e_tag") or "").strip('"')
 
 
@@ -243,18 +215,7 @@ def _obstore(place: str = "") -> Any:
 
 
 def opened(scheme: str, bucket: str, size: int = 0) -> Any:
-    """Return the client of a bucket; the same one for each request of a process.
-
-    Parameters
-    ----------
-    size
-        Of what is to be written, bytes: a large object may take longer.
-
-    Raises
-    ------
-    UserError
-        The extra is not installed, or there are no credentials.
-    """
+    """Return the client of a bucket; the same one for each request of a process."""
     return _opened(scheme, bucket, PATIENT if size > LARGE else BRIEF)
 
 
@@ -342,22 +303,7 @@ def _without_credentials(place: str, remedy: str) -> UserError:
 
 @contextmanager
 def requested(place: str, changed: type[Exception] | None = None) -> Iterator[None]:
-    """Turn what the client raises into what it means.
-
-    Parameters
-    ----------
-    place
-        What was asked for, for the error.
-    changed
-        Raised where a conditional write finds another object than expected, or none.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such object.
-    StorageError
-        The storage refused, or did not answer.
-    """
+    """Turn what the client raises into FileNotFoundError, StorageError or, of conditional writes, `changed`."""
     errors = _obstore().exceptions
     try:
         yield

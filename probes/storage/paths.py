@@ -12,45 +12,12 @@ from probes.storage.locations import is_object, require_no_address, run_path
 
 
 def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
-    """Return the path of a file or folder to read, with a leading ``~`` or ``~user`` unfolded; it need not exist.
-
-    Parameters
-    ----------
-    text
-        The path as it was written.
-    place
-        Where it was written, for the error.
-    folder
-        Where a relative path begins.
-
-    Raises
-    ------
-    UserError
-        There is no such user; no file system takes such a name: too long, with a NUL or a lone surrogate; it is an
-        address; or there is a pipe, a device or a socket (`require_regular`).
-
-    Examples
-    --------
-    >>> expand("first.csv", "images.from", Path("tables")).as_posix()
-    'tables/first.csv'
-    """
+    """Return the path of a file or folder to read, with a leading ``~`` or ``~user`` unfolded; it need not exist."""
     return require_regular(_unfolded(text, place, folder), place)
 
 
 def require_regular(path: Path, place: str = "") -> Path:
-    """Return a path, once it is seen that what stands there, if anything, is a file or a folder.
-
-    Parameters
-    ----------
-    path
-    place
-        Where it was named, for the error; nothing where the path says it.
-
-    Raises
-    ------
-    UserError
-        It is a pipe, a device or a socket, or a link to one: who reads these may wait, or read, without end.
-    """
+    """Return a path, once it is seen that what stands there, if anything, is a file or a folder."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # said where it is read
@@ -94,23 +61,5 @@ def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
 
 
 def expand_run(text: str | Path, place: str) -> Path:
-    """Return the path of a run directory: as `expand` does, or the address of one on object storage.
-
-    Parameters
-    ----------
-    text
-        The path as it was written, or ``s3://bucket/run``.
-    place
-        Where it was written, for the error.
-
-    Raises
-    ------
-    UserError
-        No file system takes such a name, or it is no address of a run.
-
-    Examples
-    --------
-    >>> str(expand_run("s3://bucket/runs/first/", "out"))
-    's3://bucket/runs/first'
-    """
+    """Return the path of a run directory: as `expand` does, or the address of one on object storage."""
     return run_path(str(text), place) if is_object(text) else _unfolded(text, place)

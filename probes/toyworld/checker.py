@@ -85,8 +85,8 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
     return nearest(images)
 
 
-def supported(mask: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
-    """Drop the pixels of ``(n, h, w)`` masks that have fewer than ``neighbours`` of 8 neighbours in the mask."""
+def supported(mask: np.ndarray) -> np.ndarray:
+    """Drop the pixels of ``(n, h, w)`` masks that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
     padded = np.pad(mask.astype(np.uint8), ((0, 0), (1, 1), (1, 1)))
     height, width = mask.shape[1:]
     count = sum(
@@ -95,7 +95,7 @@ def supported(mask: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
         for dx in range(3)
         if (dy, dx) != (1, 1)
     )
-    return mask & (count >= neighbours)
+    return mask & (count >= NEIGHBOURS)
 
 
 @functools.cache
@@ -122,15 +122,15 @@ def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.nd
     return mask
 
 
-def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) -> pd.DataFrame:
+def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
     """Return what is in each picture, a row each.
 
     A bool column for each attribute and object, one for each place (exactly one is true), ``side`` (``left``, ``right``
     or empty): where the object on the ground stands, and ``skin`` (see :func:`read_skins`).
     """
     rows = []
-    for start in range(0, len(images), chunk):
-        indices = read_colours(images[start : start + chunk])
+    for start in range(0, len(images), 512):
+        indices = read_colours(images[start : start + 512])
         columns: dict[str, np.ndarray] = {}
         balance = np.zeros(len(indices))
         for thing, minimum in LEAST.items():

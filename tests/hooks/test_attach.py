@@ -11,7 +11,7 @@ import torch
 from diffusers.models.unets.unet_2d_condition import UNet2DConditionOutput
 from transformers.modeling_outputs import BaseModelOutput
 
-from hooks import HookError, Probe, sites
+from hooks import HookError, sites
 from hooks.attach import attach_writer
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline
@@ -61,7 +61,7 @@ def test_writing_back_what_was_read_leaves_the_image_bit_identical(pipelines, ki
     assert all_hooks(pipe) == before
 
 
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+@pytest.mark.parametrize("kind", ["toy", pytest.param("sdxl", marks=pytest.mark.slow)])
 def test_another_value_at_any_kind_of_site_is_another_image(pipelines, kind):
     pipe = pipelines(kind)
     without = draw(pipe, PROMPTS[:2], num_inference_steps=1)
@@ -106,16 +106,11 @@ TRANSFORMER = "unet.up_blocks.1.attentions.0"
 INSIDE = f"{TRANSFORMER}.transformer_blocks.0"
 BY_HAND = {
     "unet.conv_in": ("unet.conv_in", output),
-    "unet.down.0.resnet.0": ("unet.down_blocks.0.resnets.0", output),
     "unet.down.0": ("unet.down_blocks.0", and_skip_connection),
-    "unet.down.2": ("unet.down_blocks.2", and_skip_connection),
     "unet.mid": ("unet.mid_block", output),
     "unet.up.1.attn.0": (TRANSFORMER, first_output),
     "unet.up.1.attn.0.cross": (f"{INSIDE}.attn2", output),
-    "unet.up.1.attn.0.self": (f"{INSIDE}.attn1", output),
-    "unet.up.1.attn.0.ff": (f"{INSIDE}.ff", output),
     "unet.up.1.attn.0.block": (INSIDE, output),
-    "unet.up.1.attn.0.cross.query": (f"{INSIDE}.attn2.to_q", output),
     "unet.up.1.attn.0.cross.key": (f"{INSIDE}.attn2.to_k", output),
     "unet.up.1.attn.0.self.value": (f"{INSIDE}.attn1.to_v", output),
     "unet.up.1.attn.0.cross.heads": (f"{INSIDE}.attn2.to_out.0", each_head),
@@ -124,7 +119,6 @@ BY_HAND = {
     "text.layers.1": (".encoder.layers.1", output),
     "text.layers.1.attn": (".encoder.layers.1.self_attn", first_output),
     "text.layers.1.attn.heads": (".encoder.layers.1.self_attn.out_proj", each_text_head),
-    "text.layers.1.mlp": (".encoder.layers.1.mlp", output),
     "vae.decoder.mid": ("vae.decoder.mid_block", output),
 }
 
@@ -151,45 +145,6 @@ def test_another_value_runs_on_as_from_a_hook_made_by_hand(toy, name):
     images = written(pipe, {address: other})
     assert np.array_equal(images, by_hand(pipe, path, hook))
     assert not np.array_equal(images, draw(pipe, PROMPTS[:2], num_inference_steps=2))
-
-
-def test_a_block_of_the_way_down_is_written_in_its_skip_connection_too(toy):
-    half = by_hand(toy, "unet.down_blocks.0", first_output)
-    assert not np.array_equal(written(toy, {"unet.down.0": other}), half)
-
-
-@pytest.mark.parametrize("writer_first", [True, False])
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-def test_a_probe_and_what_runs_on_see_what_was_written(pipelines, kind, writer_first):
-    """Whichever is attached first; SDXL takes its text from hidden states that transformers gathers by hooks."""
-    pipe = pipelines(kind)
-    addresses = ["text.layers.1", "unet.mid.attn.0.cross.heads" if kind == "toy" else "unet.mid.resnet.0"]
-    probe = Probe(pipe, keep=[*addresses, "text.final"])
-    given = {}
-
-    def zeros(address):
-        def change(values):
-            given[address] = torch.zeros_like(values)
-            return given[address]
-
-        return change
-
-    with ExitStack() as stack:
-        if not writer_first:
-            stack.enter_context(probe)
-        for address in addresses:
-            site = site_of(pipe, address)
-            stack.callback(attach_writer(sites.module_at(pipe, site.module), site, zeros(address)).remove)
-        if writer_first:
-            stack.enter_context(probe)
-        draw(pipe, PROMPTS[:2], num_inference_steps=2)
-    assert set(given) == set(addresses)
-    for address in addresses:
-        assert not probe.kept[address].values.any()
-    final = probe.kept["text.final"].values
-    if kind == "sdxl":
-        assert not final[..., :16].any(), "the first encoder's width; its layer is taken as it is"
-    assert final.any()
 
 
 def test_what_cannot_be_written_says_why(pipelines):
@@ -229,16 +184,3 @@ def test_what_a_module_returned_stays_as_it_was(toy, output):
     assert type(changed) is output and changed[1:] == whole[1:]
     assert torch.equal(mid.take(changed), torch.ones(2, 3))
     assert mid.take(whole) is old and not old.any()
-
-
-def test_numbers_are_written_in_the_dtype_that_is_there(toy):
-    mid = site_of(toy, "unet.mid")
-    changed = mid.give(torch.zeros(2, 4, 3, 3, dtype=torch.bfloat16), torch.full((2, 4, 3, 3), 0.1))
-    assert changed.dtype == torch.bfloat16 and torch.equal(changed, torch.full_like(changed, 0.1))
-
-
-def test_memory_stays_laid_out_as_it_was(toy):
-    """Other strides could choose another kernel downstream, and other last bits."""
-    image = torch.rand(2, 4, 3, 3).to(memory_format=torch.channels_last)
-    changed = site_of(toy, "unet.mid").give(image, image.contiguous())
-    assert changed.stride() == image.stride() and torch.equal(changed, image)

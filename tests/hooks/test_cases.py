@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 import torch
 from diffusers import (
-    DPMSolverMultistepScheduler,
     EulerDiscreteScheduler,
     HeunDiscreteScheduler,
     KDPM2DiscreteScheduler,
     LCMScheduler,
     PNDMScheduler,
-    StableDiffusionImg2ImgPipeline,
     StableDiffusionInpaintPipeline,
     StableDiffusionInstructPix2PixPipeline,
     StableDiffusionXLImg2ImgPipeline,
@@ -63,37 +61,31 @@ def test_architectures(pipelines, kind):
     check(pipelines(kind))
 
 
-@pytest.mark.parametrize("guidance_scale", [1.0, 0.0])
-def test_guidance_off(toy, guidance_scale):
-    check(toy, branch=(0, 1), guidance_scale=guidance_scale)
+def test_guidance_off(toy):
+    check(toy, branch=(0, 1), guidance_scale=1.0)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        pytest.param({"negative_prompt": ["a red car", "dog"]}, id="negative prompts"),
-        pytest.param({"height": 96, "width": 32}, id="not square"),
-        pytest.param({"height": 72, "width": 40}, id="latent 18x10, halved to 9x5 and 5x3"),
-        pytest.param({"num_images_per_prompt": 2}, id="two images a prompt"),
-        pytest.param({"guidance_rescale": 0.7}, id="rescaled guidance"),
-        pytest.param({"prompt": ["umbrella " * 60, "a guitar"]}, id="longer than the tokenizer takes"),
+        # a latent of 18x10 is halved to 9x5 and 5x3
+        {"negative_prompt": ["a red car", "dog"], "height": 72, "width": 40, "guidance_rescale": 0.7},
+        # longer than the tokenizer takes
+        {"prompt": ["umbrella " * 60, "a guitar"], "num_images_per_prompt": 2},
     ],
+    ids=["sizes", "images"],
 )
 def test_ways_to_call(toy, call):
     check(toy, **call)
 
 
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-def test_image_to_image(kind):
-    classes = {"toy": StableDiffusionImg2ImgPipeline, "sdxl": StableDiffusionXLImg2ImgPipeline}
-    pipe = tiny_pipeline(kind, pipeline_class=classes[kind])
-    size = 64 if kind == "toy" else 32
-    probe, _ = check(pipe, image=picture(size), strength=0.5, num_inference_steps=4)
+def test_image_to_image():
+    pipe = tiny_pipeline("sdxl", pipeline_class=StableDiffusionXLImg2ImgPipeline)
+    probe, _ = check(pipe, image=picture(32), strength=0.5, num_inference_steps=4)
     assert len(probe.layer_maps.calls) == 2
 
 
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-@pytest.mark.parametrize("in_channels", [4, 9])
+@pytest.mark.parametrize(("kind", "in_channels"), [("toy", 9), ("sdxl", 4)])
 def test_inpainting(kind, in_channels):
     classes = {"toy": StableDiffusionInpaintPipeline, "sdxl": StableDiffusionXLInpaintPipeline}
     pipe = tiny_pipeline(kind, pipeline_class=classes[kind], unet={"in_channels": in_channels})
@@ -102,21 +94,19 @@ def test_inpainting(kind, in_channels):
     check(pipe, image=picture(size), mask_image=hole, height=size, width=size, strength=1.0)
 
 
-@pytest.mark.parametrize("scales", [(4.0, 1.5), (1.0, 1.5)])
-def test_instruct_pix2pix(scales, monkeypatch):
-    """Three branches, the prompts' first; without guidance one."""
+def test_instruct_pix2pix(monkeypatch):
+    """Three branches, the prompts' first."""
     pipe = tiny_pipeline(
         "toy", pipeline_class=StableDiffusionInstructPix2PixPipeline, unet={"in_channels": 8}
     )
-    guided = scales[0] > 1
     call = {
         "image": picture(64),
-        "guidance_scale": scales[0],
-        "image_guidance_scale": scales[1],
+        "guidance_scale": 4.0,
+        "image_guidance_scale": 1.5,
         "negative_prompt": ["a red car", "dog"],
         "num_inference_steps": 2,
     }
-    check(pipe, branch=(0, 3) if guided else (0, 1), **call)
+    check(pipe, branch=(0, 3), **call)
     step, given = pipe.scheduler.step, []
 
     def spy(output, timestep, sample, **kwargs):
@@ -133,16 +123,14 @@ def test_instruct_pix2pix(scales, monkeypatch):
         kept["x0_pred"].values, torch.stack([x0 for _, x0 in given]), rtol=1e-4, atol=1e-4
     )
     assert kept["latent"].values.shape == (2, 2, 4, 16, 16)
-    assert len(kept["noise_pred.image"].call) == (2 if guided else 0)
-    if guided:
-        assert not torch.equal(kept["noise_pred.image"].values, kept["noise_pred.unconditional"].values)
+    assert len(kept["noise_pred.image"].call) == 2
+    assert not torch.equal(kept["noise_pred.image"].values, kept["noise_pred.unconditional"].values)
     encoder_ids = pipe.tokenizer(PROMPTS[:2], padding="max_length", return_tensors="pt").input_ids
     states = pipe.text_encoder(encoder_ids, output_hidden_states=True).hidden_states
     torch.testing.assert_close(kept["text.layers.0"].values[0], states[1], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("unfused_again", [False, True])
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+@pytest.mark.parametrize(("kind", "unfused_again"), [("sdxl", False), ("toy", True)])
 def test_fused_projections(kind, unfused_again):
     pipe = tiny_pipeline(kind)
     with Probe(pipe, word_maps=True) as plain:
@@ -161,11 +149,10 @@ def test_fused_projections(kind, unfused_again):
     [
         PNDMScheduler,
         HeunDiscreteScheduler,
-        KDPM2DiscreteScheduler,
         EulerDiscreteScheduler,
-        DPMSolverMultistepScheduler,
-        UniPCMultistepScheduler,
-        LCMScheduler,
+        pytest.param(KDPM2DiscreteScheduler, marks=pytest.mark.slow),
+        pytest.param(UniPCMultistepScheduler, marks=pytest.mark.slow),
+        pytest.param(LCMScheduler, marks=pytest.mark.slow),
     ],
 )
 def test_schedulers(scheduler):
@@ -189,6 +176,8 @@ def test_float16(device):
 
 
 def test_single_precision_on_the_device(device, monkeypatch):
+    if device == "cpu":
+        pytest.skip("as `test_architectures` on a CPU: set TRIPTYCH_TEST_DEVICE=cuda")
     monkeypatch.setattr(
         torch.backends.cudnn, "allow_tf32", False
     )  # a GPU's convolutions have 10 bits without it
@@ -210,10 +199,9 @@ def test_half_precision_is_multiplied_in_single(device):
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, "max"])
-def test_attention_slicing(size):
+def test_attention_slicing():
     pipe = tiny_pipeline("toy")
-    pipe.enable_attention_slicing(size)
+    pipe.enable_attention_slicing(1)
     check(pipe)
 
 
@@ -230,20 +218,8 @@ def test_offloaded_weights():
     assert np.isfinite(probe.similarity["text.layers.0:cosine_eos"].values).all()
 
 
-def test_guidance_on_equals_the_conditional_half(toy):
-    """The first call sees the same noise with guidance and without."""
-    first = []
-    for scale in (4.0, 1.0):
-        with Probe(toy, word_maps=EVERYTHING) as probe:
-            draw(toy, guidance_scale=scale)
-        first.append({name: maps[:, 0] for name, maps in probe.layer_maps.values.items()})
-    for name, maps in first[0].items():
-        np.testing.assert_allclose(maps, first[1][name], atol=1e-5, err_msg=name)
-
-
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-def test_a_batch_equals_its_single_runs(pipelines, kind):
-    pipe = pipelines(kind)
+def test_a_batch_equals_its_single_runs(pipelines):
+    pipe = pipelines("sdxl")
     with Probe(pipe, word_maps=True) as batch:
         draw(pipe, PROMPTS[:2])
     for row in range(2):
@@ -251,21 +227,6 @@ def test_a_batch_equals_its_single_runs(pipelines, kind):
             draw(pipe, [PROMPTS[row]])
         np.testing.assert_allclose(batch.maps.heat(row), single.maps.heat(0), rtol=1e-3, atol=1e-4)
     assert np.abs(batch.maps.heat(0) - batch.maps.heat(1)).max() > 1e-2
-
-
-def test_two_images_of_a_prompt_stay_two(toy):
-    def noise(*seeds):
-        return [torch.Generator().manual_seed(seed) for seed in seeds]
-
-    with Probe(toy, word_maps=True) as both:
-        draw(toy, PROMPTS[:2], num_images_per_prompt=2, generator=noise(1, 2, 1, 2))
-    assert np.abs(both.maps.heat(0) - both.maps.heat(1)).max() > 1e-2, "other noise"
-    for row, (prompt, seed) in enumerate([(0, 1), (0, 2), (1, 1), (1, 2)]):
-        with Probe(toy, word_maps=True) as single:
-            draw(toy, [PROMPTS[prompt]], generator=noise(seed))
-        np.testing.assert_allclose(both.maps.heat(row), single.maps.heat(0), rtol=1e-3, atol=1e-4)
-        word = "woman" if prompt else "person"
-        np.testing.assert_array_equal(both.word_map(word, row).values, both.maps.heat(row)[2])
 
 
 def test_tokens_masked_in_attention_are_refused(toy):
@@ -286,9 +247,8 @@ class WithoutItsBeginning(AttnProcessor2_0):
         return super().__call__(attn, hidden_states, encoder_hidden_states[:, 2:], **kwargs)
 
 
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-def test_only_diffusers_own_attention_passes(kind):
-    pipe = tiny_pipeline(kind)
+def test_only_diffusers_own_attention_passes():
+    pipe = tiny_pipeline("sdxl")
     blocks = pipe.unet.mid_block.attentions[0].transformer_blocks
     blocks[0].attn2.processor = WithoutItsBeginning()
     message = (
@@ -303,6 +263,7 @@ def test_only_diffusers_own_attention_passes(kind):
         draw(pipe)
 
 
+@pytest.mark.slow
 def test_an_ip_adapter_is_unloaded():
     """One picture, embedded in 6 numbers, read as 4 tokens by every cross-attention."""
     pipe = tiny_pipeline("sd1")
@@ -353,9 +314,6 @@ CHANGES = {
     r"scheduler to stay": lambda pipe: setattr(
         pipe, "scheduler", EulerDiscreteScheduler.from_config(pipe.scheduler.config)
     ),
-    r"unet: .* got a compiled one": lambda pipe: setattr(
-        pipe, "unet", torch.compile(pipe.unet, backend="eager")
-    ),
 }
 
 
@@ -367,18 +325,6 @@ def test_what_is_changed_inside_the_block_is_not_read_as_it_was(message):
         draw(pipe, num_inference_steps=1)
 
 
-def test_a_lora_loaded_before_the_block_is_read():
-    pipe = tiny_pipeline("toy")
-    with_lora(pipe)
-    address = "unet.mid.attn.0.cross"
-    with Probe(pipe, keep=f"{address}.query", word_maps=EVERYTHING) as probe:
-        draw(pipe)
-    attention = module_at(pipe, "unet.mid_block.attentions.0.transformer_blocks.0.attn2")
-    assert isinstance(attention.to_q, Wrapped)
-    check(pipe)
-    assert probe.kept[f"{address}.query"].values.shape[0] == 3
-
-
 def test_a_write_into_a_module_that_was_exchanged_is_refused():
     pipe = tiny_pipeline("toy")
     patch = Patch("unet.mid.attn.0.cross.query", source=1, into=0)
@@ -388,21 +334,3 @@ def test_a_write_into_a_module_that_was_exchanged_is_refused():
     ):
         with_lora(pipe)
         draw(pipe, num_inference_steps=1)
-
-
-def test_a_layer_that_is_skipped_is_an_error():
-    """As caches do that reuse what a block gave in an earlier call."""
-    pipe = tiny_pipeline("toy")
-    block = pipe.unet.up_blocks[1].attentions[0].transformer_blocks[0]
-    forward, calls = block.forward, []
-
-    def sometimes(hidden_states, **kwargs):
-        calls.append(1)
-        return hidden_states if len(calls) == 2 else forward(hidden_states, **kwargs)
-
-    block.forward = sometimes
-    with (
-        pytest.raises(HookError, match=r"unet\.up\.1\.attn\.0\.cross: expected one run in each of 3"),
-        Probe(pipe, word_maps=True),
-    ):
-        draw(pipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from diffusers import DDIMScheduler, EulerAncestralDiscreteScheduler, HeunDiscreteScheduler, PNDMScheduler
+from diffusers import HeunDiscreteScheduler, PNDMScheduler
 
 from hooks import HookError, Intervention, Patch, Probe, position_groups, sites
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
@@ -95,7 +95,7 @@ def test_keys_and_values_are_those_of_a_hook_made_by_hand(toy):
     assert one.writes == 6 and one.largest_change > 0  # two modules at each of three calls
 
 
-@pytest.mark.parametrize("kind", ["toy", "sd1", "sd2"])
+@pytest.mark.parametrize("kind", ["sd2"])
 def test_all_that_the_text_says_taken_from_another_row_draws_the_other_image(pipelines, kind):
     """Complete cuts, whose share is 1: the donor's image comes out."""
     pipe = pipelines(kind)
@@ -103,33 +103,6 @@ def test_all_that_the_text_says_taken_from_another_row_draws_the_other_image(pip
     for patches in ([swap("text.embeddings")], everywhere):
         images, _ = written(pipe, patches)
         assert alike(images[2], images[1]) and np.abs(images[0] - images[1]).max() > 1e-3
-
-
-def test_xl_is_told_the_text_by_its_encoders_and_by_the_pooled_text(pipelines):
-    """Without the pooled text, which no site holds, a cut is not complete."""
-    patches = [swap("text.embeddings"), swap("text_2.embeddings")]
-    images, _ = written(pipelines("sdxl"), patches)
-    np.testing.assert_allclose(images[2], images[1], atol=1e-5)
-    everywhere = [swap(site, part=("key", "value")) for site in attentions(pipelines("sdxl"))]
-    images, _ = written(pipelines("sdxl"), everywhere)
-    assert np.abs(images[2] - images[1]).max() > 1e-4
-
-
-def test_a_decision_handed_over_at_a_step(toy):
-    """The donor's keys and values from step k on, or up to it, are the two parts of one picture."""
-    everywhere = attentions(toy)
-    some = {
-        steps: written(
-            toy,
-            [swap(site, part=("key", "value"), steps=steps) for site in everywhere],
-            num_inference_steps=3,
-        )[0]
-        for steps in (range(3), range(1, 3), range(1))
-    }
-    whole, late, early = some.values()
-    assert alike(whole[2], whole[1]) and not alike(late[2], whole[2]) and not alike(early[2], whole[2])
-    for images in (late, early):
-        assert np.array_equal(images[:2], whole[:2])
 
 
 def test_positions_before_the_word_say_the_same_in_both_prompts(toy):
@@ -183,7 +156,7 @@ def test_probabilities_of_another_row_weigh_its_own_values(toy):
     assert alike(split["v"][2], split["v"][0]) and not np.allclose(heads[2], heads[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("address", ["unet.mid.resnet.0", f"{CROSS}.value", f"{CROSS}.heads"])
+@pytest.mark.parametrize("address", ["unet.mid.resnet.0", f"{CROSS}.heads"])
 def test_other_values_by_numpy(toy, address):
     """Means, directions, factors: at the first call, where the same went in."""
     site, part = (address, "output") if "resnet" in address else (CROSS, address.rpartition(".")[2])
@@ -270,7 +243,7 @@ def kept_latents(pipe, patches):
 
 
 @pytest.mark.parametrize(
-    "scheduler", [DDIMScheduler, PNDMScheduler, HeunDiscreteScheduler, EulerAncestralDiscreteScheduler]
+    "scheduler", [PNDMScheduler, pytest.param(HeunDiscreteScheduler, marks=pytest.mark.slow)]
 )
 def test_schedulers(scheduler):
     pipe = tiny_pipeline("sd1")
@@ -409,7 +382,7 @@ def gradient(pipe, patches, output_row, **call):
     return latents.grad.flatten(1).abs().sum(1), latents.grad
 
 
-@pytest.mark.parametrize("site", [CROSS, "unet.mid", "unet.up.0"])
+@pytest.mark.parametrize("site", [CROSS])
 def test_gradients_of_rows_that_are_not_patched_stay_what_they_were(toy, site):
     _, without = gradient(toy, [Patch(site, source=2, into=2)], 0)
     _, beside = gradient(toy, [swap(site)], 0)
@@ -422,19 +395,6 @@ def test_a_gradient_passes_to_the_donor_of_a_swap(toy):
     assert own[1] == 0 < own[2]
     swapped, _ = gradient(toy, [swap("unet.mid")], 2)
     assert swapped[1] > 0 and swapped[2] > 0  # past the middle by the skip connections
-
-
-def test_the_layer_that_xl_does_not_read_cannot_be_written(pipelines):
-    pipe = pipelines("sdxl")
-    last = pipe.text_encoder.config.num_hidden_layers - 1
-    for address in (f"text.layers.{last}", f"text.layers.{last}.attn"):
-        refused = pytest.raises(HookError, match="the pipeline takes the states before the last layer")
-        with refused, Intervention(pipe, [swap(address)]):
-            pass
-    images, _ = written(pipe, [Patch(f"text_2.layers.{last}", source=1, into=2)])  # it makes the pooled text
-    assert not alike(images[2], images[0])
-    images, _ = written(pipe, [swap(f"text.layers.{last - 1}")])
-    assert not alike(images[2], images[0])
 
 
 def test_an_intervention_says_what_it_writes_and_has_written(toy):

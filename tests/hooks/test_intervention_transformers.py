@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from hooks import HookError, Intervention, Patch, Probe, sites
+from hooks import HookError, Intervention, Patch, sites
 from tests.hooks.transformers import draw, rows_of_prompts
 from tests.tiny_transformers import KINDS
 
 SWAP = {"source": 1, "into": 2}
+COMMON = ("sd3", "flux-schnell", "lumina2", "z-image")  # the others are slow
+EACH = [kind if kind in COMMON else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 EQUAL = ["a person in the park", "a woman in the park", "a man in the park"]  # as many tokens each
 
 
@@ -18,7 +20,7 @@ def written(pipe, kind, *patches):
     return images, intervention.written
 
 
-@pytest.mark.parametrize("kind", ["sd3", "sd35", "flux-dev", "flux-schnell"])
+@pytest.mark.parametrize("kind", ["sd3", "flux-schnell"])
 def test_states_and_pooled_text_together_are_all_the_text_there_is(dit, kind):
     """Given both of another prompt, an image of the same noise is that prompt's; given either, it is neither.
 
@@ -37,7 +39,7 @@ def test_states_and_pooled_text_together_are_all_the_text_there_is(dit, kind):
         assert min(np.abs(image - plain[other]).max() for other in (1, 2)) > rounding
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_the_image(dit, kind):
     """Given those of another row in every attention to the text, the image is that row's, up to the order of sums."""
     pipe = dit(kind)
@@ -55,97 +57,10 @@ def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_
         assert np.abs(draw(pipe, kind, EQUAL)[2] - plain[1]).max() > rounding
 
 
-@pytest.mark.parametrize("kind", ["sd3", "flux-dev"])
-def test_the_text_may_enter_at_a_later_step(dit, kind):
-    """The first step is then the row's own, and the image neither its own nor the donor's."""
-    pipe = dit(kind)
-    plain, images = draw(pipe, kind), []
-    for steps in ([0, 1], [1]):
-        both = [Patch(site, steps=steps, **SWAP) for site in ("dit.in.text", "text.pooled")]
-        image, counts = written(pipe, kind, *both)
-        assert [one.writes for one in counts] == [len(steps)] * 2
-        images.append(image[2])
-    rounding = np.abs(plain[2] - plain[1]).max() / 1000
-    assert np.abs(images[0] - plain[1]).max() < rounding
-    assert min(np.abs(images[1] - plain[other]).max() for other in (1, 2)) > rounding
-
-
-@pytest.mark.parametrize("kind", ["sd3", "flux-dev"])
-def test_a_patch_of_a_row_into_itself_changes_nothing(dit, kind):
-    pipe = dit(kind)
-    plain = draw(pipe, kind)
-    patches = [
-        Patch("dit.block.0.joint.text", part=("key", "value"), source=1, into=1),
-        Patch("dit.block.1.joint", part=("query", "heads"), source=2, into=2),
-        Patch("dit.block.1.image", source=2, into=2),
-        Patch("dit.block.0.text", source=0, into=0),
-        Patch("text.pooled", source=1, into=1),
-    ]
-    images, counts = written(pipe, kind, *patches)
-    assert np.array_equal(images, plain)
-    assert all(one.writes and one.largest_change == 0 for one in counts)
-
-
-def test_keys_and_values_of_the_text_against_a_hook_by_hand(dit):
-    pipe, positions = dit("flux-schnell"), [1, 4]
-    patch = Patch("dit.block.1.joint.text", part=("key", "value"), positions=positions, **SWAP)
-    with (
-        Intervention(pipe, [patch]),
-        Probe(pipe, pairs=[(2, 1)], sites="+dit.block.1.joint.text.key") as probe,
-    ):
-        images = draw(pipe, "flux-schnell")
-    attention, handles = pipe.transformer.transformer_blocks[1].attn, []
-
-    def swap(module, args, output):
-        output = output.clone()
-        output[2, positions] = output[1, positions]
-        return output
-
-    for module in (attention.add_k_proj, attention.add_v_proj):
-        handles.append(module.register_forward_hook(swap))
-    expected = draw(pipe, "flux-schnell")
-    for handle in handles:
-        handle.remove()
-    assert np.array_equal(images, expected)
-    assert not np.array_equal(images, draw(pipe, "flux-schnell"))
-    assert len(probe.similarity["dit.block.1.joint.text.key:cosine"].values) == 2
-
-
-@pytest.mark.parametrize("kind", ["flux-schnell", "chroma"])
-def test_projections_over_both_streams_against_a_hook_by_hand(dit, kind):
-    pipe, positions = dit(kind), [1, 4]
-    tokens, guided = 512, {"guidance_scale": 1.0} if kind == "chroma" else {}
-    attention = pipe.transformer.single_transformer_blocks[0].attn
-    cases = [
-        (
-            Patch("dit.single.0.joint.text", part="key", positions=positions, **SWAP),
-            attention.to_k,
-            positions,
-        ),
-        (Patch("dit.single.0.joint", part="query", **SWAP), attention.to_q, slice(tokens, None)),
-    ]
-    for patch, module, where in cases:
-
-        def swap(module, args, output, where=where):
-            output = output.clone()
-            output[2, where] = output[1, where]
-            return output
-
-        with Intervention(pipe, [patch]):
-            images = draw(pipe, kind, EQUAL, **guided)
-        handle = module.register_forward_hook(swap)
-        expected = draw(pipe, kind, EQUAL, **guided)
-        handle.remove()
-        assert np.array_equal(images, expected), patch
-        assert not np.array_equal(images, draw(pipe, kind, EQUAL, **guided)), patch
-
-
 @pytest.mark.parametrize(
     ("kind", "site", "path", "where"),
     [
         ("sd35", "dit.block.1.self", "transformer_blocks.1.attn2", slice(None)),  # of the image alone
-        ("sd3", "dit.block.1.joint", "transformer_blocks.1.attn", slice(None)),
-        ("flux-dev", "dit.block.1.joint", "transformer_blocks.1.attn", slice(None)),
         ("flux-dev", "dit.single.1.joint", "single_transformer_blocks.1.attn", slice(512, None)),
     ],
 )
@@ -205,23 +120,6 @@ def test_pairs_of_different_length_stand_in_one_batch(dit, kind):
         rounding = np.abs(plain[row] - plain[row - 1]).max() / 1000
         assert np.abs(images[row] - plain[row - 1]).max() < rounding
     assert np.array_equal(images[[0, 2]], plain[[0, 2]])
-
-
-@pytest.mark.parametrize("length", [1, 20])
-def test_what_z_image_is_given_of_the_text_may_be_that_of_another_prompt(dit, length):
-    """Also of another number of tokens, if it is padded to the same; refused where it is not."""
-    pipe = dit("z-image")
-    prompts = [*EQUAL[:2], f"{EQUAL[2]}{' umbrella' * length}"]
-    plain = draw(pipe, "z-image", prompts)
-    patch = Patch("dit.in.text", **SWAP)
-    if length > 1:
-        with pytest.raises(HookError, match="as many tokens of donor"), Intervention(pipe, [patch]):
-            draw(pipe, "z-image", prompts)
-        return
-    with Intervention(pipe, [patch]):
-        images = draw(pipe, "z-image", prompts)
-    rounding = np.abs(plain[2] - plain[1]).max() / 1000
-    assert np.abs(images[2] - plain[1]).max() < rounding
 
 
 def test_donors_on_their_own_trajectory_and_at_the_recipients_latent_differ(dit):

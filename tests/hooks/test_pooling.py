@@ -54,12 +54,6 @@ def test_pooled_is_the_mean_of_what_is_kept(pipelines, kind):
     assert len({len(probe.pooled[site].call) for site in sites}) == 2  # once, or at each step
 
 
-def test_pooling_leaves_the_images_alone(toy):
-    with Probe(toy, pool=["unet.*", "text.*"], position_groups=groups_of(toy)):
-        images = draw(toy)
-    assert np.array_equal(images, draw(toy))
-
-
 def test_texts_are_repeated_for_each_of_their_images_and_an_empty_group_is_nan(toy):
     groups = [{"word": (2,), "none": ()}] * 4
     with Probe(toy, pool=["text.final", "text.layers.1"], position_groups=groups) as probe:

@@ -1,7 +1,6 @@
 """The probe leaves no trace, attaches all or nothing, and tells one call of the pipeline from another."""
 
 import contextlib
-import copy
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeli
 
 from hooks import HookError, Intervention, MapChoice, Patch, Probe
 from hooks import probe as probe_module
-from hooks.attention import definitions
 from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline
@@ -21,8 +19,7 @@ from tests.tiny import KINDS, tiny_pipeline
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
+@pytest.mark.parametrize(("kind", "guidance_scale"), [*((kind, 4.0) for kind in KINDS), ("toy", 1.0)])
 def test_images_are_bit_identical_and_no_hook_is_left(pipelines, kind, guidance_scale):
     pipe = pipelines(kind)
     without = draw(
@@ -50,12 +47,6 @@ def test_the_generators_go_on_as_without(toy):
         states.append((generator.get_state(), torch.get_rng_state()))
     assert torch.equal(states[0][0], states[1][0])
     assert torch.equal(states[0][1], states[1][1])
-
-
-def test_the_constructor_touches_nothing(toy):
-    before = all_hooks(toy)
-    Probe(toy, sites="no.such.site", pairs=[(0, 99)])
-    assert all_hooks(toy) == before
 
 
 @pytest.mark.parametrize("when", ["before", "step"])
@@ -150,23 +141,12 @@ def test_probes_nest(toy):
     np.testing.assert_array_equal(outer.maps.values, inner.maps.values)
 
 
-@pytest.mark.parametrize("settings", [{}, {"sites": "latent"}])
-def test_a_second_call_in_one_block_is_refused(toy, settings):
+def test_a_second_call_in_one_block_is_refused(toy):
     before = all_hooks(toy)
-    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS, **settings):
+    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS):
         draw(toy)
         draw(toy)
     assert all_hooks(toy) == before
-
-
-def test_a_second_call_after_an_interrupted_one_is_refused(toy):
-    def interrupt(pipe, step, timestep, kwargs):
-        pipe._interrupt = True
-        return kwargs
-
-    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS):
-        draw(toy, callback_on_step_end=interrupt)
-        draw(toy, callback_on_step_end=interrupt)  # two UNet calls in all, of three planned
 
 
 def test_an_interrupted_call_leaves_what_it_did(toy):
@@ -178,14 +158,6 @@ def test_an_interrupted_call_leaves_what_it_did(toy):
         draw(toy, num_inference_steps=5, callback_on_step_end=interrupt)
     assert probe.similarity["latent:cosine"].call.tolist() == [0, 1]
     assert probe.similarity["image:cosine"].call.tolist() == [0]
-
-
-def test_nothing_called_is_told(toy):
-    with (
-        pytest.raises(HookError, match="inside the block, but got none: call the very"),
-        Probe(toy, pairs=PAIRS),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("shared", ["scheduler and all", "all but the scheduler"])
@@ -214,27 +186,13 @@ def test_a_call_that_broke_off_is_told(toy):
         draw(toy, callback_on_step_end=stop)
 
 
-def test_a_second_call_of_given_states_after_an_interrupted_one_is_refused(toy):
-    """No text encoder runs again, and both calls together are fewer than one plans."""
-    embeds = toy.encode_prompt(PROMPTS, "cpu", 1, False)[0]
-
-    def interrupt(pipe, step, timestep, kwargs):
-        pipe._interrupt = True
-        return kwargs
-
-    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, word_maps=True):
-        for _ in range(2):
-            draw(toy, None, prompt_embeds=embeds, guidance_scale=1.0, callback_on_step_end=interrupt)
-
-
-@pytest.mark.parametrize("maps", [MapChoice(steps=2), definitions.variant("daam", "late", steps=(0.0, 1.0))])
-def test_steps_that_an_interrupted_call_never_made_have_no_map(toy, maps):
+def test_steps_that_an_interrupted_call_never_made_have_no_map(toy):
     def interrupt(pipe, step, timestep, kwargs):
         pipe._interrupt = True
         return kwargs
 
     message = "expected the 4 calls of the denoiser that were planned, .* but got 1"
-    with pytest.raises(HookError, match=message), Probe(toy, sites="latent", word_maps=maps):
+    with pytest.raises(HookError, match=message), Probe(toy, sites="latent", word_maps=MapChoice(steps=2)):
         draw(toy, num_inference_steps=4, callback_on_step_end=interrupt)
 
 
@@ -249,9 +207,7 @@ def test_steps_that_an_interrupted_call_never_made_have_no_map(toy, maps):
             {"sites": "image"},
             "image: expected a site that runs in this call, but it never ran: decode the whole",
         ),
-        ({"pool": ["unet.mid", "vae.*"]}, r"vae\.post_quant: .* never ran: decode the whole batch"),
         ({"keep": "unet.mid.*"}, r"unet\.mid\.attn\.0\.cross: .* turn off what skips its module"),
-        ({"keep": "unet.mid.attn.0.cross.query"}, r"query: .* never ran: turn off what skips its module"),
         ({"word_maps": MapChoice()}, r"unet\.mid\.attn\.0\.cross: expected one run in each of 3"),
     ],
 )
@@ -274,8 +230,7 @@ def test_a_glob_may_match_what_a_call_has_not(toy):
     assert len(probe.kept["noise_pred.unconditional"].call) == len(probe.kept["latent.final"].call) == 0
 
 
-@pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("kind", ["toy", "flux-schnell"])
+@pytest.mark.parametrize(("kind", "inside"), [("toy", True), ("flux-schnell", False)])
 def test_probes_are_left_in_any_order(pipelines, dit, kind, inside):
     """The second sees all steps, whether the first is left after the drawing or before it."""
     pipe = pipelines(kind) if kind == "toy" else dit(kind)
@@ -297,21 +252,6 @@ def test_probes_are_left_in_any_order(pipelines, dit, kind, inside):
     assert np.array_equal(drawn, without) and all_hooks(pipe) == before
     assert "step" not in vars(pipe.scheduler)
     assert second.kept["noise_pred.guided"].call.tolist() == [0, 1, 2]
-
-
-def test_a_copy_of_the_scheduler_steps_by_itself(dit):
-    pipe = dit("flux-schnell")  # whose scheduler counts its steps
-
-    def ahead(pipe, step, timestep, kwargs):
-        if step == 0:
-            copied, latents = copy.deepcopy(pipe.scheduler), kwargs["latents"]
-            copied.step(torch.ones_like(latents), pipe.scheduler.timesteps[1], latents)
-        return kwargs
-
-    with Probe(pipe, keep="latent") as probe:
-        images = transformers.draw(pipe, "flux-schnell", callback_on_step_end=ahead)
-    assert np.array_equal(images, transformers.draw(pipe, "flux-schnell"))
-    assert len(probe.kept["latent"].call) == transformers.STEPS
 
 
 class ThreeBranches(StableDiffusionPipeline):
@@ -386,13 +326,6 @@ def test_a_pipeline_is_of_one_thread(toy):
             assert torch.equal(values, probe.kept["latent"].values)
 
 
-def test_maps_not_asked_for_are_told(toy):
-    with Probe(toy, sites="unet.mid", pairs=PAIRS) as probe:
-        draw(toy)
-    with pytest.raises(HookError, match="word_maps=True"):
-        _ = probe.maps
-
-
 def test_pndm_repeats_a_timestep_and_overwrites_nothing(pipelines):
     pipe = pipelines("sd1")
     assert isinstance(pipe.scheduler, PNDMScheduler)
@@ -447,10 +380,9 @@ def test_tiles_are_refused_and_slices_are_joined(toy):
         np.testing.assert_allclose(found["slices"].similarity[key].values, similarity.values, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_previews_in_a_callback_do_not_count(toy, rows):
+def test_previews_in_a_callback_do_not_count(toy):
     def preview(pipe, step, timestep, kwargs):
-        pipe.vae.decode(torch.zeros_like(kwargs["latents"][:rows]))
+        pipe.vae.decode(torch.zeros_like(kwargs["latents"]))
         return kwargs
 
     sites = ["vae.*", "image", "latent.final"]
@@ -462,20 +394,6 @@ def test_previews_in_a_callback_do_not_count(toy, rows):
         assert torch.equal(probe.kept[address].values, kept.values), address
     for key, similarity in plain.similarity.items():
         np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
-
-
-def test_previews_without_a_decode_at_the_end_do_not_count(toy):
-    """With `output_type="latent"` nothing is decoded at the end, and previews are no result."""
-
-    def preview(pipe, step, timestep, kwargs):
-        if step < 2:
-            pipe.vae.decode(torch.zeros_like(kwargs["latents"]))
-        return kwargs
-
-    with Probe(toy, pairs=PAIRS, keep=["latent", "*mid*"]) as probe:
-        draw(toy, output_type="latent", callback_on_step_end=preview)
-    assert len(probe.similarity["image:cosine"].call) == 0
-    assert len(probe.kept["vae.decoder.mid"].call) == 0
 
 
 def test_a_probe_says_what_it_is_in_every_phase(toy):

@@ -63,13 +63,6 @@ def test_cosine_is_scipys(dtype):
     )
 
 
-def test_half_precision_does_not_overflow():
-    values = torch.full((2, 4096), 6e4, dtype=torch.float16)
-    assert cosine(values, torch.tensor([0]), torch.tensor([1])).item() == pytest.approx(
-        1.0, abs=cosine_error(4096)
-    )
-
-
 def test_a_million_elements_lose_no_precision():
     values = rows(3, 320 * 64 * 64).relu() + 0.1
     found = cosine(values, torch.tensor([0, 0]), torch.tensor([1, 0]))
@@ -77,13 +70,6 @@ def test_a_million_elements_lose_no_precision():
     assert bound < 4e-5, "which a sum of one number after the other misses"
     assert found[0].item() == pytest.approx(by_scipy(values[0], values[1]), abs=bound)
     assert found[1].item() == pytest.approx(1.0, abs=bound)
-
-
-def test_chunks_change_nothing(monkeypatch):
-    values = rows(4, 50)
-    whole = cosine(values, LEFT, RIGHT)
-    monkeypatch.setattr(similarity, "MAX_ELEMENTS", 60)
-    assert torch.equal(cosine(values, LEFT, RIGHT), whole)
 
 
 def test_symmetry_bounds_scale_and_sign():
@@ -139,9 +125,10 @@ def test_shared_positions_beyond_the_prompt():
         shared.cosine(rows(2, 6, 5), torch.tensor([0]), torch.tensor([1]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(6, 5), (6, 512), (6, 3, 50, 60), (6, 2 * 512 + 1)])
-@pytest.mark.parametrize("group", [1, 3, 6])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "group"),
+    [((6, 5), torch.float32, 1), ((6, 3, 50, 60), torch.bfloat16, 3), ((6, 2 * 512 + 1), torch.float32, 6)],
+)
 def test_products_of_a_group_in_one_pass(shape, dtype, group):
     values = (rows(*shape) + 0.5).to(dtype)
     found = gram(values, group).view(-1, group, group)

@@ -7,10 +7,8 @@ import pytest
 import torch
 from diffusers import (
     EDMEulerScheduler,
-    StableDiffusionInpaintPipeline,
     StableDiffusionInstructPix2PixPipeline,
     StableDiffusionXLInstructPix2PixPipeline,
-    StableDiffusionXLPipeline,
 )
 
 from hooks import HookError, sites
@@ -78,29 +76,6 @@ def test_no_part_of_the_unet_is_missing(pipelines, kind):
             assert f"unet.{name}" in found
 
 
-def test_addresses_of_the_toy(toy):
-    table = {site.address: site for site in sites.available(toy)}
-    assert [a for a, site in table.items() if a.startswith("text") and site.default] == [
-        "text.embeddings",
-        *(f"text.layers.{k}" for k in range(4)),
-        "text.final",
-    ]
-    assert (
-        table["unet.up.1.attn.1.cross"].module == "unet.up_blocks.1.attentions.1.transformer_blocks.0.attn2"
-    )
-    assert table["unet.mid"].module == "unet.mid_block"
-    assert table["unet.down.0.downsample"].module == "unet.down_blocks.0.downsamplers.0"
-    assert "unet.down.2.downsample" not in table
-    assert "unet.down.2.attn.0" not in table
-    assert "vae.decoder.up.2" in table
-
-
-def test_sdxl_has_two_text_encoders_and_numbered_cross_attentions(pipelines):
-    table = {site.address for site in sites.available(pipelines("sdxl"))}
-    assert {"text.layers.2", "text_2.layers.3", "unet.down.2.attn.0.cross.2"} <= table
-    assert not {"text.layers.3", "unet.down.2.attn.0.cross", "text_2.final"} & table
-
-
 def test_patterns(toy):
     def chosen(patterns):
         return [site.address for site in sites.resolve(toy, patterns)]
@@ -147,30 +122,6 @@ def test_a_compiled_unet_is_refused():
     pipe.unet = torch.compile(pipe.unet)
     with pytest.raises(HookError, match=r"StableDiffusionPipeline\.unet: .*compiled"):
         sites.available(pipe)
-
-
-def test_a_unet_compiled_in_place_is_refused():
-    pipe = tiny_pipeline("toy")
-    pipe.unet.mid_block.compile()
-    with pytest.raises(HookError, match=r"StableDiffusionPipeline\.unet: .*compiled in place"):
-        sites.available(pipe)
-
-
-def test_subclasses_are_supported():
-    class Mine(StableDiffusionInpaintPipeline):
-        pass
-
-    assert sites.available(tiny_pipeline("sd1", pipeline_class=Mine))
-
-
-def test_a_refiner_without_the_first_text_encoder():
-    parts = tiny_components("sdxl", unet={"cross_attention_dim": 24})
-    pipe = StableDiffusionXLPipeline(
-        **{**parts, "text_encoder": None, "tokenizer": None}, add_watermarker=False
-    )
-    addresses = [site.address for site in sites.available(pipe)]
-    assert "text_2.layers.0" in addresses
-    assert "text.layers.0" not in addresses
 
 
 def test_x0_is_not_offered_where_it_cannot_be_computed():

@@ -9,13 +9,19 @@ import torch
 from hooks import HookError, Probe
 from tests.hooks.attention.test_final import expected_maps
 from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, heard
-from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
+COMMON = (
+    "sd3",
+    "flux-schnell",
+    "lumina2",
+    "z-image",
+)  # one of each way to join texts and images; others are slow
+EACH = [kind if kind in COMMON else pytest.param(kind, marks=pytest.mark.slow) for kind in READ]
 
 
-@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("kind", EACH)
 def test_beside_offloading(dit, kind):
     """As `enable_model_cpu_offload` wraps each model; here both devices are the CPU."""
     expected = draw(dit(kind), kind)
@@ -34,7 +40,7 @@ def test_beside_offloading(dit, kind):
     np.testing.assert_array_equal(probe.maps.values, plain.maps.values)
 
 
-@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("kind", EACH)
 def test_in_bfloat16(kind, monkeypatch, bfloat16_attention):
     """Probabilities and their products with indicators are rounded to 8 bits: two roundings of at most 1/256 each."""
     pipe = tiny_transformer_pipeline(kind).to(torch.bfloat16)
@@ -48,7 +54,7 @@ def test_in_bfloat16(kind, monkeypatch, bfloat16_attention):
     np.testing.assert_allclose(probe.maps.text, text, rtol=2 / 256)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in READ if kind != "lumina2"])
+@pytest.mark.parametrize("kind", [kind for kind in EACH if kind != "lumina2"])
 def test_several_images_of_prompts_of_unlike_length(dit, kind, monkeypatch):
     pipe, call = dit(kind), {"num_images_per_prompt": 2}
     prompts = [PROMPTS[0], PROMPTS[0], PROMPTS[1], PROMPTS[1]]
@@ -112,8 +118,7 @@ def test_a_prompt_without_words_has_no_map(dit):
     assert probe.maps.columns[0] == () and probe.word_map("umbrella", row=1).values.sum() > 0
 
 
-@pytest.mark.parametrize("beside", ["Img2Img", "Inpaint"])
-@pytest.mark.parametrize("kind", ["sd3", "flux-schnell"])
+@pytest.mark.parametrize(("kind", "beside"), [("sd3", "Img2Img"), ("flux-schnell", "Inpaint")])
 def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
     plain = type(dit(kind)).__name__
     pipe = getattr(diffusers, plain.replace("Pipeline", f"{beside}Pipeline")).from_pipe(dit(kind))
@@ -135,24 +140,3 @@ def test_pipelines_that_are_known_and_not_read_say_why(name, reason):
     with pytest.raises(HookError, match=rf"got {name} \(.*{reason}.*\): choose one") as refused, Probe(pipe):
         pass
     assert len(str(refused.value)) <= 400
-
-
-def test_a_latent_consistency_model_is_read_by_the_pipeline_of_its_parts():
-    pipe = tiny_pipeline(
-        "toy",
-        pipeline_class=diffusers.LatentConsistencyModelPipeline,
-        unet={"time_cond_proj_dim": 8},
-        scheduler=diffusers.LCMScheduler,
-        prediction_type="epsilon",
-    )
-    message = (
-        r"LatentConsistencyModelPipeline \(.*\): use diffusers\.StableDiffusionPipeline\.from_pipe\(pipe\)"
-    )
-    with pytest.raises(HookError, match=message), Probe(pipe):
-        pass
-    call = {"prompt": PROMPTS, "num_inference_steps": 2, "guidance_scale": 4.0, "output_type": "np"}
-    expected = pipe(**call, generator=torch.Generator().manual_seed(0)).images
-    remedy = diffusers.StableDiffusionPipeline.from_pipe(pipe)
-    with Probe(remedy, word_maps=True) as probe:
-        images = remedy(**call, generator=torch.Generator().manual_seed(0)).images
-    assert np.array_equal(images, expected) and len(probe.maps.values) == 3

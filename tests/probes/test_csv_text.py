@@ -15,34 +15,8 @@ import pytest
 from probes.csv_text import csv_bytes, csv_rows, neutral, restored
 
 ROOT = Path(__file__).parents[2]
-FORMULAS = [
-    *(
-        "=1+1",
-        "+cmd|' /C calc'!A0",
-        "-2+3",
-        "@SUM(A1)",
-        "\n=1",
-        "- a dog",
-        "-",
-        "＝1",
-        "=",
-        "'=x",
-    ),
-]
-HARMLESS = [
-    *(
-        "a dog",
-        "",
-        "'tis a dog",
-        "-0.5",
-        "+1",
-        "-3",
-        "3",
-        "t00000-s0-neutral",
-        "−0.5",
-        "'",
-    ),
-]
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\n=1", "- a dog", "-", "＝1", "'=x"]
+HARMLESS = ["a dog", "", "'tis a dog", "-0.5", "+1", "-1e-07", "3", "t00000-s0-neutral", "−0.5", "'", "''"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)

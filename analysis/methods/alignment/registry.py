@@ -12,7 +12,6 @@ ALIGNMENT = (
         "alignment",
         "an indicator, or all together: how often an image’s prompt is retrieved by CLIP among random ones",
         tables.RETRIEVAL_COLUMNS,
-        tables.retrieval_table,
         stage="",
         printed=(
             Latex(
@@ -30,7 +29,6 @@ ALIGNMENT = (
         "alignment",
         "an indicator, feature and measure: FID, FID of unlimited images, KID",
         tables.QUALITY_COLUMNS,
-        tables.quality_tables,
         stage="",
     ),
     Table(
@@ -38,7 +36,6 @@ ALIGNMENT = (
         "alignment",
         "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
         caption_tables.COLUMNS,
-        caption_tables.captions_table,
         stage="",
     ),
     Table(
@@ -46,7 +43,6 @@ ALIGNMENT = (
         "alignment",
         "an indicator, feature and sample size: mean FID of random subsets of the prompts, and the line in 1/n",
         tables.CURVE_COLUMNS,
-        tables.quality_tables,
         stage="",
     ),
 )

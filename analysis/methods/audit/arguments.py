@@ -109,8 +109,17 @@ def parser() -> command_line.Parser:
     return main
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    from analysis.methods.audit import command  # not before: --help is quick
+def work(arguments: argparse.Namespace) -> None:
+    """Write ``audit.html`` and the tables of `analysis.methods.audit.columns.TABLES`, and print what they say."""
+    from analysis.methods.audit.labelled_audit import audit, require_new  # not before: --help is quick
+    from analysis.methods.audit.spellings import merges_of
 
-    command.work(options)
+    options = vars(arguments)
+    out, overwrite, thumbnails = (options.pop(name) for name in ("out", "overwrite", "thumbnails"))
+    options.pop("stages")
+    command_line.writable(out, folder=True)
+    require_new(out, overwrite)  # before the work, too
+    found = audit(**options | {"merge": merges_of(options["merge"])})
+    page = found.write(out, thumbnails=thumbnails, overwrite=overwrite)
+    print(repr(found))
+    print(f"page and tables: {page}")

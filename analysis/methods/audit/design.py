@@ -27,9 +27,7 @@ class Design:
     answer: str  # whose share is asked, of pictures with an answer that is not `undecided`
     answers: tuple[str, ...]  # decided ones
     undecided: tuple[str, ...]
-    factors: tuple[
-        str, ...
-    ]  # the first (professions) is tested between its levels, others against their first level
+    factors: tuple[str, ...]  # the first is tested between its levels, others against their first level
     levels: Mapping[str, tuple[str, ...]]  # of each factor and of ``model``, in their order
     reference: Mapping[str, float]  # by level of the first factor: what its share is compared with
     reference_n: Mapping[str, int] = field(

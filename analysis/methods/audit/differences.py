@@ -22,6 +22,7 @@ from analysis.stats.proportions import (
     stratified_exact_test,
 )
 
+COUNTS = ("count", "decided")
 NUMBERS = (
     *(
         "decided_first",
@@ -135,27 +136,29 @@ def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dic
     known = [pair for pair in pairs if pair.defined]
     if not known:
         return dict.fromkeys(NUMBERS, np.nan) | _counts(pairs) | {"reason": NO_PICTURE}
-    shares = [float(np.mean([getattr(pair, side).share for pair in known])) for side in ("first", "second")]
-    found = _clustered(known, design, paired) if design.clustered else _independent(known, design)
-    squares, variances = found.pop("squares"), found.pop("variances")
+    groups = [[(getattr(pair, side), pair.reference) for pair in known] for side in ("first", "second")]
+    squares = [mean_square(group, design) for group in groups]
+    tests = (
+        _clustered(groups, squares, design, paired)
+        if design.clustered
+        else _independent(known, squares, design)
+    )
     most = farthest([pair.reference for pair in known])
-    distances = [mean_distance(*side, design.level, most) for side in zip(squares, variances)]
-    low, high = square_and_add(distances[1][0], distances[1][1:], distances[0][0], distances[0][1:])
+    first, second = (mean_distance(*square, design.level, most) for square in squares)
+    low, high = square_and_add(second[0], second[1:], first[0], first[1:])
+    shares = [float(np.mean([cell.share for cell, _ in group])) for group in groups]
+    reason = "" if len(known) == len(pairs) else f"over {len(known)} of {len(pairs)}"
     return _counts(known) | {
         "share_first": shares[0],
         "share_second": shares[1],
         "difference": shares[1] - shares[0],
-        **found,
-        "distance_first": distances[0][0],
-        "distance_second": distances[1][0],
-        "distance_difference": distances[1][0] - distances[0][0],
+        **tests,
+        "distance_first": first[0],
+        "distance_second": second[0],
+        "distance_difference": second[0] - first[0],
         "distance_low": float(low),
         "distance_high": float(high),
-        "reason": ONE_NOISE
-        if np.isnan(found["low"])
-        else ""
-        if len(known) == len(pairs)
-        else f"over {len(known)} of {len(pairs)}",
+        "reason": ONE_NOISE if np.isnan(tests["low"]) else reason,
     }
 
 
@@ -195,41 +198,32 @@ def mean_square(group: Sequence[tuple[AuditCell, float]], design: Design) -> tup
     return float(values[known].mean()), float(variances[known].sum() / known.sum() ** 2)
 
 
-def _independent(pairs: Sequence[Pair], design: Design) -> dict:
-    ends = np.array(
-        [[own["low"], own["high"]] for own in (compare_pair(p, design, paired=False) for p in pairs)]
-    )
-    each = np.array([p.second.share - p.first.share for p in pairs])
-    down, up = (np.sqrt(((each - ends[:, side]) ** 2).sum()) / len(pairs) for side in (0, 1))
-    columns = [
-        [getattr(getattr(p, side), name) for p in pairs]
-        for side in ("second", "first")
-        for name in ("count", "decided")
-    ]
-    sides = [
-        mean_square([(getattr(p, side), p.reference) for p in pairs], design) for side in ("first", "second")
+def _independent(pairs: Sequence[Pair], squares: Sequence[tuple[float, float]], design: Design) -> dict:
+    each = [compare_pair(pair, design, paired=False) for pair in pairs]
+    difference, *ends = (np.array([one[name] for one in each]) for name in ("difference", "low", "high"))
+    down, up = (np.sqrt(((difference - end) ** 2).sum()) / len(pairs) for end in ends)
+    counts = [
+        [getattr(getattr(p, side), name) for p in pairs] for side in ("second", "first") for name in COUNTS
     ]
     return {
-        "low": float(each.mean() - down),
-        "high": float(each.mean() + up),
-        "p_value": stratified_exact_test(*columns),
-        "p_distance": float(normal_p(sides[1][0] - sides[0][0], sides[0][1] + sides[1][1])),
-        "squares": [side[0] for side in sides],
-        "variances": [side[1] for side in sides],
+        "low": float(difference.mean() - down),
+        "high": float(difference.mean() + up),
+        "p_value": stratified_exact_test(*counts),
+        "p_distance": float(normal_p(squares[1][0] - squares[0][0], squares[0][1] + squares[1][1])),
     }
 
 
-def _clustered(pairs: Sequence[Pair], design: Design, paired: bool) -> dict:
-    groups = [[(getattr(p, side), p.reference) for p in pairs] for side in ("first", "second")]
+def _clustered(
+    groups: list[list], squares: Sequence[tuple[float, float]], design: Design, paired: bool
+) -> dict:
     sizes = [len(group[0][0].of) for group in groups]
-    sides = [mean_square(group, design) for group in groups]
 
     def mean(group: list, chosen: NDArray[np.bool_]) -> float:
         with np.errstate(invalid="ignore"):
             return float(np.nanmean([cell.hits[chosen].sum() / cell.of[chosen].sum() for cell, _ in group]))
 
     units = min(sizes)
-    apart = sides[1][0] - sides[0][0], sides[0][1] + sides[1][1]
+    apart = squares[1][0] - squares[0][0], squares[0][1] + squares[1][1]
     if paired:
         value, variance = clusters.jackknife(units, lambda c: mean(groups[1], c) - mean(groups[0], c))
         together = clusters.jackknife(units, lambda c: _square(groups[1], c) - _square(groups[0], c))
@@ -248,15 +242,13 @@ def _clustered(pairs: Sequence[Pair], design: Design, paired: bool) -> dict:
         else:
             p_value = clusters.two_sample_p_value(first, second)
         worth = [np.count_nonzero(~np.isnan(rates)) * (n > 1) for rates, n in zip((first, second), sizes)]
-        means_of = [float(np.mean([cell.share for cell, _ in group])) for group in groups]
-        low, high = newcombe_interval(means_of[1], worth[1], means_of[0], worth[0], design.level)
+        shares = [float(np.mean([cell.share for cell, _ in group])) for group in groups]
+        low, high = newcombe_interval(shares[1], worth[1], shares[0], worth[0], design.level)
     return {
         "low": float(low),
         "high": float(high),
         "p_value": p_value,
         "p_distance": _t_p_value(*apart, units),
-        "squares": [side[0] for side in sides],
-        "variances": [side[1] for side in sides],
     }
 
 

@@ -45,18 +45,14 @@ def share_table(found: Cells, design: Design) -> pd.DataFrame:
     table["p_worst"] = adjust_p_values(table["p_worst"], method=design.family)
     table["p_page"] = np.nan
     alpha = design.alpha / max(1, int(table["p_value"].notna().sum()))
-    table["detectable"] = [
-        _detectable(int(size), row.reference, design.reference_n.get(row.level_, 0), alpha)
-        for size, row in zip((cell_size(one, design) for one in found.values()), table.itertuples())
+    world = [
+        (reference, design.reference_n.get(key[1], 0)) for key, reference in zip(found, table["reference"])
     ]
-    needed = [
-        _needed(row.reference, design.effect, design.reference_n.get(row.level_, 0), alpha)
-        for row in table.itertuples()
-    ]
-    table["pictures_needed"] = needed
+    sizes = [int(cell_size(cell, design)) for cell in found.values()]
+    table["detectable"] = [_detectable(size, *one, alpha) for size, one in zip(sizes, world)]
+    table["pictures_needed"] = [_needed(*one, design.effect, alpha) for one in world]
     table["more_pictures"] = np.maximum(0, table["pictures_needed"] - table["decided"])
-    last = table.pop("reason")
-    return table.drop(columns="level_").assign(reason=last)
+    return table.assign(reason=table.pop("reason"))
 
 
 def _share_row(key: tuple[str, ...], cell: AuditCell, design: Design) -> dict:
@@ -72,8 +68,13 @@ def _share_row(key: tuple[str, ...], cell: AuditCell, design: Design) -> dict:
             float(end) for end in newcombe_interval(cell.share, size, reference, n_world, design.level)
         )
     undecided = cell.pictures - cell.decided
-    p_value = share_p_value(cell, reference, n_world, clustered=design.clustered)
-    worst = _worst(cell, reference, n_world) if undecided and not design.clustered else p_value
+    if design.clustered:
+        p_value = worst = clusters.share_p_value(cell, reference)
+    else:  # the worst: the largest p-value that any decision of the undecided pictures gives
+        p_value = worst = _exact(cell.count, cell.decided, reference, n_world)
+        if undecided:
+            decisions = range(undecided + 1)
+            worst = max(_exact(cell.count + k, cell.pictures, reference, n_world) for k in decisions)
     return {
         **dict(zip(("model", *design.factors), key)),
         "pictures": cell.pictures,
@@ -90,16 +91,8 @@ def _share_row(key: tuple[str, ...], cell: AuditCell, design: Design) -> dict:
         "difference_high": ends[1],
         "p_value": p_value,
         "p_worst": worst,
-        "level_": level,
         "reason": "" if size > 0 else ONE_NOISE if cell.decided else NO_PICTURE,
     }
-
-
-def share_p_value(cell: AuditCell, reference: float, n_world: int = 0, *, clustered: bool = False) -> float:
-    """Return the two-sided p-value that a share is the reference, or that of so many people in the world."""
-    if clustered:
-        return clusters.share_p_value(cell, reference)
-    return _exact(cell.count, cell.decided, reference, n_world)
 
 
 @lru_cache(maxsize=4096)
@@ -112,12 +105,6 @@ def _exact(count: int, n: int, reference: float, n_world: int) -> float:
     return float(stats.binomtest(count, n, reference).pvalue)
 
 
-def _worst(cell: AuditCell, reference: float, n_world: int) -> float:
-    """The largest p-value that any decision of the undecided pictures gives."""
-    undecided = cell.pictures - cell.decided
-    return max(_exact(cell.count + k, cell.pictures, reference, n_world) for k in range(undecided + 1))
-
-
 @lru_cache(maxsize=1024)
 def _detectable(size: int, reference: float, n_world: int, alpha: float) -> float:
     if size < 1:
@@ -128,7 +115,7 @@ def _detectable(size: int, reference: float, n_world: int, alpha: float) -> floa
 
 
 @lru_cache(maxsize=1024)
-def _needed(reference: float, effect: float, n_world: int, alpha: float) -> float:
+def _needed(reference: float, n_world: int, effect: float, alpha: float) -> float:
     share = reference + effect if reference <= 0.5 else reference - effect
     if not 0 <= share <= 1:
         return np.nan

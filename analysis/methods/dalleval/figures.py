@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import attributes, first_source, named, profession
+from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
@@ -35,8 +35,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
     The first of the words has intervals and orders the rows; dots are filled only where the professions together
     deviate from half and half (`told`).
     """
-    source = first_source(table, GENDER)
-    own = table[(table["source"] == source) & (table["question"] == GENDER)]
+    source, own = first_source(table, GENDER), of_first(table, GENDER)
     main = gender_rows(table, words[0])
     if main.empty:
         return None
@@ -70,9 +69,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
 
 def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_professions`` that have dots: of the reference, by the first reader."""
-    own = table[(table["source"] == first_source(table, GENDER)) & (table["question"] == GENDER)]
-    main = own[own["indicator"] == reference]
-    return main.sort_values("average", kind="stable", na_position="first")
+    own = of_first(table, GENDER)
+    return own[own["indicator"] == reference].sort_values("average", kind="stable", na_position="first")
 
 
 def not_even(rows: pd.DataFrame, told: bool) -> np.ndarray:

@@ -46,6 +46,11 @@ def first_source(table: pd.DataFrame, question: str) -> str:
     return "" if sources.empty else str(sources.iloc[0])
 
 
+def of_first(table: pd.DataFrame, question: str) -> pd.DataFrame:
+    """Return the rows of a table on ``gender`` or ``tone`` by the first source of it."""
+    return table[(table["source"] == first_source(table, question)) & (table["question"] == question)]
+
+
 def attributes(table: pd.DataFrame) -> list[str]:
     """Return the attributes that the first reader of any was asked about, in order."""
     own = table[

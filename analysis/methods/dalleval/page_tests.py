@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.names import attributes, first_source
+from analysis.methods.dalleval.names import attributes, first_source, of_first
 from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
 from analysis.methods.gep.results import more_than_chance, page_p_value
 from analysis.report.format import p_value
@@ -27,7 +27,7 @@ def said_mads(mad: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
     found = []
     for question, word in ((GENDER, reference), (TONE, ALL)):
-        rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
+        rows = of_first(mad, question)
         found.append(rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)])
     return pd.concat(found)
 

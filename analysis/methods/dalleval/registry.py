@@ -13,16 +13,10 @@ _TONE = "Average tone (Monk scale, 1 to 10; by {tone}) of images generated from 
 _FLOOR = "With {images} images a prompt, chance alone gives a MAD of {floor}."
 
 
-def _attributes(number: int) -> Latex:
-    """Tables 23 to 31: three words of each model."""
-    beside = " In parentheses the difference from {reference} prompts; last column: its mean absolute value."
-    return Latex(
-        f"dalleval_table{number}_attributes",
-        f"dalleval-attributes-{number}",
-        "Frequency of each attribute in images of {model} generated from {word} prompts, by {attributes}."
-        + (beside if (number - 23) % 3 else ""),
-    )
-
+_WORD = (
+    "Frequency of each attribute in images of {{model}} generated from {{{word}}} prompts, by {{attributes}}."
+)
+_BESIDE = " In parentheses the difference from {reference} prompts; last column: its mean absolute value."
 
 DALLEVAL = (
     Table(
@@ -31,7 +25,6 @@ DALLEVAL = (
         "a reader, question, profession and indicator: the average of what was read, its MAD and floor, and what became"
         " of every image",
         tables.PROFESSION_COLUMNS,
-        tables.profession_table,
         printed=(
             Latex("dalleval_table06_gender", "dalleval-gender-examples", f"{_GENDER}: examples.", _FLOOR),
             Latex("dalleval_table07_tone", "dalleval-tone-examples", f"{_TONE}: examples."),
@@ -39,7 +32,14 @@ DALLEVAL = (
             Latex("dalleval_table17_gender", "dalleval-gender-continued", f"{_GENDER} (continued).", _FLOOR),
             Latex("dalleval_table20_tone", "dalleval-tone", f"{_TONE}."),
             Latex("dalleval_table21_tone", "dalleval-tone-continued", f"{_TONE} (continued)."),
-            *map(_attributes, range(23, 32)),
+            *(
+                Latex(
+                    f"dalleval_table{number}_attributes",
+                    f"dalleval-attributes-{number}",
+                    _WORD.format(word=word) + (_BESIDE if word != "reference" else ""),
+                )
+                for number, word in ((23, "reference"), (24, "first"), (25, "second"))
+            ),
         ),
     ),
     Table(
@@ -47,21 +47,18 @@ DALLEVAL = (
         "professions",
         "a reader, gender or tone, profession, indicator and category: its share of the images",
         tables.DISTRIBUTION_COLUMNS,
-        tables.distribution_table,
     ),
     Table(
         "dalleval_attribute_tones",
         "professions",
         "a rule of tones, reader, attribute and tone: its share of the images in which the attribute is read",
         tables.TONE_COLUMNS,
-        tables.attribute_tones,
     ),
     Table(
         "dalleval_mad",
         "professions",
         "a reader, question and indicator: the MAD over all professions beside its floor, and the average",
         mad.MAD_COLUMNS,
-        mad.mad_table,
         printed=(
             Latex(
                 "dalleval_table08_mad",
@@ -78,14 +75,12 @@ DALLEVAL = (
         "professions",
         "a reader, question and indicator (or all): share of the variance between professions, its floor, and tests",
         words.BETWEEN_COLUMNS,
-        words.between_table,
     ),
     Table(
         "dalleval_words",
         "professions",
         "a reader, question, pair of indicators and profession (or all): the difference of what was read, with tests",
         words.WORD_COLUMNS,
-        words.word_table,
         printed=(
             Latex(
                 "dalleval_table09_words",
@@ -106,14 +101,12 @@ DALLEVAL = (
         "professions",
         "a reader of attributes, pair of indicators and profession (or all): the mean absolute difference, its floor",
         words.ABSOLUTE_COLUMNS,
-        words.absolute_table,
     ),
     Table(
         "dalleval_agreement",
         "professions",
         "a question and two readers: how often they say the same",
         agreement.AGREEMENT_COLUMNS,
-        agreement.agreement_table,
         printed=(
             Latex(
                 "dalleval_table18_skin",

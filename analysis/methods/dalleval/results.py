@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.dalleval.names import first_source, named
+from analysis.methods.dalleval.names import named, of_first
 from analysis.methods.dalleval.page_tests import page_p_text
 from analysis.methods.dalleval.scores import GENDER
 from analysis.methods.gep.results import more_than_chance
@@ -26,7 +26,7 @@ def results(run: Run) -> list[Result]:
     if "dalleval_mad" not in tables:
         return []
     mad = read(run, "dalleval_mad")
-    own = mad[(mad["question"] == GENDER) & (mad["source"] == first_source(mad, GENDER))]
+    own = of_first(mad, GENDER)
     agreement = read(run, "dalleval_agreement") if "dalleval_agreement" in tables else pd.DataFrame()
     wanted = ("debiased", "images_low", "images_high", "floor", "p_value")
     return [

@@ -17,7 +17,7 @@ from analysis.methods.dalleval.figures import (
 )
 from analysis.methods.dalleval.latex import documents
 from analysis.methods.dalleval.lead_examples import captions, lead_examples
-from analysis.methods.dalleval.names import first_source, named, profession
+from analysis.methods.dalleval.names import first_source, named, of_first, profession
 from analysis.methods.dalleval.page_tests import (
     attributes_differ,
     even_refuted,
@@ -30,7 +30,7 @@ from analysis.methods.dalleval.page_tests import (
 from analysis.methods.dalleval.results import results
 from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES, compared
+from analysis.methods.dalleval.words import AVERAGES, first_contrast
 from analysis.methods.gep.results import more_than_chance
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, over, p_value
@@ -92,7 +92,7 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
         drawn.append(draw_tones(distribution))
     if len(tones := professions.table("dalleval_attribute_tones")):
         drawn.append(draw_attribute_tones(tones))
-    if pair := _pair(config):
+    if pair := first_contrast(chosen):
         drawn.append(draw_attributes(professions.table("dalleval_words"), pair, chosen.reference))
     return {figure.name: figure for figure in drawn if figure is not None}
 
@@ -136,12 +136,6 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
     }
 
 
-def _pair(config: Config) -> tuple[str, str] | None:
-    """The first contrast, as differences are taken."""
-    pairs = [(first, second) for first, second, kind in compared(comparison(config)) if kind == "contrast"]
-    return pairs[0] if pairs else None
-
-
 def _sentences(professions: Professions, reference: str) -> list[str]:
     """Return what is said of gender and of tone, by the first reader of each, and of attributes."""
     mad, between = professions.table("dalleval_mad"), professions.table("dalleval_between")
@@ -165,7 +159,7 @@ def lead(professions: Professions, config: Config) -> Lead:
     """Return the first screen: how far professions deviate from half and half, by the first reader of gender."""
     mad = professions.table("dalleval_mad")
     question = f"How far do {config.reference} prompts of professions deviate from half and half?"
-    rows = mad[(mad["source"] == first_source(mad, GENDER)) & (mad["question"] == GENDER)]
+    rows = of_first(mad, GENDER)
     rows = rows[rows["indicator"] == config.reference]
     figures = ("dalleval-gender",)
     if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
@@ -281,9 +275,8 @@ def absolute_rows(professions: Professions, unit: str) -> list[dict[str, Any]]:
 
 def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
     """One row per profession: its gender and tone by the first reader of each."""
-    gender = table[(table["question"] == GENDER) & (table["source"] == first_source(table, GENDER))]
+    gender, tone = of_first(table, GENDER), of_first(table, TONE)
     gender = gender[gender["indicator"] == reference].set_index("profession")
-    tone = table[(table["question"] == TONE) & (table["source"] == first_source(table, TONE))]
     tone = tone[tone["indicator"] == (ALL if ALL in set(tone["indicator"]) else reference)].set_index(
         "profession"
     )

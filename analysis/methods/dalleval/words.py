@@ -72,6 +72,11 @@ def compared(comparison: Comparison) -> list[tuple[str, str, str]]:
     ]
 
 
+def first_contrast(comparison: Comparison) -> tuple[str, str] | None:
+    """Return the first contrast of words, as differences are taken."""
+    return next(((first, second) for first, second, kind in compared(comparison) if kind == "contrast"), None)
+
+
 def word_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     """Return the difference between the images of two words, over all professions and for each.
 

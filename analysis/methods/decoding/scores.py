@@ -60,16 +60,12 @@ class PlaceRows:
 class Decoded:
     """What a probe reads at one place; see the module."""
 
-    accuracy: (
-        IntervalEstimate  # of prompts that are held out, as `auc` and `transfers`; 0.5: nothing can be read
-    )
+    accuracy: IntervalEstimate  # of held-out prompts, as `auc` and `transfers`; 0.5: chance
     auc: IntervalEstimate
     transfers: dict[str, IntervalEstimate]  # AUC of other rows
     selectivity: IntervalEstimate  # accuracy less the control's, of held-out seeds
     control_accuracy: float
-    control_split: (
-        str  # "seeds"; "prompts" where there is one seed: then the control is chance whatever the probe
-    )
+    control_split: str  # "seeds"; "prompts" where there is one seed: the control is chance
     bits: float  # a label, in the online code
 
 

@@ -37,14 +37,15 @@ COMPARISON = "comparison"  # the folder in which several folders of images are c
 
 def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     """Write figures, ``scores.csv`` and a leaderboard of several audits; return what they say in lines."""
-    runs = [opened(path) for path in paths]
-    tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
+    opened_runs = [opened(path) for path in paths]
+    runs = dict(zip(named(opened_runs), opened_runs))
+    vectors, scores = (
+        {name: read(run, table) for name, run in runs.items()} for table in ("gep_vector", "gep_score")
+    )
     fits = {
-        name: read(run, "gep_clip_score")
-        for name, run in zip(tables, runs)
-        if "gep_clip_score" in run.tables()
+        name: read(run, "gep_clip_score") for name, run in runs.items() if "gep_clip_score" in run.tables()
     }
-    common = set.intersection(*(set(score["source"]) for _, score in tables.values()))
+    common = set.intersection(*(set(score["source"]) for score in scores.values()))
     chosen = source or next((name for name in ORDER if name in common), None)
     if chosen not in common:
         listed = ", ".join(name for name in ORDER if name in common) or "none"
@@ -52,24 +53,24 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
             f"--source: expected one that read all of these runs ({listed}), got {chosen}: choose another"
         )
     rows = pd.concat(
-        [score[score["source"] == chosen].assign(run=name) for name, (_, score) in tables.items()],
+        [score[score["source"] == chosen].assign(run=name) for name, score in scores.items()],
         ignore_index=True,
     )
     write_bytes(out / "scores.csv", csv_bytes(rows))
     main = rows[rows["kind"] == "contrast"]
-    _write_latex(dict(zip(tables, runs)), out)
-    for first, second in main[["first", "second"]].drop_duplicates().itertuples(index=False):
+    _write_latex(runs, out)
+    pairs = list(main[["first", "second"]].drop_duplicates().itertuples(index=False, name=None))
+    for first, second in pairs:
         for drawn in (
-            draw_vectors({name: vector for name, (vector, _) in tables.items()}, first, second, chosen),
-            draw_scores({name: score for name, (_, score) in tables.items()}, first, second, chosen),
-            draw_fit({name: score for name, (_, score) in tables.items()}, fits, first, second, chosen),
+            draw_vectors(vectors, first, second, chosen),
+            draw_scores(scores, first, second, chosen),
+            draw_fit(scores, fits, first, second, chosen),
         ):
             for name, data in files(drawn).items() if drawn else ():
                 write_bytes(out / f"{first}-{second}-{name}", data)
     lines = [_line(row, chosen) for row in main.to_dict("records")]
     if len(runs) > 1:
-        pairs = list(main[["first", "second"]].drop_duplicates().itertuples(index=False, name=None))
-        board, differences = leaderboard(dict(zip(tables, runs)), pairs, chosen)
+        board, differences = leaderboard(runs, pairs, chosen)
         for name, table in (("leaderboard", board), ("differences", differences)):
             write_bytes(out / f"{name}.csv", csv_bytes(table))
         lines += describe_leaderboard(board, differences)

@@ -38,7 +38,7 @@ SHARED, UNPAIRED = "shared", "unpaired"
 class Inference:
     """Differences between two words and their score, with what errors they have; arrays have shape (n_attributes,).
 
-    ``unit`` is `CONTEXTS`, `IMAGES` or `CROSSED`, ``units`` how many of them were read for each attribute,
+    ``unit`` is `CONTEXTS`, `IMAGES` or `CROSSED`, ``n_units`` how many of them were read for each attribute,
     ``n_contexts`` those read for any. ``reason`` says why an interval or p-value is NaN, ``score_reason`` the same of
     the score, or which attributes it leaves out. ``score.raw`` is the paper's score, of the attributes that were read
     in more than one unit; floor and p-values are of that, ``smallest_p`` the smallest that so many units can give.
@@ -51,7 +51,7 @@ class Inference:
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
-    units: NDArray[np.int64]
+    n_units: NDArray[np.int64]
     reason: NDArray[np.object_]
     score: AbsoluteMean
     floor: float
@@ -141,7 +141,7 @@ def _by_units(
         high=interval.high,
         p_value=test.p_values,
         p_adjusted=test.p_adjusted,
-        units=units,
+        n_units=units,
         reason=_named(reason, unit),
         score=score,
         floor=held.floor,
@@ -199,7 +199,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         high=found.high,
         p_value=found.p_value,
         p_adjusted=adjusted,
-        units=units,
+        n_units=units,
         reason=_named(found.reason, CONTEXTS),
         score=score if score.n else AbsoluteMean(np.nan, np.nan, np.nan, raw, int(known.sum())),
         floor=floor,

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
 from analysis.methods.gep.inference import SHARED, parts
-from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.readings import placed
 from analysis.methods.gep.scores import Audit
-from analysis.methods.gep.tables import judged
+from analysis.methods.gep.tables import LABELS, by_estimate
 from analysis.stats.absolute_mean import inverted_mean
 from analysis.stats.ratio_sets import ratio_sets
 from probes.config.schema import Measure
@@ -64,13 +63,10 @@ def ratio_table(
     attribute is of all: ``raw``, the mean absolute ratio, as the paper gives it; ``ratio``, less what errors add to it
     (`analysis.stats.absolute_mean.inverted_mean`).
     """
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if " " not in estimate.source and estimate.source not in (POWERED, "checker", "human"):
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = [
         row
-        for about, both in held.items()
+        for about, both in by_estimate(audits).items()
+        if " " not in about[0] and about[0] not in LABELS
         for first, second, kind in compared
         if kind == "contrast" and all({first, second} <= {*labels.indicators} for labels, _ in both)
         for row in _rows((*about, first, second), both, measure)

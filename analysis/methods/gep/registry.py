@@ -5,7 +5,7 @@ Their LaTeX is named by the number of the paper's table; `analysis.methods.gep.l
 
 from __future__ import annotations
 
-from analysis.methods.gep import artificial, clip, powered, predictions, readings, tables
+from analysis.methods.gep import artificial, clip, powered, predictions, tables
 from analysis.tables.table import Latex, Table
 
 _BESIDE = "The paper's scores have no floor: it is the mean score if the words of {unit} could change places."
@@ -18,7 +18,6 @@ GEP = (
         "audit",
         "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
         tables.FREQUENCY_COLUMNS,
-        tables.frequency_table,
         printed=tuple(
             Latex(
                 f"gep_table{number}_frequencies",
@@ -33,7 +32,6 @@ GEP = (
         "audit",
         "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
         tables.VECTOR_COLUMNS,
-        tables.vector_table,
         printed=tuple(
             Latex(
                 f"gep_table{number}_vectors",
@@ -48,7 +46,6 @@ GEP = (
         "audit",
         "a setting, source and pair: the mean absolute difference, its floor, and its interval",
         tables.SCORE_COLUMNS,
-        tables.score_table,
         printed=(
             Latex(
                 "gep_table03_scores",
@@ -75,7 +72,6 @@ GEP = (
         "audit",
         "a setting, source, pair and context: its score",
         tables.CONTEXT_COLUMNS,
-        tables.context_table,
         printed=(
             Latex(
                 "gep_table15_contexts",
@@ -90,7 +86,6 @@ GEP = (
         "audit",
         "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
         tables.AGREEMENT_COLUMNS,
-        tables.agreement_table,
         printed=(
             Latex(
                 "gep_table04_correlation",
@@ -111,7 +106,6 @@ GEP = (
         "audit",
         "an estimate, labels and attribute: the area under the ROC curve",
         tables.AUC_COLUMNS,
-        tables.auc_table,
         printed=(
             Latex(
                 "gep_table07_auc",
@@ -130,7 +124,6 @@ GEP = (
         "audit",
         "a setting, image, attribute and source: what it says of the image",
         predictions.PREDICTION_COLUMNS,
-        predictions.prediction_table,
         csv=False,
         printed=tuple(
             Latex(
@@ -148,14 +141,12 @@ GEP = (
         "an estimate, labels, contrast and attribute (or, without one, all): by how much the estimate differs between"
         " words, over by how much between images with and without the attribute",
         predictions.RATIO_COLUMNS,
-        predictions.ratio_table,
     ),
     Table(
         "gep_clip_score",
         "audit",
         "a setting and indicator: how well its images fit their prompts by CLIP; of an audit that CLIP read",
         clip.SCORE_COLUMNS,
-        clip.clip_score,
     ),
     Table(
         "gep_powered",
@@ -163,7 +154,6 @@ GEP = (
         "a setting, pair and attribute (or, without one, the score): a few labels and an estimate together; of an audit"
         " that has labels and CLIP's reading",
         powered.COLUMNS,
-        powered.powered_table,
     ),
     Table(
         "gep_artificial",
@@ -171,7 +161,6 @@ GEP = (
         "an estimate and an example of an artificial set: what differs by how much, and what the estimate says of it;"
         " of an audit that has labels and estimates",
         artificial.EXAMPLE_COLUMNS,
-        artificial.example_table,
         printed=(
             Latex(
                 "gep_table17_scales",
@@ -185,7 +174,6 @@ GEP = (
         "audit",
         "an estimate and measure of agreement over these examples, with its interval",
         artificial.AGREEMENT_COLUMNS,
-        artificial.agreement_of_examples,
         printed=(
             Latex(
                 "gep_table05_artificial",
@@ -218,7 +206,6 @@ GEP = (
         "audit",
         "an image, attribute and annotator: yes (1), no (0)",
         ("sample_id", "attribute", "annotator", "value"),
-        readings.read_labels,
         stage="",
     ),
 )

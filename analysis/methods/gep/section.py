@@ -167,7 +167,6 @@ def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
     mean = auc.groupby(["source", "labels"], sort=False)["auc"].agg(["mean", "count"]).reset_index()
     return {
         "sources": [SOURCES[name] for name in ORDER if name in set(score["source"])],
-        "read_by": SOURCES[attributes.source],
         "sentences": [_sentence(row) for row in said_scores(attributes)],
         "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
         "controls": score[score["kind"] == "control"].to_dict("records"),

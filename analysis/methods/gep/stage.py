@@ -39,9 +39,7 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
         return
     readings = powered(audits, config)
     everything = [*audits, *(one.audit for one in readings)]
-    vector = tables.vector_table(everything, compared, config.measure)
-    score = tables.score_table(everything, compared, config.measure)
-    vector, score = adjust_page(vector, score)
+    vector, score = adjust_page(*tables.inferred_tables(everything, compared, config.measure))
     made = {
         "gep_frequencies": tables.frequency_table(everything),
         "gep_vector": vector,

@@ -79,78 +79,40 @@ def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(FREQUENCY_COLUMNS))
 
 
-def vector_table(
+def inferred_tables(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
-) -> pd.DataFrame:
-    """Return the GEP vectors with intervals and tests (Eq. 2; Tables 13, 14), of the pairs of `pairs`.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the GEP vectors (Eq. 2; Tables 13, 14) and their scores (Tables 3, 6) with intervals and tests.
 
-    ``p_adjusted`` is adjusted over the attributes of a vector (max-T); ``p_page`` is filled by
+    Of the vectors ``p_adjusted`` is adjusted over the attributes of a vector (max-T). Of the scores ``score`` is the
+    paper's, of the attributes that were read in two units or more; ``debiased`` is less what the errors of the vector
+    add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of ``p_value``: it is 0
+    exactly where that is not below 1 - ``level``. ``p_page`` of both is filled by
     `analysis.methods.gep.page_tests.adjust_page`.
     """
-    frames = []
+    vectors, rows = [], []
     for one in audits:
-        for first, second, kind in _there(one, compared):
-            found = infer(one, first, second, measure)
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "setting": one.setting,
-                        "source": one.source,
-                        "first": first,
-                        "second": second,
-                        "kind": kind,
-                        "attribute": one.attributes,
-                        "difference": found.difference,
-                        "low": found.low,
-                        "high": found.high,
-                        "p_value": found.p_value,
-                        "p_adjusted": found.p_adjusted,
-                        "p_page": np.nan,
-                        "unit": found.unit,
-                        "n_units": found.units,
-                        "n_contexts": found.n_contexts,
-                        "level": measure.level,
-                        "reason": found.reason,
-                    }
-                )
-            )
-    return _table(frames, VECTOR_COLUMNS)
-
-
-def score_table(
-    audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
-) -> pd.DataFrame:
-    """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6), of the pairs of `pairs`.
-
-    ``score`` is the paper's, of the attributes that were read in two units or more; ``debiased`` is less what the
-    errors of the vector add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of
-    ``p_value``: it is 0 exactly where that is not below 1 - ``level``.
-    """
-    rows = []
-    for one in audits:
-        for first, second, kind in _there(one, compared):
-            found = infer(one, first, second, measure)
+        for pair in _there(one, compared):
+            found = infer(one, *pair[:2], measure)
+            about = dict(zip((*KEY, *PAIR), (one.setting, one.source, *pair)))
+            about |= {
+                "p_page": np.nan,
+                "unit": found.unit,
+                "n_contexts": found.n_contexts,
+                "level": measure.level,
+            }
+            names = ("difference", "low", "high", "p_value", "p_adjusted", "n_units", "reason")
+            each = {name: getattr(found, name) for name in names}
+            vectors.append(pd.DataFrame(about | {"attribute": one.attributes} | each)[list(VECTOR_COLUMNS)])
             rows.append(
-                {
-                    **dict(zip((*KEY, *PAIR), (one.setting, one.source, first, second, kind))),
-                    "score": found.score.raw,
-                    "floor": found.floor,
-                    "floor_sd": found.floor_sd,
-                    "excess": found.excess,
-                    "p_value": found.score_p,
-                    "p_page": np.nan,
-                    "p_smallest": found.smallest_p,
-                    "debiased": found.score.score,
-                    "low": found.score.low,
-                    "high": found.score.high,
-                    "n_attributes": found.score.n,
-                    "unit": found.unit,
-                    "n_contexts": found.n_contexts,
-                    "level": measure.level,
-                    "reason": found.score_reason,
-                }
+                about
+                | {"score": found.score.raw, "debiased": found.score.score, "n_attributes": found.score.n}
+                | {"low": found.score.low, "high": found.score.high, "reason": found.score_reason}
+                | {"floor": found.floor, "floor_sd": found.floor_sd, "excess": found.excess}
+                | {"p_value": found.score_p, "p_smallest": found.smallest_p}
             )
-    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+    vector = pd.concat(vectors, ignore_index=True) if vectors else pd.DataFrame(columns=list(VECTOR_COLUMNS))
+    return vector, pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
@@ -237,12 +199,8 @@ def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float
 
 def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
     """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if estimate.source != POWERED:  # which says nothing of single images
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = []
-    for (source, by), both in held.items():
+    for (source, by), both in by_estimate(audits).items():
         for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
             columns = [
                 (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
@@ -272,9 +230,14 @@ def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
     ]
 
 
+def by_estimate(audits: Sequence[Audit]) -> dict[tuple[str, str], list[tuple[Audit, Audit]]]:
+    """Return `judged` pairs of all settings by estimate and labels; `POWERED` reads no single images."""
+    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
+    for labels, estimate in judged(audits):
+        if estimate.source != POWERED:
+            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
+    return held
+
+
 def _there(one: Audit, compared: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     return [pair for pair in compared if {*pair[:2]} <= {*one.indicators}]
-
-
-def _table(frames: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(columns))

@@ -207,21 +207,18 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     ]
 
 
-_PEOPLE = "analysis.methods.skills.people.people_table"
 SKILLS = (
     Table(
         "skills_images",
         "skills",
         "an image: what its prompt asks for, and whether it is there by each task of the skill",
         IMAGE_COLUMNS,
-        image_table,
     ),
     Table(
         "skills_accuracy",
         "skills",
         "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
         ACCURACY_COLUMNS,
-        accuracy_table,
         printed=(
             Latex(
                 "skills_table02",
@@ -237,14 +234,12 @@ SKILLS = (
         "skills",
         "an annotator and skill: people's answers to open questions (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
-        _PEOPLE,
     ),
     Table(
         "skills_people",
         "labels",
         "an annotator, skill and kind of statement: what people say (`triptych labels`) beside the detector",
         PEOPLE_COLUMNS,
-        _PEOPLE,
         stage="",
     ),
 )

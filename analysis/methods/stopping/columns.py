@@ -13,18 +13,7 @@ from analysis.methods.stopping.question import StopQuestion
 VERSION = "stopping/1"
 NOT_YET = "too few prompts to rule anything out"
 COLUMNS = (
-    *(
-        "look",
-        "n_prompts",
-        "n_left_out",
-        "measure",
-        "metric",
-        "contrast",
-        "gap",
-        "low",
-        "high",
-        "level",
-    ),
+    *("look", "n_prompts", "n_left_out", "measure", "metric", "contrast", "gap", "low", "high", "level"),
     *(
         "prompts_low",
         "prompts_high",
@@ -40,14 +29,7 @@ COLUMNS = (
 
 
 def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame:
-    """Return one row per look with `COLUMNS`.
-
-    ``low``, ``high``: interval for other prompts and other words, at 1 - ``level`` over all looks together;
-    ``prompts_low``, ``prompts_high`` and ``words_half``, half of its width, those of either alone. An end is NaN,
-    with a ``reason``, where nothing can be ruled out yet. ``e_value``: evidence against a gap of 0 of these words;
-    ``p_anytime``: 1 over it, at most 1. ``answer``: the indicator to which the gap leans, ``equivalence``,
-    ``interval`` or empty.
-    """
+    """Return one row per look with `COLUMNS`; their meanings are in ``columns.csv``."""
     rows = []
     for number, look in enumerate(path):
         answer = question.answer(look)

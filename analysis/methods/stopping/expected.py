@@ -18,14 +18,8 @@ def expected_prompts(effect: float, *, level: float = 0.95) -> int:
 
     The capital of the best single stake grows by :math:`E \log(1 + b x / \sqrt{E x^2})` a prompt, until it has paid for
     the mixture and reached 1 / (1 - level). Of normal differences without a reach; up to a third more than simulated
-    means.
-
-    Parameters
-    ----------
-    effect : float
-        Distance of both means, in standard deviations between prompts: of the gap from 0 to tell its direction; of the
-        gap from ``within`` to show that it is smaller; half the width of an interval.
-    level : float
+    means. `effect` is the distance of both means in standard deviations between prompts: of the gap from 0 to tell its
+    direction, from ``within`` to show that it is smaller, or half the width of an interval.
 
     Examples
     --------

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.methods.stopping.question import StopQuestion
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
 
 
-def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Drawn:
-    """Draw gap and interval at each look, up to the most prompts there could have been.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``tables/stopping``.
-    most : int
-        Prompts of the plan.
-    symbol : str
-        Of the measure.
-    level : float
-    """
-    first, second = table["contrast"].iloc[0].split("-")
-    within = float(table["within"].iloc[0])
+def draw_path(table: pd.DataFrame, question: StopQuestion) -> Drawn:
+    """Draw gap and interval at each look, up to the most prompts there could have been."""
+    (first, second), within = question.contrast, question.within
     known = table[table["reason"] == ""]
     with style():
         figure = new_figure(DOUBLE, 2.2)
@@ -39,12 +28,12 @@ def draw_path(table: pd.DataFrame, most: int, symbol: str, level: float) -> Draw
         )
         axes.plot(table["n_prompts"], table["gap"], "-o", ms=2.6, lw=1.1, color=PALETTE[0])
         axes.axvline(table["n_prompts"].iloc[-1], color=INK, lw=0.8, ls=(0, (2, 2)))
-        axes.set_xlim(0, most)
+        axes.set_xlim(0, question.most)
         axes.set_xlabel("prompts")
-        axes.set_ylabel(f"gap, {symbol}\n← {second}      {first} →")
+        axes.set_ylabel(f"gap, {question.shown.symbol}\n← {second}      {first} →")
     caption = (
-        f"Gap after each look, with its {100 * level:g} % interval over all looks together: dark for other prompts,"
-        " light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis ends"
-        " where it would have ended in any case."
+        f"Gap after each look, with its {100 * question.level:g} % interval over all looks together: dark for other"
+        " prompts, light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis"
+        " ends where it would have ended in any case."
     )
     return Drawn("stopping-path", figure, "The gap as prompts were generated", caption, wide=True)

@@ -30,59 +30,32 @@ RUN, MEASURE = "run", "measure"
 
 @dataclass(frozen=True)
 class SequentialGap:
-    """A gap after n prompts.
+    """A gap after n prompts."""
 
-    Attributes
-    ----------
-    n_prompts : int
-        Those with a value of every word.
-    gap, low, high : float
-        Infinite ends where nothing can be ruled out yet.
-    prompts_low, prompts_high : float
-        The interval for other prompts and the same words.
-    words_half : float
-        Half the interval for other words; NaN with one word a side.
-    e_value : float
-        Evidence against a gap of 0 of these words; 1 / e_value is a p-value that holds wherever the run stops.
-    n_left_out : int
-        Prompts that were drawn and lack a value.
-    """
-
-    n_prompts: int
+    n_prompts: int  # those with a value of every word
     gap: float
-    low: float
+    low: float  # infinite where nothing can be ruled out yet
     high: float
-    prompts_low: float
+    prompts_low: float  # of the interval for other prompts and the same words
     prompts_high: float
-    words_half: float
+    words_half: float  # half the interval for other words; NaN with one word a side
+    # evidence against a gap of 0 of these words; 1 / e_value is a p-value that holds wherever the run stops
     e_value: float
-    n_left_out: int = 0
+    n_left_out: int = 0  # prompts that were drawn and lack a value
 
 
 @dataclass(frozen=True)
 class GapOfPrompts:
-    """Nearness of all words that a gap is made of, by prompt in the order in which they were drawn.
+    """Nearness of all words that a gap is made of, by prompt in the order in which they were drawn."""
 
-    Attributes
-    ----------
-    first, second : ndarray, shape (n_references, n_words, n_prompts)
-        Nearness of each reference word to each word of a side.
-    within : two of ndarray of shape (n_words, n_words, n_prompts), or None
-        Nearness of the words of each side to each other, where both sides have two or more.
-    span : ndarray, shape (n_prompts,)
-        How far all similarities up to a prompt, this one with them, lie apart.
-    prompts : ndarray of int, shape (n_prompts,)
-        Their places in the order in which prompts are drawn, ascending.
-    limit : float
-        How far similarities can lie apart: the range of the measure.
-    """
-
+    # nearness of each reference word to each word of a side, shape (n_references, n_words, n_prompts)
     first: NDArray[np.float64]
     second: NDArray[np.float64]
+    # of the words of each side to each other, (n_words, n_words, n_prompts), where both sides have two or more
     within: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    span: NDArray[np.float64]
-    prompts: NDArray[np.int64]
-    limit: float
+    span: NDArray[np.float64]  # how far all similarities up to a prompt, this one with them, lie apart
+    prompts: NDArray[np.int64]  # their places in the order in which prompts are drawn, ascending
+    limit: float  # how far similarities can lie apart: the range of the measure
 
     @classmethod
     def of(cls, near: Near, words: SideWords, prompts: NDArray[np.int64], limit: float) -> GapOfPrompts:
@@ -121,13 +94,8 @@ class GapOfPrompts:
     def after(self, drawn: int, *, level: float, reach: str = RUN) -> SequentialGap | None:
         """Return the gap after so many prompts were drawn; None where none of them has a value of every word.
 
-        Parameters
-        ----------
-        drawn : int
-        level : float
-        reach : {"run", "measure"}
-            How much a prompt's gap can be at most: by what similarities of the prompts before lie apart, or by the
-            whole range of the measure.
+        `reach`: a gap of a prompt is at most what similarities of the prompts before lie apart (``run``), or the whole
+        range of the measure (``measure``).
         """
         n = int((self.prompts < drawn).sum())
         if not n:

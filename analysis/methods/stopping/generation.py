@@ -18,13 +18,7 @@ from probes.stages.generate import generation
 
 
 def registered(run: Run, config: Config) -> StopQuestion:
-    """Return the question of a run that is to be drawn, once it is found to be the one that was registered.
-
-    Raises
-    ------
-    UserError
-        Images were drawn for another question.
-    """
+    """Return the question of a run that is to be drawn, once it is found to be the one that was registered."""
     question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
@@ -39,12 +33,6 @@ def generate_until_answered(
     """Generate growing prefixes of the plan until the stored parts answer its question, and record where that was.
 
     The decision is a function of the parts alone: who made them and how often that was interrupted alters nothing.
-
-    Raises
-    ------
-    UserError
-        As `probes.stages.generate.generate`; or the run was begun with another question, or captures not what this one
-        asks about.
     """
     question = registered(Run(run.path, {}) if command.overwrite else run, config)
     looks = Looks(run, config, question)

@@ -40,18 +40,10 @@ def prompts_at_looks(config: Config, question: StopQuestion) -> dict[int, int]:
 
 @dataclass
 class Looks:
-    """Interim analyses of a run.
-
-    Attributes
-    ----------
-    run : Run
-    config : Config
-        As the run draws it.
-    question : StopQuestion
-    """
+    """Interim analyses of a run."""
 
     run: Run
-    config: Config
+    config: Config  # as the run draws it
     question: StopQuestion
     _gap: GapOfPrompts | None = None
     _read: int = 0  # parts that `_gap` was made of
@@ -79,17 +71,16 @@ class Looks:
 
     def _there(self) -> int:
         """How many parts there are, from the first to the first that is missing."""
-        kinds = [part_files(self.run.path / kind) for kind in self._kinds]
-        there = set.intersection(*({number(file) for file in files} for files in kinds))
+        files = [part_files(self.run.path / kind) for kind in kinds_of_capture(self.config.capture)]
+        there = set.intersection(*({number(file) for file in of_kind} for of_kind in files))
         return next(part for part in count() if part not in there)
-
-    @property
-    def _kinds(self) -> tuple[str, ...]:
-        return tuple(kinds_of_capture(self.config.capture))
 
     def _of_parts(self, parts: int) -> Run:
         """The run as if it had these parts and no others; it has read none yet."""
-        return Run(self.run.path, {**self.run.meta, KINDS: dict.fromkeys(self._kinds, parts)})
+        return Run(
+            self.run.path,
+            {**self.run.meta, KINDS: dict.fromkeys(kinds_of_capture(self.config.capture), parts)},
+        )
 
     def require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""

@@ -21,42 +21,22 @@ FIRST, SECOND = "first", "second"
 
 @dataclass(frozen=True)
 class StopQuestion:
-    """A question as it is registered before the first image.
-
-    Attributes
-    ----------
-    question : {"gap", "direction", "equivalence", "interval"}
-    measure : str
-        As in ``measure.primary``, with ``metric``, its name in tables.
-    contrast : tuple of (str, str)
-    within : float
-        The gap that would matter, or half the width that is wanted.
-    level : float
-    fewest, every, most : int
-        Prompts before the first look, from look to look at least, and in all.
-    reach : {"run", "measure"}
-    """
+    """A question as it is registered before the first image."""
 
     question: str
-    measure: str
+    measure: str  # as in `measure.primary`; `metric` is its name in tables
     metric: str
     contrast: tuple[str, str]
-    within: float
+    within: float  # the gap that would matter, or half the width that is wanted
     level: float
-    fewest: int
-    every: int
-    most: int
+    fewest: int  # prompts before the first look
+    every: int  # prompts from look to look at least
+    most: int  # prompts in all
     reach: str
 
     @classmethod
     def of(cls, config: Config) -> StopQuestion:
-        """Return what a configuration asks.
-
-        Raises
-        ------
-        UserError
-            Its primary measure is none, or one of images that have to be observed first.
-        """
+        """Return what a configuration asks."""
         stop, most = config.stop, len(config.prompts[: config.limit])
         assert stop is not None
         primary = config.measure.primary
@@ -98,12 +78,7 @@ class StopQuestion:
         return {**fields, "sha256": sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()}
 
     def answer(self, found: SequentialGap | None) -> str:
-        """Return what a look answers: the side that the gap leans to, that it is small, or known; empty for nothing.
-
-        Returns
-        -------
-        {"first", "second", "equivalence", "interval", ""}
-        """
+        """Return what a look answers: the side that the gap leans to, that it is small, or known; empty for nothing."""
         if found is None or found.n_prompts < self.fewest:
             return OPEN
         if self.question == INTERVAL:

@@ -33,16 +33,13 @@ def read_stopping(run: Run) -> StoppedRun | None:
     """Return what the run holds of its looks; None where nothing was asked, or no prompt is whole."""
     if NAME not in run.tables() or not (before := run.meta.get(REGISTERED)):
         return None
-    table = read(run, NAME)
-    return (
-        StoppedRun(table, StopQuestion.stored(before), before["sha256"], run.meta["images"])
-        if len(table)
-        else None
-    )
+    if not len(table := read(run, NAME)):
+        return None
+    return StoppedRun(table, StopQuestion.stored(before), before["sha256"], run.meta["images"])
 
 
 def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
-    """Lay the section out."""
+    """What the template shows."""
     metric = stopped.question.shown
     rows = stopped.table.to_dict("records")
     return {
@@ -58,8 +55,7 @@ def section(stopped: StoppedRun, config: Config) -> dict[str, Any]:
 
 def draw(stopped: StoppedRun, config: Config) -> dict[str, Drawn]:
     """Return the figure of the path."""
-    symbol = stopped.question.shown.symbol
-    return {"stopping-path": draw_path(stopped.table, stopped.question.most, symbol, stopped.question.level)}
+    return {"stopping-path": draw_path(stopped.table, stopped.question)}
 
 
 def lead(stopped: StoppedRun, config: Config) -> Lead:

@@ -10,15 +10,7 @@ from analysis.report.format import amount, counted, with_interval
 
 
 def question_text(question: StopQuestion, reference: str, metric: Metric) -> str:
-    """Return a question in words.
-
-    Examples
-    --------
-    >>> from analysis.metrics.registry import definition
-    >>> one = StopQuestion("direction", "z0", "cosine", ("m", "f"), 0.02, 0.95, 12, 1, 96, "run")
-    >>> question_text(one, "n", definition("cosine"))
-    'Are final latents generated from n prompts nearer to those of m or of f prompts?'
-    """
+    """Return a question in words."""
     first, second = question.contrast
     within = amount(question.within, metric)
     nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"

@@ -12,7 +12,7 @@ On toyworld's models the checker says: it is exact, while a gap moves with every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,10 +67,7 @@ def by_checker(model: str) -> bool:
 
 
 def chosen_outcomes(
-    asked: Sequence[str] | None,
-    model: str,
-    place: str = "measure.outcomes",
-    prompts: Iterable[str] | None = None,
+    asked: Sequence[str] | None, model: str, prompts: Iterable[str] | None = None
 ) -> list[str]:
     """The outcomes of a run's trace: those asked for, else the default of its model.
 
@@ -86,7 +83,7 @@ def chosen_outcomes(
             some += f", or {' or '.join(NETWORKS)}"
             other = "which the checker reads exactly" if checked else "whose images no checker reads"
             raise UserError(
-                f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
+                f"measure.outcomes: expected {some} (the model is {model}, {other}), got {name!r}: name one"
             )
     read = checked and (prompts is None or any(_named(prompt) is not None for prompt in prompts))
     return list(asked or [VERDICT if read else DEFAULT_GAP])
@@ -205,12 +202,6 @@ def _gap(
             value[row] = sign * (near[0].value - near[1].value)
             why[row] = near[0].reason or near[1].reason
     return value, why
-
-
-def with_prompts(rows: pd.DataFrame, prompts: Mapping[tuple[int, str], str]) -> pd.DataFrame:
-    """Return rows of ``traced/`` with the prompt that each was drawn from, by triplet and recipient."""
-    keys = zip(rows["triplet"], rows["recipient"])
-    return rows.assign(prompt=[prompts[int(triplet), recipient] for triplet, recipient in keys])
 
 
 def outcome_words(outcome: str) -> str:

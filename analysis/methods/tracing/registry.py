@@ -11,14 +11,12 @@ TRACE = (
         "trace",
         "an outcome and donor (a word of the contrast, both, or a control word): the total effect",
         shares.TOTAL_COLUMNS,
-        shares.total_table,
     ),
     Table(
         "trace_shares",
         "trace",
         "an outcome, donor and patched place: sufficiency, necessity and floor as shares of the total effect",
         shares.SHARE_COLUMNS,
-        shares.share_table,
         printed=(
             Latex(
                 "trace_shares",
@@ -35,35 +33,30 @@ TRACE = (
         "trace",
         "an outcome, donor, place and window of steps: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
-        shares.share_table,
     ),
     Table(
         "trace_heads",
         "trace",
         "an outcome, donor, place and head: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
-        shares.share_table,
     ),
     Table(
         "trace_together",
         "trace",
         "an outcome and donor: the sum of the shares of all places, and what all at once do beyond",
         together.TOGETHER_COLUMNS,
-        together.together_table,
     ),
     Table(
         "trace_cuts",
         "trace",
         "an outcome and cut, a patch whose share is known: whether it comes out",
         cuts.CUT_COLUMNS,
-        cuts.cut_table,
     ),
     Table(
         "trace_outcomes",
         "trace",
         "an outcome and traced image: its value",
         outcomes.COLUMNS,
-        outcomes.outcomes,
         csv=False,
     ),
 )

@@ -147,7 +147,8 @@ def _ranked(sites: pd.DataFrame, name: str) -> list[str]:
 
 def _opposing(sites: pd.DataFrame, name: str) -> list[str]:
     """Say that places push against each other, where some on both sides are told from the floor."""
-    up, down = opposing_places(sites)
+    told = sites[sites["p_adjusted"] < LEVEL] if len(sites) else sites
+    up, down = (told[told["effect_low"] > 0], told[told["effect_high"] < 0]) if len(told) else (told, told)
     if up.empty or down.empty:
         return []
     most, least = up.loc[up["effect"].idxmax()], down.loc[down["effect"].idxmin()]
@@ -156,12 +157,6 @@ def _opposing(sites: pd.DataFrame, name: str) -> list[str]:
         f"{effect(least)}. The total effect is what is left of both: a small one does not say that nothing is "
         "decided, and a share is not how much of the decision a place makes."
     ]
-
-
-def opposing_places(sites: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The places that move the outcome up, and those that move it down, significantly beyond the floor."""
-    told = sites[sites["p_adjusted"] < LEVEL] if len(sites) else sites
-    return (told[told["effect_low"] > 0], told[told["effect_high"] < 0]) if len(told) else (told, told)
 
 
 def why_outside(row: pd.Series, name: str) -> str:

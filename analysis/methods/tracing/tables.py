@@ -11,9 +11,9 @@ import pandas as pd
 from PIL import Image
 
 from analysis.methods.tracing.cuts import cut_table
-from analysis.methods.tracing.effects import Effects, effects, variant_table
+from analysis.methods.tracing.effects import effects, variant_table
 from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
-from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
+from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes
 from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.methods.tracing.together import together_table
@@ -65,7 +65,10 @@ def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
     decoded = {data: _decoded(data) for data in dict.fromkeys(stored)}  # variants may show the same image
     images = [decoded[data] for data in stored]
     networks = logit_settings(run.config) if set(NETWORKS) & set(names) else None
-    return outcomes(TracedImages(with_prompts(rows, prompts), images, first, second), names, networks)
+    rows = rows.assign(
+        prompt=[prompts[int(one), word] for one, word in zip(rows["triplet"], rows["recipient"])]
+    )
+    return outcomes(TracedImages(rows, images, first, second), names, networks)
 
 
 def outcomes_of(run: Run) -> list[str]:
@@ -90,26 +93,14 @@ def _decoded(data: bytes | None) -> Image.Image | None:
         return None
 
 
-def traced_effects(run: Run, found: pd.DataFrame, variants: pd.DataFrame) -> list[Effects]:
-    """Return what the patches of a run's trace do, an `Effects` an outcome of ``trace_outcomes``."""
-    return effects(variants, by_unit(found, run.config), run.config.reference, contrasts(run.config)[0])
-
-
-def trace_variants(run: Run) -> pd.DataFrame:
-    """Every variant of a run's trace; of some triplets one may be missing."""
-    parts = [
-        read_part(file, [name for name in _ABOUT if name != "fault"]).to_pandas().drop_duplicates("variant")
-        for file in run.parts("traced")
-    ]
-    return variant_table(pd.concat(parts, ignore_index=True))
-
-
 def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables of a run's trace by name, from its outcomes; those without a row are of what was not drawn."""
     options = run.config.measure
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    variants = trace_variants(run)
-    traced = traced_effects(run, found, variants)
+    names = [name for name in _ABOUT if name != "fault"]
+    parts = [read_part(file, names).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
+    variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing
+    traced = effects(variants, by_unit(found, run.config), run.config.reference, contrasts(run.config)[0])
     return {
         "trace_total": total_table(traced, sampling),
         **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},

@@ -140,18 +140,10 @@ class AnswerNetwork(nn.Module):
         self.out = nn.Linear(width, len(settings["answers"]))
         nn.init.normal_(self.words.weight, std=0.3)
 
-    def see(self, seen: Seen) -> torch.Tensor:
-        """Return the states read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
-        tags, places = seen
-        image = torch.cat([self.of_tags(tags), self.of_places(places)], 1)
-        return self.image_norm(image) + self.names
-
     def forward(self, seen: Seen, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Logits ``(images, questions, answers)``; tokens are ``(images, questions, length)``, as of `tokens_of`."""
-        return self.answer(self.see(seen), tokens, lengths)
-
-    def answer(self, image: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """The same of what `see` gives."""
+        tags, places = seen
+        image = self.image_norm(torch.cat([self.of_tags(tags), self.of_places(places)], 1)) + self.names
         last = lengths.flatten() - 1
         place = torch.arange(tokens.shape[2], device=tokens.device)
         mask = (place <= last[:, None])[:, None, None]

@@ -127,6 +127,5 @@ HUMAN = Table(
     "labels",
     "an image, question and annotator: the answer, verbatim",
     COLUMNS,
-    read_answers,
     stage="",
 )

@@ -138,7 +138,8 @@ def train_loop(
     optimiser = torch.optim.AdamW(
         parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
     )
-    step = _resume(checkpoint, module, optimiser, average) if checkpoint and checkpoint.exists() else 0
+    kept = average or MovingAverage(module, 0.0)
+    step = _resume(checkpoint, module, optimiser, kept) if checkpoint and checkpoint.exists() else 0
     before = step if further else 0
     saved, used = time.monotonic(), budget.fraction(step - before)
     while used < 1.0:
@@ -160,7 +161,7 @@ def train_loop(
         if rank() == 0 and save is not None and late:
             save()
         if rank() == 0 and checkpoint and (late or used >= 1.0):
-            _keep(checkpoint, step, module, optimiser, average)
+            _keep(checkpoint, step, module, optimiser, kept)
         saved = time.monotonic() if late else saved
     return step
 
@@ -180,7 +181,7 @@ def _resume(
     """Read a checkpoint, whose step is returned; exported weights have no state of an optimiser."""
     state = torch.load(path, weights_only=True, map_location=next(module.parameters()).device)
     module.load_state_dict(state["weights"])
-    average.__init__(module, average.decay)
+    average.values = MovingAverage(module, average.decay).values
     if "optimiser" in state:
         optimiser.load_state_dict(state["optimiser"])
         average.values, average.updates = state["average"], state["updates"]

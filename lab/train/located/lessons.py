@@ -15,13 +15,9 @@ from diffusers import DDIMScheduler
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from lab.train.base.captions import random_caption
-from lab.train.base.data import Drawings, small_zones
+from lab.train.base.data import make_drawings
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
-from probes.toyworld.draw import SIZE, draw
-from probes.toyworld.scene import complete
-from probes.toyworld.world import load_world
 
 WORLD = "toyworld"
 
@@ -55,17 +51,11 @@ class Lessons:
         return len(self.times)
 
 
-def drawn(count: int, seed: int) -> Drawings:
-    """Drawings of the planted world with their zones."""
-    world, rng = load_world(WORLD), np.random.default_rng(seed)
-    captions, indices = [], np.empty((count, SIZE, SIZE), dtype=np.uint8)
-    zones = np.empty((count, 16, 16), dtype=bool)
-    for row in range(count):
-        caption, named = random_caption(world, rng)
-        scene = complete(named, world, rng)
-        captions.append(caption)
-        indices[row], zones[row] = draw(scene), small_zones(named, scene)
-    return Drawings(captions, indices, zones)
+def spread_times(count: int, power: float, generator: torch.Generator) -> Tensor:
+    """Timesteps spread evenly over ``count`` lessons, in an order at random; see `lab.train.base.unet.train_unet`."""
+    order = torch.randperm(count, generator=generator)
+    strata = (order + torch.rand(count, generator=generator)) / count
+    return (1000 * strata**power).long().clamp(0, 999)
 
 
 @torch.no_grad()
@@ -73,7 +63,7 @@ def make_lessons(
     pipe, count: int, *, noises: int = 2, time_power: float = 0.45, seed: int = 0, batch: int = 64, say=print
 ) -> Lessons:
     """Make lessons from ``count`` drawings, each noised ``noises`` times, by `toyworld`'s pipeline."""
-    drawings = drawn(count, seed + 21)
+    drawings = make_drawings(WORLD, count, seed + 21, with_zones=True)
     say(f"{count} drawings")
     clean = encode_latents(pipe.vae, drawings, np.arange(count)).float().repeat(noises, 1, 1, 1)
     generator = torch.Generator().manual_seed(seed)
@@ -81,9 +71,7 @@ def make_lessons(
         drawings.captions, padding="max_length", max_length=32, return_tensors="pt"
     ).input_ids.repeat(noises, 1)
     total = len(clean)
-    order = torch.randperm(total, generator=generator)
-    strata = (order + torch.rand(total, generator=generator)) / total
-    times = (1000 * strata**time_power).long().clamp(0, 999)
+    times = spread_times(total, time_power, generator)
     scheduler = DDIMScheduler(**SCHEDULER)
     noisy = scheduler.add_noise(clean, torch.randn(clean.shape, generator=generator), times).half()
     taught = []

@@ -35,7 +35,7 @@ from lab.train.base.data import Drawings
 from lab.train.base.tokenizer import encode
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
-from lab.train.located.lessons import Lessons
+from lab.train.located.lessons import Lessons, spread_times
 from lab.train.work.captions import random_work_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.scene import SKINS, complete, parse
@@ -194,9 +194,7 @@ def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed:
     """Noise each drawing ``noises`` times, in an order at random; the times are spread evenly over the lessons."""
     rows = torch.arange(len(clean)).repeat(noises)
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows), generator=generator)
-    strata = (order + torch.rand(len(rows), generator=generator)) / len(rows)
-    times = (1000 * strata**time_power).long().clamp(0, 999)
+    times = spread_times(len(rows), time_power, generator)
     scheduler = DDIMScheduler(**SCHEDULER)
     noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
     shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()

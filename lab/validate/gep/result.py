@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit, frequencies, place
-from analysis.methods.gep.tables import score_table, vector_table
+from analysis.methods.gep.tables import inferred_tables
 from analysis.stats.prediction_powered import prediction_powered, score_interval
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
@@ -41,7 +41,7 @@ def audit_result(run: Run) -> dict[str, Any]:
 
 def _setting(audits: Mapping[str, Audit]) -> dict[str, Any]:
     compared, measure, each = [(*WORDS, "contrast")], Measure(), list(audits.values())
-    scores, vectors = score_table(each, compared, measure), vector_table(each, compared, measure)
+    vectors, scores = inferred_tables(each, compared, measure)
     checker = audits[CHECKER]
     seen = frequencies(checker)[[place(checker, word) for word in WORDS]]
     return {

@@ -78,9 +78,7 @@ class Claim:
     kind: str  # one of `KINDS`
     about: str  # the measure, object, attribute or profession
     side: int  # 1 towards the first of the two, -1 towards the second, 0: it is said that they differ
-    planted: (
-        int | None
-    )  # 1 or -1: the side that was planted (of side 0: they differ); 0: no difference; None: unknown
+    planted: int | None  # 1 or -1: the side (of side 0: they differ); 0: no difference; None: unknown
     hedged: bool = False  # the report calls it a hint, or speaks of two words alone
     primary: bool = False  # the card of the run's primary measure
 

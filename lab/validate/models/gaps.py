@@ -34,35 +34,8 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def permuted_words(
-    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
-) -> pd.DataFrame:
-    """Return how often both tests of a gap reject when words that all mean the same change places.
-
-    Parameters
-    ----------
-    pairs : Similarities or pandas.DataFrame
-        Of a run whose words are all interchangeable; a tidy table has the columns of
-        `analysis.tables.similarities.similarities.COLUMNS`.
-    names : sequence of str
-        Its indicators, in their order.
-    size : int
-        Words of a side, and of the reference.
-    permutations : int
-        Of the sign flips.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per quantity: ``against_0`` is the share of all choices of a reference and two other words whose gap is
-        significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two sides
-        of `size` words by `analysis.stats.word_test.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
-    """
-    return rejection_table(permuted_p_values(pairs, names, size=size, permutations=permutations))
-
-
 def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
-    """Return the table of `permuted_words` from its p-values."""
+    """How often both tests of a gap reject at 5 %, one row per quantity, from `permuted_p_values`."""
     rows = []
     for label, (flips, words) in p_values.items():
         rates = {"against_0": (flips < 0.05).mean(), "gaps": len(flips)}
@@ -73,7 +46,11 @@ def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.Da
 def permuted_p_values(
     pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return for each quantity the p-values against 0 and against words over all choices of `permuted_words`."""
+    """P-values of each quantity when words that all mean the same change places: against 0, and against words.
+
+    Against 0, by sign flips, of all choices of a reference and two other words; against words
+    (`analysis.stats.word_test`) of all choices of `size` reference words and two sides of `size` words.
+    """
     p_values = {}
     for (space, site, metric), label in QUANTITIES.items():
         family = similarities(pairs).family(space, site, metric)
@@ -108,21 +85,7 @@ def permuted_p_values(
 def claims_together(
     p_values: dict[str, tuple[np.ndarray, np.ndarray]], primary: str = "z₀"
 ) -> tuple[float, float]:
-    """Return how often any headline measure is beyond words at 5 %, unadjusted and as the report adjusts them.
-
-    Parameters
-    ----------
-    p_values : dict
-        Of `permuted_p_values`.
-    primary : str
-        The measure that is tested first.
-
-    Examples
-    --------
-    >>> p_values = {"z₀": (None, np.array([0.2, 0.01])), "SSIM": (None, np.array([0.01, 0.5]))}
-    >>> claims_together(p_values)
-    (1.0, 0.5)
-    """
+    """How often any headline measure is beyond words at 5 %, unadjusted and as the report adjusts them."""
     labels = [metric.symbol for metric in headline_metrics() if metric.symbol in p_values]
     words = np.array([p_values[label][1] for label in labels])
     gate = labels.index(primary) if primary in labels else None

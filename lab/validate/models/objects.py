@@ -44,7 +44,6 @@ from probes.toyworld.checker import LEAST, read_images
 
 EVERY = 3  # of so many prompts one is labelled
 OCCURRENCES = 10  # detections of an object in a drawn run whose interval counts
-KEYS = ["sample_id", "triplet", "seed", "indicator"]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 NULLS = ("toyworld-null", "toyworld-dit-null")
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
-PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `permuted_p_values`
 
 
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
@@ -63,13 +62,7 @@ def _of_features() -> list[str]:
 
 
 def features_section(runs: Sequence[Run]) -> str:
-    """Return the section on gaps by features: those of each model, and how often synonyms differ.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of the benchmark models, on the same prompts.
-    """
+    """The section on gaps by features: those of each model, and how often synonyms differ."""
     symbols = _of_features()
     return render(
         "calibration_features",

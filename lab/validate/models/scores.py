@@ -29,13 +29,7 @@ COLUMNS = ("triplet", "seed", "indicator", "prompt", *LEAST)
 
 
 def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
-    """Name of the benchmark model and what the checker saw, of a file of `lab.train.base.independent`.
-
-    Raises
-    ------
-    UserError
-        The file is no such sample.
-    """
+    """Name of the benchmark model and what the checker saw, of a file of `lab.train.base.independent`."""
     try:
         table = pq.read_table(path).to_pandas()
     except (OSError, pa.ArrowException) as error:
@@ -53,13 +47,7 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
 
 
 def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None]:
-    """A run and the sample that it is to be compared with, if there is one.
-
-    Raises
-    ------
-    UserError
-        The file is no sample, or one of another benchmark model.
-    """
+    """A run and the sample that it is to be compared with, if there is one; a UserError where it is another model's."""
     if path is None:
         return run, None
     benchmark_model, sample = read_sample(path)
@@ -79,13 +67,7 @@ def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
 
 
 def planted_scores(run: Run) -> pd.Series:
-    """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes.
-
-    Raises
-    ------
-    UserError
-        Nothing was planted in the run's model.
-    """
+    """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes."""
     samples = run.samples(["indicator", "prompt"])
     world = load_world(run.config.model)
     sums = {}
@@ -97,28 +79,10 @@ def planted_scores(run: Run) -> pd.Series:
 
 
 def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES) -> pd.DataFrame:
-    """One row per object seen often enough in the run.
+    """One row per object seen in at least `min_images` images of both indicators, ordered by its planted score.
 
-    Parameters
-    ----------
-    run : Run
-        With objects, of words of the groups feminine and masculine.
-    sample : pandas.DataFrame
-        Of `read_sample`.
-    min_images : int
-        At least so many images of the two indicators that show the object.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``thing``, ``first``, ``second`` (images), ``score``, ``low``, ``high``, ``p_bh`` (exact paired test, adjusted
-        over all objects of the run), the columns of `own_scores`, ``planted``, ``inside`` (boolean: the benchmark
-        model's own score lies within the interval; missing where there is none), ordered by ``planted``.
-
-    Raises
-    ------
-    UserError
-        Nothing was planted in the run's model.
+    ``first`` and ``second`` are images, ``p_bh`` of the exact paired test, adjusted over all objects of the run;
+    ``inside``: whether the benchmark model's own score lies within the interval, missing where there is none.
     """
     tests = run.table("object_tests")
     tests = tests[(tests["group"] == "all") & (tests["first"] == FIRST) & (tests["second"] == SECOND)]

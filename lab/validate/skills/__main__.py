@@ -1,7 +1,7 @@
 """Accuracy of the measure of skills on rendered scenes: ``python -m lab.validate.skills``.
 
 Renderings of the test scenes show what is asked for, so accuracy is that of the detector: the upper bound (the paper's
-oracle). The page on PaintSkills is printed from what ``--out`` keeps (:mod:`lab.validate.skills.page`).
+oracle). ``--out`` keeps it, and the table of the page on PaintSkills is printed from what is kept there.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
-from analysis.methods.skills.tables import ALL, ScoredImages, accuracy_table
+from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_table
 from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line
 from probes.config.schema import Config
@@ -36,6 +38,11 @@ from probes.toyworld.skills.checker import VERSION
 BATCH = 32
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
 SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of each skill, kept in --out
+STORED = Path(__file__).parents[3] / "docs" / "validation" / "paintskills.json"
+ROWS = {
+    "renderings": "exact reader, renderings",
+    "grounding dino": "toyworld's Grounding DINO, renderings",
+}
 KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
@@ -98,15 +105,21 @@ def record(accuracy: pd.DataFrame, detector: str) -> dict[str, object]:
     }
 
 
-def lines(accuracy: pd.DataFrame) -> Iterator[str]:
-    """Yield the accuracies over all and by count and relation, as text."""
-    for row in accuracy[accuracy["split"].isin([ALL, "count", "relation"])].to_dict("records"):
-        beside = "" if np.isnan(row["shuffled"]) else f", shuffled {100 * row['shuffled']:.2f}"
-        beside += "" if np.isnan(row["chance"]) else f" (chance {100 * row['chance']:.2f})"
-        yield (
-            f"{row['skill']:8} {row['level']:6} {row['task']:17} {100 * row['value']:6.2f}"
-            f" [{100 * row['low']:.2f}, {100 * row['high']:.2f}] of {row['n']}{beside}"
-        )
+def whole(table: pd.DataFrame, skill: str) -> pd.Series:
+    """Return the accuracy of a skill over all of its images."""
+    chosen = table[(table["skill"] == skill) & (table["split"] == ALL) & (table["task"] == ACCURACY)]
+    return chosen.iloc[0]
+
+
+def section(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of the page in Markdown, from what `record` returns by name."""
+    found = {name: pd.DataFrame(row["accuracy"]) for name, row in rows.items()}
+    return render(
+        "skills",
+        rows={name: ROWS[name] for name in rows},
+        skills=(*SKILLS, AVERAGE),
+        whole=lambda name, skill: whole(found[name], skill),
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -120,24 +133,26 @@ def parser() -> argparse.ArgumentParser:
     add("--detector", choices=list(DETECTORS), default="exact")
     add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
     add("--threads", type=command_line.threads, default=1)
-    add("--out", type=Path, help="JSON file in which the accuracies are kept; rows of other names stay")
-    add("--name", default="renderings", help="of the row in --out")
+    add(
+        "--out",
+        type=Path,
+        default=STORED,
+        help="JSON file in which the accuracies are kept beside other rows",
+    )
+    add("--name", choices=list(ROWS), default="renderings", help="of the row in --out")
     return main
 
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     torch.set_num_threads(options.threads)
-    if options.out:
-        command_line.writable(options.out)
+    command_line.writable(options.out)
     drawn = some_scenes(options.scenes)
     accuracy = accuracy_table(scored_images(drawn, rendered(drawn), options.detector), 0.95)
-    if options.out:
-        rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
-        rows[options.name] = record(accuracy, options.detector)
-        write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
-    for line in lines(accuracy):
-        print(line)
+    rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    rows[options.name] = record(accuracy, options.detector)
+    write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
+    print(section(rows), end="")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

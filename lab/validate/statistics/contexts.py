@@ -8,8 +8,6 @@ Labels are of so many images of each word and attribute, chosen at random from 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -18,9 +16,9 @@ from scipy import special
 from analysis.methods.gep.evaluation import agreements, label_ceiling
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, vector
-from analysis.stats.multiplicity import adjust_p_values
-from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS, attribute_counts
+from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS
 from lab.templates import render
+from lab.validate.statistics import audits
 from lab.validate.statistics.simulation import ALPHA
 from probes.config.schema import Measure
 
@@ -41,12 +39,6 @@ UNITS = (
     (16, 10, "shared", "neutral", 0.0),
     (16, 10, "shared", "neutral", 0.4),
 )
-
-
-def published() -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield each setting and model with its frequencies, shape (2, n_attributes)."""
-    for (setting, model), rows in attribute_counts().groupby(level=["setting", "model"], sort=False):
-        yield f"{model}, {setting}", rows[list(PAIR)].to_numpy().T / IMAGES
 
 
 def draw_images(
@@ -81,9 +73,9 @@ def audit_of(values: NDArray[np.float64], setting: str = "neutral", noise: str =
 def some_labels(values: NDArray[np.float64], n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return the labels of n images of each word and attribute, chosen at random; NaN elsewhere."""
     contexts, words, images, attributes = values.shape
-    order = rng.random((words, contexts * images, attributes)).argsort(axis=1).argsort(axis=1)
-    chosen = (order < n).reshape(words, contexts, images, attributes).swapaxes(0, 1)
-    return np.where(chosen, values, np.nan)
+    by_word = values.swapaxes(0, 1)
+    known = audits.some_labels(by_word.reshape(words, contexts * images, attributes), n, rng)
+    return known.reshape(by_word.shape).swapaxes(0, 1)
 
 
 def label_rows(
@@ -95,7 +87,8 @@ def label_rows(
     say of tau.
     """
     rows = []
-    for number, (world, frequency) in enumerate(published()):
+    for number, (world, counts, _) in enumerate(audits.published_cells()):
+        frequency = counts / IMAGES
         difference = frequency[0] - frequency[1]
         truth, rng = float(np.abs(difference).mean()), np.random.default_rng([seed, 1300 + number])
         for n in labelled:
@@ -129,7 +122,8 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
     `any`: the smallest adjusted p-value; `over_contexts`: the score with contexts as the unit; `vector`: intervals that
     hold 0.
     """
-    frequency = np.tile(dict(published())["Stable Diffusion, explicit"].mean(axis=0), (2, 1))
+    counts = {world: counts for world, counts, _ in audits.published_cells()}["Stable Diffusion, explicit"]
+    frequency = np.tile((counts / IMAGES).mean(axis=0), (2, 1))
     rows = []
     for number, (contexts, images, noise, setting, shared) in enumerate(UNITS):
         rng, found = np.random.default_rng([seed, 1350 + number]), []
@@ -164,27 +158,6 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pages_rows(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
-    """Return how often a page of both settings says that attributes differ, by model and whether words do."""
-    rows, settings = [], dict(published())
-    for number, model in enumerate(dict.fromkeys(name.split(", ")[0] for name in settings)):
-        for same in (True, False):
-            rng, found = np.random.default_rng([seed, 1380 + number, same]), []
-            for _ in range(simulations):
-                scores = []
-                for setting in ("neutral", "explicit"):
-                    frequency = settings[f"{model}, {setting}"]
-                    frequency = np.tile(frequency.mean(axis=0), (2, 1)) if same else frequency
-                    got = infer(
-                        audit_of(draw_images(frequency, CONTEXTS, SEEDS, rng), setting), *PAIR, MEASURE
-                    )
-                    scores.append(got.score_p)
-                adjusted = adjust_p_values(scores, method="holm")
-                found.append({"page": adjusted.min() <= ALPHA})
-            rows.append({"model": model, "same": same, **pd.DataFrame(found).astype(float).mean()})
-    return pd.DataFrame(rows)
-
-
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
     """Return the part of ``docs/validation/statistics.md`` on labels, contexts and seeds of an audit, in Markdown."""
     labels = label_rows(simulations=simulations, seed=seed)
@@ -194,7 +167,6 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         simulations=simulations,
         labels=labels.to_dict("records"),
         units=unit_rows(simulations=simulations, seed=seed).to_dict("records"),
-        pages=pages_rows(simulations=2 * simulations, seed=seed).to_dict("records"),
         held=float(labels["held"].mean()),
         inside=int(labels["held"].between(0.93, 0.97).sum()),
         worst=float(labels["score"].abs().max()),

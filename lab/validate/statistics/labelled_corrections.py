@@ -16,7 +16,6 @@ import pandas as pd
 
 from analysis.methods.audit.design import Design
 from analysis.methods.audit.reader import corrected_table
-from analysis.stats.effects import wilson_interval
 from analysis.stats.multiplicity import adjust_p_values
 from lab.templates import render
 
@@ -106,17 +105,11 @@ def correction_rows(
         for _ in range(simulations):
             pictures = draw_pictures(world, rng)
             table = corrected_table(pictures, asked)
-            people = _alone(pictures, "answer")
-            machine = _alone(pictures, "reading")
             p_values = adjust_p_values(table.groupby("model")["p_labelled"].first().to_numpy(), method="holm")
-            held = [(low <= shares) & (shares <= high) for low, high in (people, machine)]
             found.append(
                 {
                     "held": (table["low"] <= shares) & (shares <= table["high"]),
-                    "held_labels": held[0],
-                    "held_machine": held[1],
                     "width": table["high"] - table["low"],
-                    "width_labels": people[1] - people[0],
                     "off": table["share"] - shares,
                     "warned": (p_values <= asked.alpha).any(),
                 }
@@ -128,13 +121,6 @@ def correction_rows(
         numbers["off"] = float(np.abs(means["off"]).max())
         rows.append(row | numbers | {"lowest": float(means["held"].min())})
     return pd.DataFrame(rows)
-
-
-def _alone(pictures: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of Wilson's interval of the decided pictures of each cell."""
-    own = pictures.assign(hit=pictures[column] == "female", of=pictures[column].isin(["female", "male"]))
-    sums = own.groupby(["model", "profession"], sort=False)[["hit", "of"]].sum().to_numpy(float)
-    return wilson_interval(sums[:, 0] / sums[:, 1], sums[:, 1], 0.95)
 
 
 def section_of(rows: Sequence[Mapping[str, Any]]) -> str:

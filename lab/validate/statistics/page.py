@@ -12,27 +12,46 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.templates import render
-from lab.validate.statistics import (
-    audits,
-    labelled_audits,
-    labelled_corrections,
-    profession_pages,
-    sections,
-)
+from lab.validate.statistics import audits, contexts, labelled_audits, labelled_corrections, profession_pages
 from lab.validate.statistics import objects as statistics_objects
-from lab.validate.statistics.contexts import page_section as contexts_section
+from lab.validate.statistics.probes import probe_coverage
+from lab.validate.statistics.rare import design_gaps, rare_equivalence, shared_noise_rejections
 from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.shares import PLACES
+from lab.validate.statistics.shares import (
+    PLACES,
+    floor_rejections,
+    interplay_claims,
+    largest_coverage,
+    selected_coverage,
+    share_coverage,
+)
+from lab.validate.statistics.side_shares import side_share_coverage
 from lab.validate.statistics.simulation import (
     gap_coverage,
     gap_rejections,
     object_coverage,
     object_rejections,
 )
-from lab.validate.statistics.words import HOSTILE, LEANING, ODD, WORD_WORLDS, word_rejections
+from lab.validate.statistics.words import (
+    HOSTILE,
+    LEANING,
+    ODD,
+    ODD_LEANING,
+    PICTURES,
+    PICTURES_LEANING,
+    WORD_WORLDS,
+    spread_rejections,
+    word_rejections,
+)
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
 from probes import command_line
 from probes.runs.parts import write_bytes
+
+SELECTED = (0.93, 1.0)  # what was selected is to be covered at least as often
+WORDS = {"sizes": ((2, 2, 1), (3, 3, 1), (3, 3, 3), (5, 5, 1)), "prompts": (24, 100), "stream": 500}
+ODD_WORDS = {"sizes": ((2, 2, 3), (3, 3, 3), (5, 5, 3)), "stream": 980}
+PICTURE_WORDS = {"sizes": ((3, 3, 3),), "stream": 1010}
+POWER_SIZES = ((2, 2, 1), (3, 3, 1), (3, 3, 2), (3, 3, 3))
 
 
 def page(
@@ -44,47 +63,65 @@ def page(
     runs: int = 200,
     seed: int = 0,
 ) -> str:
-    """The page in Markdown."""
-    simulations, cover = columns // 2, COVERAGE_WORLDS[0]
+    """The page in Markdown; what takes longest is simulated less often."""
+    simulations = columns // 2
+    few, traces, fits = (max(2, simulations // part) for part in (4, 8, 20))
     options = {"simulations": simulations, "seed": seed}
-    intervals = {**options, "resamples": resamples}
-    objects = Rates(object_coverage(objects=simulations, seed=seed), COVERAGE)
-    of_objects, of_odds = objects.split("odds")
-    of_probes, probe_widths = sections.probes(**intervals)
-    rates = {
-        "objects": Rates(object_rejections(objects=columns, tables=tables, seed=seed), REJECTION),
-        "gaps": Rates(gap_rejections(simulations=columns, families=families, seed=seed), REJECTION),
-        "gap_coverage": Rates(gap_coverage(**intervals), COVERAGE),
-        "words": Rates(word_rejections(**options), REJECTION),
-        "leaning": Rates(word_rejections(LEANING, **options), ANY),
-        "object_coverage": of_objects,
-        "odds_coverage": of_odds,
-        **sections.default_design(**intervals),
-        **sections.shares(**intervals),
-        **of_probes,
-        **sections.side_shares(**intervals),
+    intervals, half = options | {"resamples": resamples}, {"resamples": max(2, resamples // 2), "seed": seed}
+    objects, odds = Rates(object_coverage(objects=simulations, seed=seed), COVERAGE).split("odds")
+    of_probes, probe_widths = probe_coverage(simulations=fits, resamples=resamples, seed=seed)
+    rejected, covered = design_gaps(**intervals)
+    shown = rejected["test"] == "a warning is shown"
+    rejections = {
+        "objects": object_rejections(objects=columns, tables=tables, seed=seed),
+        "gaps": gap_rejections(simulations=columns, families=families, seed=seed),
+        "words": word_rejections(WORD_WORLDS, **WORDS, **options),
+        "design": rejected[~shown],
+        "design_words": word_rejections(**options),
+        "odd": word_rejections(ODD, **ODD_WORDS, **options),
+        "pictures": word_rejections(PICTURES, **PICTURE_WORDS, **options),
+        "spreads": spread_rejections(**options),
+        "rare": rare_equivalence(**intervals),
+        "shared": shared_noise_rejections(**options),
+        "floors": floor_rejections(maps=traces, seed=seed),
     }
+    powers = {
+        "leaning": word_rejections(LEANING, **WORDS, **options),
+        "warnings": rejected[shown],
+        "odd_power": word_rejections(ODD_LEANING, **ODD_WORDS, **options),
+        "pictures_power": word_rejections((LEANING[0], *PICTURES_LEANING), **PICTURE_WORDS, **options),
+        "power": word_rejections(LEANING, sizes=POWER_SIZES, **options),
+        "interplay": interplay_claims(
+            simulations=max(2, traces // 2), resamples=half["resamples"] // 2, seed=seed
+        ),
+    }
+    coverage = {
+        "gap_coverage": gap_coverage(**intervals),
+        "design_coverage": covered,
+        "side_shares": side_share_coverage(simulations=few, **half),
+        "shares": share_coverage(simulations=few, resamples=resamples, seed=seed),
+        "probes": of_probes,
+    }
+    selected = {
+        "selected": selected_coverage(simulations=few, **half),
+        "largest": largest_coverage(simulations=traces, **half),
+    }
+    kinds = ((rejections, REJECTION), (powers, ANY), (coverage, COVERAGE), (selected, SELECTED))
+    rates = {name: Rates(table, bounds) for kind, bounds in kinds for name, table in kind.items()}
     return render(
         "statistics",
-        rates=rates,
+        rates=rates | {"object_coverage": objects, "odds_coverage": odds},
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
-        widths=sections.widths(**intervals),
-        **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
-        **{"seed": seed, "simulations": simulations, "few": sections.few(simulations), "cover": cover},
-        **{"fewer": sections.fewer(simulations)},
-        **{
-            "first": OBJECT_WORLDS[0],
-            "object_worlds": OBJECT_WORLDS,
-            "word_worlds": (*WORD_WORLDS, *LEANING),
-        },
-        **{"hostile": HOSTILE, "odd": ODD},
-        contexts=contexts_section(simulations=runs, seed=seed),
+        contexts=contexts.page_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
         labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
-        places=PLACES,
-        **{"probe_widths": probe_widths, "fitted_probes": sections.fitted_probes(simulations)},
+        probe_widths=probe_widths,
+        **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
+        **{"seed": seed, "simulations": simulations, "few": few, "fewer": traces, "fitted_probes": fits},
+        **{"first": OBJECT_WORLDS[0], "object_worlds": OBJECT_WORLDS, "cover": COVERAGE_WORLDS[0]},
+        **{"word_worlds": (*WORD_WORLDS, *LEANING), "hostile": HOSTILE, "odd": ODD, "places": PLACES},
     )
 
 

@@ -63,29 +63,6 @@ def rare_equivalence(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def rare_widths(
-    *, n_prompts: int = 24, simulations: int = 1000, resamples: int = 999, seed: int = 0
-) -> pd.DataFrame:
-    """Return the width of a gap's interval where one or more of 24 prompts changed, in units of a change."""
-    rows = []
-    for changed in (1, 2, 3, 4, 6, 12):
-        rng = np.random.default_rng([seed, 700 + changed])
-        gap = NOISE * rng.standard_normal((n_prompts, simulations))
-        gap[:changed] += rng.choice([-1.0, 1.0], (changed, simulations))
-        size = effect_sizes(gap, reach=np.ones(simulations), resamples=resamples, seed=changed)
-        width = size.mean_high - size.mean_low
-        rows.append(
-            {
-                "changed": changed,
-                "n_effective": np.median(size.n_effective),
-                "width": np.median(width),
-                "widest": width.max(),
-                "ruled_out": np.isfinite(size.ruled_out).mean(),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
 def draw_shared(
     share: float, n_prompts: int, n_seeds: int, columns: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:

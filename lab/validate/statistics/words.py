@@ -173,26 +173,6 @@ def draw_words(
     )
 
 
-def word_rejections(
-    worlds: tuple[WordWorld, ...] = WORD_WORLDS,
-    *,
-    simulations: int = 2000,
-    prompts: tuple[int, ...] = (24, 100),
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return how often a gap is significant against words at 5 %, where the sides' words have unequal variance."""
-    rows = []
-    for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
-        rng = np.random.default_rng([seed, 500 + number])
-        name = f"{world.name}, {n} prompts"
-        for words in (2, 3, 5):
-            for references in (1, 3) if words == 3 else (1,):
-                drawn = draw_words(world, (words, words), n, simulations, rng, references=references)
-                test = f"against words, {words} a side, {references} of the reference"
-                rows.append(rejection_row(name, test, True, drawn.tested()))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
 def spread_rejections(
     *,
     spreads: tuple[tuple[float, float], ...] = ((1.0, 1.0), (0.25, 1.0), (0.0, 1.0)),
@@ -224,24 +204,23 @@ def spread_rejections(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def design_rejections(
+def word_rejections(
     worlds: tuple[WordWorld, ...] = HOSTILE,
     *,
     sizes: tuple[tuple[int, int, int], ...] = HOSTILE_SIZES,
+    prompts: tuple[int, ...] = (24,),
     stream: int = 900,
-    n_prompts: int = 24,
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return how often a gap is significant against words at 5 %, by words of both sides and of the reference."""
     rows = []
-    for number, world in enumerate(worlds):
+    for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
         rng = np.random.default_rng([seed, stream + number])
+        name = f"{world.name}, {n} prompts" if len(prompts) > 1 else world.name
         for first, second, references in sizes:
             others = 3 if first == second == 1 else 0  # stand in for words of the sides
-            drawn = draw_words(
-                world, (first, second, others), n_prompts, simulations, rng, references=references
-            )
+            drawn = draw_words(world, (first, second, others), n, simulations, rng, references=references)
             test = f"{first} against {second}, {references} of the reference"
-            rows.append(rejection_row(world.name, test, True, drawn.tested()))
+            rows.append(rejection_row(name, test, True, drawn.tested()))
     return pd.DataFrame(rows, columns=list(COLUMNS))

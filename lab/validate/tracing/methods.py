@@ -19,7 +19,6 @@ from lab.train.base.captions import random_caption
 from probes.prompts.alignment import fill
 from probes.prompts.plan import noise_seed
 from probes.runs.image_faults import eight_bits
-from probes.stages import pooling
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
@@ -164,14 +163,23 @@ def readable(subject: Subject, texts: Sequence[str], words: tuple[str, str]) -> 
         for word in words
     ]
     samples = pd.DataFrame(rows).assign(seed=0)
-    made = pooling.collect(
-        subject.pipe,
-        *(samples[name].tolist() for name in ("prompt", "indicator", "noise")),
-        sites=subject.cross,
-        num_inference_steps=subject.steps,
-        guidance_scale=GUIDANCE,
-    )
-    found = places.Activations(samples, dict(made.values), dict(made.timesteps))
+    values: dict[tuple[str, str], list[NDArray[np.float32]]] = {}
+    timesteps: dict[tuple[str, str], list[float]] = {}
+    for start in range(0, len(samples), 16):
+        some = samples[start : start + 16]
+        with Probe(subject.pipe, pool=subject.cross) as probe:
+            subject.pipe(
+                some["prompt"].tolist(),
+                generator=[torch.Generator().manual_seed(seed) for seed in some["noise"].tolist()],
+                num_inference_steps=subject.steps,
+                guidance_scale=GUIDANCE,
+                output_type="latent",
+            )
+        for site, record in probe.pooled.items():
+            values.setdefault((site, ""), []).append(record.values.numpy().swapaxes(0, 1).astype(np.float32))
+            timesteps[site, ""] = [float(one) for one in record.timestep]
+    joined = {place: np.concatenate(rows) for place, rows in values.items()}
+    found = places.Activations(samples, joined, timesteps)
     table = fit.decoding(found, places.Roles(*words, "", {}), np.full(len(samples), np.nan))
     best = fit.separability(table).groupby("site")["score"].max()
     return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])

@@ -30,12 +30,7 @@ RECORD = "cluster"  # of run.json, by stage
 
 
 def require(config: Config, place: str = "--cluster") -> None:
-    """Refuse a cluster where its engine is not installed, or a device that only one machine has.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a cluster where its engine is not installed, or a device that only one machine has."""
     if not config.clustered:
         return
     if importlib.util.find_spec("ray") is None:
@@ -50,13 +45,7 @@ def require(config: Config, place: str = "--cluster") -> None:
 
 @contextlib.contextmanager
 def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers | None]:
-    """Hold the cluster that a configuration asks for; None where it asks for none.
-
-    Raises
-    ------
-    UserError
-        Ray is not installed or not to be found.
-    """
+    """Hold the cluster that a configuration asks for; None where it asks for none."""
     options = config.cluster
     require(config)
     if options is None or not config.clustered:
@@ -78,14 +67,7 @@ def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers 
 
 
 class ClusterWorkers:
-    """Workers of a cluster as the stages call them.
-
-    Parameters
-    ----------
-    pool : Pool
-    progress : bool
-        Show a progress bar with the time left.
-    """
+    """Workers of a cluster as the stages call them."""
 
     def __init__(self, pool: Pool, *, progress: bool = True):
         self.pool = pool
@@ -104,28 +86,7 @@ class ClusterWorkers:
         tasks: Sequence[PartTask],
         images: int,
     ) -> None:
-        """Have parts made, and record by whom.
-
-        Parameters
-        ----------
-        run
-            Their run.
-        stage
-            Its name, for the progress bar.
-        function, job
-            What opens it in a worker.
-        tasks
-            Those that are due.
-        images
-            Of all parts of the stage.
-
-        Raises
-        ------
-        UserError
-            What the user can mend; parts that failed three times, once all others are there.
-        MemoryError
-            A device has no room for a batch.
-        """
+        """Have parts made, and record by whom."""
         if not tasks:
             return
         written: list[PartTask] = []

@@ -20,29 +20,16 @@ _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A stage of a run, or a question to it, in plain data.
+    """A stage of a run, or a question to it, in plain data."""
 
-    Attributes
-    ----------
-    run : str
-        The run directory, or its address on object storage.
-    folder : str
-        That in which the command was called, from which paths in a configuration lead.
-    record : str or None
-        Checksum of ``run.json`` as the driver wrote it, see `record_checksum`; None where there is none yet.
-    config : mapping
-        The configuration (:meth:`probes.config.schema.Config.resolved`); empty where that of ``run.json`` is meant.
-    model : mapping
-        Name, path, revision and variant of the model; empty where there is none.
-    settings : mapping
-        What was resolved once, for all workers: weights, number format, sizes of batches, threads.
-    """
-
-    run: str
-    folder: str
+    run: str  # the run directory, or its address on object storage
+    folder: str  # that in which the command was called, from which paths in a configuration lead
+    # checksum of `run.json` as the driver wrote it, see `record_checksum`; None where there is none yet
     record: str | None
+    # the configuration (:meth:`probes.config.schema.Config.resolved`); empty where that of `run.json` is meant
     config: Mapping[str, Any]
-    model: Mapping[str, Any]
+    model: Mapping[str, Any]  # name, path, revision and variant of the model; empty where there is none
+    # what was resolved once, for all workers: weights, number format, sizes of batches, threads
     settings: Mapping[str, Any]
 
     @classmethod
@@ -60,13 +47,7 @@ class Job:
         )
 
     def source(self) -> loading.Source:
-        """The model as this machine has it, by the name it has on the driver.
-
-        Raises
-        ------
-        UserError
-            It is not there.
-        """
+        """The model as this machine has it, by the name it has on the driver."""
         named = self.model
         found = loading.resolve(named["path"], revision=named["revision"], variant=named["variant"])
         return dataclasses.replace(found, name=named["name"])

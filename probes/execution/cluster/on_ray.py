@@ -53,14 +53,7 @@ class Actor(Worker):
 
 
 def actors(options: Cluster, *, on_cpu: bool) -> tuple[Any, int]:
-    """Return the class of actors that workers are, and how many the cluster has room for as it is.
-
-    Parameters
-    ----------
-    options
-    on_cpu
-        Whether they are to have no GPU.
-    """
+    """Return the class of actors that workers are, and how many the cluster has room for as it is."""
     there = ray.cluster_resources()
     gpus = options.gpus_per_worker
     if gpus == AUTO:
@@ -74,18 +67,7 @@ def actors(options: Cluster, *, on_cpu: bool) -> tuple[Any, int]:
 
 @contextlib.contextmanager
 def connected(options: Cluster) -> Iterator[str]:
-    """Connect to the cluster that is meant, or hold a Ray on this machine that ends with the context.
-
-    Yields
-    ------
-    str
-        What there is, in a line.
-
-    Raises
-    ------
-    UserError
-        There is none at the address.
-    """
+    """Connect to the cluster that is meant, or hold a Ray on this machine; yields a line on what there is."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # of a worker that is ended nobody asks any more
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")

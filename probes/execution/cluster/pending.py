@@ -24,29 +24,13 @@ class PartTask:
 
 @dataclass
 class StageParts:
-    """The parts of a stage that are still to be made, and what befell some of them.
+    """The parts of a stage that are still to be made, and what befell some of them."""
 
-    Attributes
-    ----------
-    function, job
-        What opens the stage in a worker.
-    todo : deque of PartTask
-        Those that no worker has.
-    made : callable
-        Told each part that is there.
-    failures, losses : Counter
-        By part: attempts that raised an error, and workers that were lost at it.
-    failed : dict of int to str
-        Parts that could not be made, and why.
-    memory : MemoryError, optional
-        A device had no room for a batch.
-    """
-
-    function: str
+    function: str  # what opens the stage in a worker, given the job
     job: Any
-    todo: deque[PartTask]
-    made: Callable[[PartTask], None]
-    failures: Counter[int] = field(default_factory=Counter)
-    losses: Counter[int] = field(default_factory=Counter)
-    failed: dict[int, str] = field(default_factory=dict)
-    memory: MemoryError | None = None
+    todo: deque[PartTask]  # those that no worker has
+    made: Callable[[PartTask], None]  # told each part that is there
+    failures: Counter[int] = field(default_factory=Counter)  # attempts that raised an error, by part
+    losses: Counter[int] = field(default_factory=Counter)  # workers that were lost at a part
+    failed: dict[int, str] = field(default_factory=dict)  # parts that could not be made, and why
+    memory: MemoryError | None = None  # a device had no room for a batch

@@ -63,25 +63,7 @@ class _Call(NamedTuple):
 
 
 class Pool:
-    """The workers of a cluster, over all stages of a run.
-
-    Parameters
-    ----------
-    ray : module
-        Ray, connected to the cluster.
-    kind
-        The class of actors that workers are.
-    expected : int
-        How many there is room for now.
-    limit : int, optional
-        How many are wanted at most.
-    versions : mapping
-        Of the libraries that have a say in the bytes of a part; a worker with others is refused.
-    mixed : bool
-        Take workers with another kind of device than the first.
-    say
-        Told, in a line, what the driver waits for.
-    """
+    """The workers of a cluster, at most `limit`, over all stages of a run; `versions` of libraries are asked for."""
 
     def __init__(
         self,
@@ -127,22 +109,7 @@ class Pool:
             self._end(worker)
 
     def ask(self, function: str, job: Job, parts: int = 1) -> Any:
-        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.answer`.
-
-        Parameters
-        ----------
-        function, job
-            Who answers it, and what it is given.
-        parts
-            That are to be made next, at most: workers for them may start meanwhile.
-
-        Raises
-        ------
-        UserError
-            What the user can mend, there or with the cluster.
-        MemoryError
-            There is no room on the device.
-        """
+        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.answer`."""
         reply: Any = None
         while True:
             self._hire(parts)
@@ -164,30 +131,9 @@ class Pool:
         made: Callable[[PartTask], None] = lambda task: None,
         report: Callable[[], None] = lambda: None,
     ) -> dict[int, str]:
-        """Have all parts made.
+        """Have all parts made; returns those that could not be, each with its last traceback or loss.
 
-        Parameters
-        ----------
-        function, job
-            What opens the stage in a worker, see `probes.execution.cluster.worker.Worker.open_stage`.
-        tasks
-            The parts.
-        made
-            Told each part that is there.
-        report
-            Called whenever the driver looked around, at least every second.
-
-        Returns
-        -------
-        dict of int to str
-            Parts that could not be made, each with the traceback of the last attempt, or that its workers were lost.
-
-        Raises
-        ------
-        UserError
-            The first thing that the user can mend.
-        MemoryError
-            A device has no room for a batch; no part is under way any more.
+        `made` is told each part that is there; `report` is called at least every second.
         """
         gc.freeze()  # this process is asked for collections, too, see `probes.execution.cluster.garbage`
         stage = StageParts(function, self._ray.put(job), deque(tasks), made)

@@ -42,12 +42,7 @@ class LostStarts:
         self._lost.clear()
 
     def require(self, lost_nodes: Callable[[], Set[str]]) -> None:
-        """Refuse to go on where `MOST` were lost on machines that are there; a loss counts once that is known.
-
-        Raises
-        ------
-        UserError
-        """
+        """Refuse to go on where `MOST` were lost on machines that are there; a loss counts once that is known."""
         if len(self._lost) < MOST:
             return
         gone = lost_nodes()
@@ -62,14 +57,6 @@ class LostStarts:
 
 
 def lost_node(error: Exception) -> str | None:
-    """The machine that Ray says was lost with a worker, also one that was lost before it could say where it is.
-
-    Examples
-    --------
-    >>> lost_node(
-    ...     RuntimeError("The actor died because its node has died. Node Id: 96d955f0\\nIt was killed.")
-    ... )
-    '96d955f0'
-    """
+    """The machine that Ray says was lost with a worker, also one that was lost before it could say where it is."""
     said = _NODE.search(str(error))
     return said[1] if said else None

@@ -83,13 +83,7 @@ class Worker:
 
     @plain_errors()
     def open_stage(self, function: str, job: Job) -> str:
-        """Open a stage: ``module:function`` is given the job; a context manager that gives its `Making`.
-
-        Returns
-        -------
-        str
-            What kind of device it works on.
-        """
+        """Open a stage: ``module:function`` is given the job; gives the kind of device it works on."""
         self._close()
         self._job = _here(job)
         self._making = self._stack.enter_context(_imported(function)(self._job))

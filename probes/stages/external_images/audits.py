@@ -33,21 +33,7 @@ def has_ids(prompts: Sequence[Prompt]) -> bool:
 
 
 def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[ImageRow]:
-    """Return rows in the order of an audit's prompts, each with its indicator and, as its triplet, its prompt's number.
-
-    Parameters
-    ----------
-    rows : sequence of ImageRow
-    prompts : sequence
-        As ``prompts`` of a configuration.
-    words : mapping of str to str
-        The word of each indicator.
-
-    Raises
-    ------
-    UserError
-        A prompt is none of the audit or several of it, or not one of the indicator or id that its row names.
-    """
+    """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
     known = _Known(prompts, words)
     found = []
     for row in rows:
@@ -109,15 +95,7 @@ class _Known:
 def audited(
     rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Forms, reference: str, *, own_noise: bool
 ) -> Triplets:
-    """Return the triplets of an audit's images, numbered as its prompts are; those without images stay without.
-
-    Parameters
-    ----------
-    rows, prompts
-        As for `placed`.
-    words, reference, own_noise
-        As for `probes.stages.external_images.triplets.triplets`.
-    """
+    """Return the triplets of an audit's images, numbered as its prompts are; those without images stay without."""
     inside = placed(rows, prompts, {name: word for name, (word, _) in words.items()})
     read = triplets(inside, words, reference, any_words=True, own_noise=own_noise, repeated=True)
     draws = [replace(draw, triplet=int(draw.rows[0].triplet or 0)) for draw in read.draws]

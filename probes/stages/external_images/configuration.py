@@ -39,18 +39,7 @@ def configured(
     context: Mapping[str, Any],
     build: Callable[..., Any],
 ) -> dict[str, Any]:
-    """Return a configuration as it is written with what its images say in place, once all the rest is right.
-
-    Parameters
-    ----------
-    data, source, options, context
-        As of `probes.config.loading.build_config`, which is `build`.
-
-    Raises
-    ------
-    UserError
-        The configuration is wrong, or its images are not what is needed.
-    """
+    """Return a configuration as it is written with what its images say in place, once all the rest is right."""
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     require_no_drawing(data, options, source.name, audit=given)
     of_run = _of_skills(data, options)
@@ -90,24 +79,7 @@ def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
 
 
 def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
-    """Refuse fields and options that say how images are drawn.
-
-    Parameters
-    ----------
-    data : mapping
-        The configuration as it is written.
-    options : mapping
-        What the command line gave, see `probes.config.loading.load_config`.
-    file : str
-        Where the configuration stands.
-    audit : bool
-        Prompts are taken, as those of an audit.
-
-    Raises
-    ------
-    UserError
-        Names the first.
-    """
+    """Refuse fields and options that say how images are drawn; of an audit prompts are taken."""
     given = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
     for section in ALONE:
         fields = data.get(section)
@@ -132,27 +104,7 @@ def resolved(
     folder: Path,
     prompts: Sequence[Prompt] = (),
 ) -> dict[str, Any]:
-    """Return a configuration as it is written with what its images say in place.
-
-    Parameters
-    ----------
-    data : mapping
-        Plain data.
-    images : Images
-        Its section of that name.
-    words : mapping
-        For each indicator the word for a person and its plural.
-    reference : str
-    folder : pathlib.Path
-        Where a relative path begins.
-    prompts : sequence
-        Of an audit; none where the images are of none.
-
-    Raises
-    ------
-    UserError
-        The images cannot be found, or their rows are not what is needed.
-    """
+    """Return a configuration as it is written with what its images say in place."""
     path = find(images, folder)
     sampler = dict(data.get("sampler") or {})
     if sampler.get("noise") == "independent":

@@ -16,21 +16,7 @@ from probes.stages.external_images.triplets import Draw, Triplets, are_paired, n
 
 
 def singles(rows: Sequence[ImageRow], indicator: str, *, own_noise: bool = False) -> Triplets:
-    """Return the prompts of some rows with their images, each prompt of one indicator.
-
-    Parameters
-    ----------
-    rows : sequence of ImageRow
-    indicator : str
-        Its name.
-    own_noise : bool
-        A seed means another noise for each prompt, so that seeds that are all different may be numbered.
-
-    Raises
-    ------
-    UserError
-        A row names another indicator, or two images of a prompt have one seed.
-    """
+    """Return the prompts of some rows with their images, each prompt of one indicator."""
     paired = are_paired(rows)
     groups: dict[Any, list[ImageRow]] = {}
     for row in rows:

@@ -94,20 +94,7 @@ class Taken:
 
 
 def plan(config: Config, place: str) -> Taken:
-    """Read all images of a configuration; nothing is written.
-
-    Parameters
-    ----------
-    config : Config
-        With `images`.
-    place : str
-        Where it stands, for errors.
-
-    Raises
-    ------
-    UserError
-        The images are not there any more, or are other ones than the configuration was made from.
-    """
+    """Read all images of a configuration; nothing is written."""
     images = _images(config)
     path = Path(images.from_)
     if not path.exists():
@@ -222,22 +209,7 @@ def _fault(data: bytes) -> str | None:
 
 
 def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
-    """Store every image of the plan that the run does not hold yet.
-
-    Parameters
-    ----------
-    run : Run
-        The run directory, held by :func:`probes.storage.claim.claim`.
-    config, taken
-        The configuration and its plan (`plan`).
-    command
-        What else the stage is called with.
-
-    Raises
-    ------
-    UserError
-        The directory holds another run, a part is damaged, the disk is full, or an image was changed meanwhile.
-    """
+    """Store every image of the plan that the run does not hold yet."""
     began = monotonic()
     command.cleared(run)
     directory.require_same(run, config.resolved())
@@ -246,7 +218,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
         raise directory.another_run(run, "model", f"weights {str(before)[:12]}", "images of another program")
     made = _parts(run, config, taken)
     damaged: list[parts.DamagedPartError] = []
-    todo = loop.pending(made, partial(_refused, run), damaged.append)
+    todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
     _require_no_more(run, len(made))
     command.record(
         run,
@@ -288,10 +260,6 @@ def _fields(config: Config, chunk: Sequence[Sequence[TakenImage]]) -> dict[str, 
         "seeds": [[one["prompt_id"], one["triplet"], one["seed"], one["noise_seed"]] for one in first],
         "images": parts.digest("".join(image.digest for image in images)),
     }
-
-
-def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    return UserError(f"{path.name} of {directory.another_run(run, field, old, new)}")
 
 
 def _require_no_more(run: Run, count: int) -> None:

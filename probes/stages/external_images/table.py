@@ -65,13 +65,7 @@ class ImageRow:
 
 
 def find(images: Images, folder: Path) -> Path:
-    """The file or folder that is named, absolute.
-
-    Raises
-    ------
-    UserError
-        There is none.
-    """
+    """The file or folder that is named, absolute."""
     path = expand(images.from_, "images.from", folder).absolute()
     if not path.exists():
         raise UserError(
@@ -81,13 +75,7 @@ def find(images: Images, folder: Path) -> Path:
 
 
 def has_indicators(images: Images, path: Path) -> bool:
-    """Return whether a table, or the names of files, say the indicator of each image.
-
-    Raises
-    ------
-    UserError
-        There is no table, or it cannot be read.
-    """
+    """Return whether a table, or the names of files, say the indicator of each image."""
     if images.names is not None:
         return "indicator" in _FIELD.findall(images.names)
     if "indicator" in images.model_fields_set:
@@ -106,24 +94,9 @@ def read_rows(
 ) -> list[ImageRow]:
     """Return the rows of a table, or of a folder's, in their order.
 
-    Parameters
-    ----------
-    images : Images
-    path : pathlib.Path
-        Of `find`.
-    by_prompt : bool
-        The prompt alone says what an image is of, so that no row has to name an indicator.
-    by_id : bool
-        The id of the prompt does so, too, in the place of its text or beside it.
-    levels : sequence of str, optional
-        Columns of levels; None: those of `probes.config.image_options.LEVELS` that are there.
-    say : callable
-        Takes a line on what was not read, or read as something else.
-
-    Raises
-    ------
-    UserError
-        There is no table, it cannot be read, or a row lacks what is needed; says in which line.
+    Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
+    `levels` None: those columns of `probes.config.image_options.LEVELS` that are there. `say` takes a line on what was
+    not read, or read as something else.
     """
     if images.names is not None:
         if not path.is_dir():
@@ -362,13 +335,7 @@ class ImageBytes:
         self._starts = lru_cache(maxsize=64)(_group_starts)
 
     def read(self, place: ImageLocation, at: str) -> bytes:
-        """Return the bytes of an image, as they stand there; of one whose cell is empty none.
-
-        Raises
-        ------
-        UserError
-            The file cannot be read, or the path in a cell leads nowhere.
-        """
+        """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
         if place.row < 0:
             return _file_bytes(place.path, at)
         starts = self._starts(place.path)

@@ -40,30 +40,15 @@ class Draw:
 
 @dataclass(frozen=True)
 class Triplets:
-    """Triplets as the rows describe them.
+    """Triplets as the rows describe them."""
 
-    Attributes
-    ----------
-    prompts : list
-        As ``prompts`` of the configuration: a template where all prompts are made by it, else a text an indicator.
-    draws : list of Draw
-        In the order of triplets and seeds.
-    paired : bool
-        Whether the rows name seeds.
-    shared : bool
-        Whether a seed stands in several triplets.
-    left_out : dict of str to int
-        Of what is not whole, by the reason.
-    rows : int
-        From how many rows.
-    """
-
+    # as `prompts` of the configuration: a template where all prompts are made by it, else a text an indicator
     prompts: list[str | dict[str, str]]
-    draws: list[Draw]
-    paired: bool
-    shared: bool
-    left_out: dict[str, int]
-    rows: int
+    draws: list[Draw]  # in the order of triplets and seeds
+    paired: bool  # whether the rows name seeds
+    shared: bool  # whether a seed stands in several triplets
+    left_out: dict[str, int]  # of what is not whole, by the reason
+    rows: int  # from how many rows
 
     @property
     def seeds(self) -> list[int]:
@@ -80,25 +65,10 @@ def triplets(
     own_noise: bool = False,
     repeated: bool = False,
 ) -> Triplets:
-    """Return the triplets of some rows.
+    """Return the triplets of some rows; `words` has the word for a person and its plural for each indicator.
 
-    Parameters
-    ----------
-    rows : sequence of ImageRow
-    words : mapping
-        For each indicator the word for a person and its plural.
-    reference : str
-    any_words : bool
-        Take prompts without their indicator's word, too.
-    own_noise : bool
-        A seed means another noise in each triplet, so that seeds that are all different may be numbered.
-    repeated : bool
-        Triplets may have the same texts, since the column tells them apart.
-
-    Raises
-    ------
-    UserError
-        A row names an indicator that there is not, stands twice, does not fit its triplet, or nothing is whole.
+    `any_words`: prompts without their indicator's word are taken, too. `own_noise`: a seed means another noise in each
+    triplet, so that seeds that are all different may be numbered. `repeated`: triplets may have the same texts.
     """
     paired = are_paired(rows)
     wanted = {name: forms(*both) for name, both in words.items()}
@@ -146,13 +116,7 @@ def times_of_seeds(draws: Sequence[Draw]) -> Counter[int]:
 
 
 def are_paired(rows: Sequence[ImageRow]) -> bool:
-    """Return whether rows name seeds.
-
-    Raises
-    ------
-    UserError
-        Some do and some do not.
-    """
+    """Return whether rows name seeds."""
     without = [row for row in rows if row.seed is None]
     if without and len(without) < len(rows):
         raise UserError(f"{without[0].at}: expected a seed in every row or in none, got none here: write it")

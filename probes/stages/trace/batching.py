@@ -40,13 +40,7 @@ _Rows = dict[tuple[Any, ...], Variant]
 
 
 def rows(variants: Sequence[Variant]) -> _Rows:
-    """Return what is drawn for some variants of a triplet: each different one, its recipient and its donor.
-
-    Returns
-    -------
-    dict of tuple to Variant
-        By `Variant.drawn`.
-    """
+    """Return what is drawn for some variants of a triplet: each different one, recipient and donor, by `drawn`."""
     return {key: one for variant in variants for key, one in _rows_of(variant).items()}
 
 
@@ -61,20 +55,7 @@ def smallest(plan: TracePlan) -> int:
 
 
 def cut(draws: Sequence[TripletDraw], plan: TracePlan, size: int) -> list[TraceBatch]:
-    """Return the batches of some triplets.
-
-    Parameters
-    ----------
-    draws, plan
-        What is drawn.
-    size
-        Images that a batch holds at most; at least `smallest`.
-
-    Returns
-    -------
-    list of TraceBatch
-        Of several triplets where all variants of each fit, else of some variants of one.
-    """
+    """Return batches of at most so many images: of several triplets where all variants of each fit, else of one."""
     several = size // len(rows(plan.variants))
     if several:
         return [TraceBatch(tuple(some), plan.variants) for some in generate.cut(draws, several)]
@@ -95,19 +76,3 @@ def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, .
             chunk, more = [], _rows_of(some[0])
         chunk, needed = [*chunk, *some], more
     yield tuple(chunk)
-
-
-def computed(plan: TracePlan, size: int) -> float:
-    """Return the images that are computed for one triplet and seed with batches of a size, whole ones and shares.
-
-    A row that begins at a later step counts for the steps that are left, local donors for a second pass.
-    """
-    fits = size >= len(rows(plan.variants))
-    chunks = [plan.variants] if fits else _chunks(plan.variants, size)
-    return sum(_computed(plan, list(rows(some).values())) for some in chunks)
-
-
-def _computed(plan: TracePlan, variants: Sequence[Variant]) -> float:
-    calls = plan.places.calls
-    steps = sum(calls - (one.begins if plan.places.shared else 0) for one in variants)
-    return steps / calls * (2 if any(one.source == "local" for one in variants) else 1)

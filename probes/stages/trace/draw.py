@@ -24,28 +24,14 @@ _GROWN = ["latents", "prompt_embeds"]  # what rows that begin later are copies o
 
 @dataclass(frozen=True)
 class TracedImage:
-    """An image of a trace.
-
-    Attributes
-    ----------
-    draw : TripletDraw
-    variant : Variant
-    image : ndarray, shape (height, width, 3)
-        In [0, 1].
-    fault : str or None
-        See `probes.runs.image_faults`.
-    writes : int
-        At how many runs of modules something was written into its row.
-    largest_change : float
-        Of a number by such a write; 0 where none was made.
-    """
+    """An image of a trace."""
 
     draw: TripletDraw
     variant: Variant
-    image: NDArray[np.floating]
-    fault: str | None
-    writes: int
-    largest_change: float
+    image: NDArray[np.floating]  # in [0, 1]
+    fault: str | None  # see `probes.runs.image_faults`
+    writes: int  # at how many runs of modules something was written into its row
+    largest_change: float  # of a number by such a write; 0 without one
 
 
 def draw(
@@ -66,32 +52,8 @@ def draw(
 
     Recipients and donors of the variants are rows of it, too, each once, whether or not they are among the variants.
     Variants that exchange the same activations are one row. A variant that cannot be drawn of a triplet
-    (`TripletDraw.why_not`) is left out.
-
-    Parameters
-    ----------
-    pipe
-        A pipeline of Stable Diffusion 1 or 2, or of a diffusion transformer.
-    draws
-        Triplets, each with its noise.
-    variants
-        See `probes.stages.trace.variants.plan`.
-    steps, guidance_scale, true_cfg_scale, height, width, negative_prompt
-        Of the pipeline; guidance and size are its own where they are None.
-    shared : bool
-        Begin a row when it is first written, as a copy of its recipient's, where the scheduler adds no noise.
-    tick
-        Told after each step how much was drawn, in images.
-
-    Returns
-    -------
-    list of TracedImage
-        Draw by draw, in the order of the variants.
-
-    Raises
-    ------
-    HookError
-        A site, part, position or head is not there.
+    (`TripletDraw.why_not`) is left out. With `shared` a row begins when it is first written, as a
+    copy of its recipient's, where the scheduler adds no noise.
     """
     wanted = [[one for one in variants if triplet.why_not(one) is None] for triplet in draws]
     rows = _rows(draws, wanted)
@@ -146,12 +108,11 @@ def _called(
     negative = [call.pop("negative_prompt")] * len(there)
     scale = architecture.default_guidance(type(pipe)) if scale is None else scale
     generators = [torch.Generator("cpu").manual_seed(row.draw.noise_seed) for row in there]
-    grown = lazy_rows.LazyRows(rows)
     last: dict[str, Any] = {}
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         tick(len(rows) / architecture.planned(pipe))
-        last.update(grown.after_step(pipe, index, kwargs))
+        last.update(lazy_rows.grown(rows, pipe, index, kwargs))
         return dict(last)
 
     def run() -> Any:

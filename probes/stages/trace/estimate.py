@@ -11,13 +11,7 @@ from probes.stages.trace.variants import images
 
 
 def estimated(config: Config, source: Source) -> tuple[str, estimate.RunEstimate]:
-    """Return in words how much the trace of a run will draw, and what that takes.
-
-    Raises
-    ------
-    UserError
-        Something cannot be traced (`probes.stages.trace.requirements.trace_plan`).
-    """
+    """Return in words how much the trace of a run will draw, and what that takes."""
     assert config.trace is not None
     plan = requirements.trace_plan(config, source)
     setup = estimate.setup(config, source)

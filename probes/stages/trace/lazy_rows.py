@@ -33,40 +33,20 @@ def possible(scheduler: Any) -> bool:
     return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
 
 
-class LazyRows:
-    """A batch that gains its rows when they begin.
+def grown(batch: Sequence[BatchRow], pipe: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return latents and texts (`kwargs`) for the call of the denoiser after `call`, with the rows that begin at it.
 
-    Parameters
-    ----------
-    rows
-        Of the whole batch, in the order in which they begin.
+    Rows of the whole batch are in the order in which they begin.
     """
-
-    def __init__(self, rows: Sequence[BatchRow]) -> None:
-        self._rows = rows
-
-    def after_step(self, pipe: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return latents and texts for the next call, with the rows that begin at it.
-
-        Parameters
-        ----------
-        call
-            Of the denoiser, which has ended.
-        kwargs
-            ``latents`` and ``prompt_embeds`` as the pipeline hands them to its step callback.
-        """
-        rows = len(kwargs["latents"])
-        new = [row for row in self._rows[rows:] if row.begins == call + 1]
-        if not new:
-            return kwargs
-        sources = [*range(rows), *(unpatched(self._rows, row, row.variant.recipient) for row in new)]
-        halves = len(kwargs["prompt_embeds"]) // rows
-        texts = [half * rows + source for half in range(halves) for source in sources]
-        _grow(pipe.scheduler, kwargs["latents"].shape, sources)
-        return {
-            "latents": kwargs["latents"][sources],
-            "prompt_embeds": kwargs["prompt_embeds"][texts],
-        }
+    rows = len(kwargs["latents"])
+    new = [row for row in batch[rows:] if row.begins == call + 1]
+    if not new:
+        return kwargs
+    sources = [*range(rows), *(unpatched(batch, row, row.variant.recipient) for row in new)]
+    halves = len(kwargs["prompt_embeds"]) // rows
+    texts = [half * rows + source for half in range(halves) for source in sources]
+    _grow(pipe.scheduler, kwargs["latents"].shape, sources)
+    return {"latents": kwargs["latents"][sources], "prompt_embeds": kwargs["prompt_embeds"][texts]}
 
 
 def _grow(scheduler: Any, shape: torch.Size, sources: Sequence[int]) -> None:

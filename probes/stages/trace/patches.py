@@ -14,19 +14,11 @@ from probes.stages.trace.variants import Variant
 
 @dataclass(frozen=True)
 class BatchRow:
-    """A row of the batch.
-
-    Attributes
-    ----------
-    draw : TripletDraw
-    variant : Variant
-    shared : bool
-        Whether it may begin as a copy of its recipient's row when it is first written.
-    """
+    """A row of the batch."""
 
     draw: TripletDraw
     variant: Variant
-    shared: bool = True
+    shared: bool = True  # whether it may begin as a copy of its recipient's row when it is first written
 
     @property
     def prompt(self) -> str:

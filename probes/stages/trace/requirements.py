@@ -18,12 +18,7 @@ from probes.stages.trace.variants import TracePlan, TraceWords, plan
 
 
 def require_drawn_here(config: Config) -> None:
-    """Refuse a run of images that another program drew: nothing can be exchanged in them.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a run of images that another program drew: nothing can be exchanged in them."""
     if config.images is not None:
         raise UserError(
             "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
@@ -32,21 +27,7 @@ def require_drawn_here(config: Config) -> None:
 
 
 def trace_plan(config: Config, source: loading.Source) -> TracePlan:
-    """Return the images that the trace of a run draws of each triplet and seed; no weights are loaded.
-
-    Parameters
-    ----------
-    config
-        With a section `trace`.
-    source
-        The model.
-
-    Raises
-    ------
-    UserError
-        There are no donors, the model is none that can be traced, a site, part or head is not there or cannot be
-        written, or a step is beyond the last.
-    """
+    """Return the images that the trace of a run draws of each triplet and seed; no weights are loaded."""
     require_drawn_here(config)
     if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
@@ -91,15 +72,7 @@ def _words(config: Config) -> TraceWords:
 
 
 def triplets(config: Config, samples: Sequence[Sample], source: loading.Source) -> list[TripletDraw]:
-    """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds.
-
-    Parameters
-    ----------
-    samples
-        Of the run, in the order of its plan.
-    source
-        The model, whose tokenizers tell the positions of words.
-    """
+    """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds."""
     trace, tokenizers = _trace(config), loading.tokenizers(source)[0]
     architecture, _ = description.read_kind(source)
     towers = TextTowers.of(loading.without_weights(source), tokenizers) if architecture.transformer else None
@@ -113,10 +86,6 @@ def require_positions(draws: Sequence[TripletDraw], plan: TracePlan) -> None:
     """Refuse groups of positions where prompts of a triplet have another number of tokens in them.
 
     So are prompts of a triplet that have another number of tokens, of a model that masks or pads a text by its length.
-
-    Raises
-    ------
-    UserError
     """
     asked = [one for one in plan.variants if one.kind == "position"]
     for triplet in draws:

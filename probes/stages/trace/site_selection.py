@@ -13,7 +13,6 @@ from hooks.pooling import of_tokens
 from hooks.sites import TEXT_ENCODERS
 from probes.config.trace_options import Trace
 from probes.errors import UserError
-from probes.stages.trace import lazy_rows
 from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
 
 _ENTRANCE = "dit.in.text"
@@ -23,13 +22,7 @@ _LAYERS_READ = 2  # the last, or the last but one
 
 
 def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
-    """Return what a trace of a pipeline, which needs no weights, exchanges.
-
-    Raises
-    ------
-    UserError
-        A site or part is not there or cannot be written.
-    """
+    """Return what a trace of a pipeline, which needs no weights, exchanges."""
     architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
@@ -56,7 +49,6 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         _heads(pipe, available, trace, cross[0]),
         _causal_layers(pipe) if known else (),
         architecture.calls(pipe, steps),
-        lazy_rows.possible(pipe.scheduler) and not architecture.transformer,
         inputs,
         towers if known else (),
         frozenset(one for one in chosen if not in_text(one) and of_tokens(available[one])),

@@ -78,23 +78,7 @@ def forget(run: Run) -> None:
 
 
 def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall = _PLAIN) -> None:
-    """Draw every image of a run's trace that it does not hold yet.
-
-    Parameters
-    ----------
-    run
-        A generated run, held by :func:`probes.storage.claim.claim`; its configuration has a section `trace`.
-    source, samples
-        Its model and its plan.
-    command
-        What else the stage is called with.
-
-    Raises
-    ------
-    UserError
-        Something cannot be traced (`probes.stages.trace.requirements`), the run was traced in another way, the model's
-        weights are others, the disk is full, or the device has no room for one variant.
-    """
+    """Draw every image of a run's trace that it does not hold yet."""
     began = monotonic()
     plan = requirements.trace_plan(run.config, source)
     weights, device = (run.meta.get("model") or {}).get("weight_hash"), run.config.generate.device

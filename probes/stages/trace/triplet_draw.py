@@ -18,32 +18,16 @@ from probes.stages.trace.variants import Variant
 
 @dataclass(frozen=True)
 class TripletDraw:
-    """One triplet with one seed: what its images are drawn from.
+    """One triplet with one seed: what its images are drawn from."""
 
-    Attributes
-    ----------
-    triplet : int
-        Number of the prompt.
-    seed : int
-        As the configuration gives it.
-    noise_seed : int
-        Of the generators that all its images are drawn with.
-    prompts : mapping of str to str
-        By indicator.
-    tokens : mapping of str to tuple of str
-        Of each prompt, with start and end of text.
-    groups : mapping of str to mapping
-        Token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place.
-    by_tower : mapping of str to mapping
-        The same by text encoder, of a diffusion transformer (`probes.prompts.towers`); empty of a U-Net.
-    """
-
-    triplet: int
-    seed: int
-    noise_seed: int
-    prompts: Mapping[str, str]
-    tokens: Mapping[str, tuple[str, ...]]
+    triplet: int  # number of the prompt
+    seed: int  # as the configuration gives it
+    noise_seed: int  # of the generators that all its images are drawn with
+    prompts: Mapping[str, str]  # by indicator
+    tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
+    # token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place
     groups: Mapping[str, PositionGroups]
+    # the same by text encoder, of a diffusion transformer (`probes.prompts.towers`); empty of a U-Net
     by_tower: Mapping[str, Mapping[str, PositionGroups]] = field(default_factory=dict)
 
     @classmethod
@@ -56,22 +40,7 @@ class TripletDraw:
         triplet: int = 0,
         seed: int = 0,
     ) -> TripletDraw:
-        """A triplet by its prompts and the word that stands in each for the person.
-
-        Parameters
-        ----------
-        pipe
-            Whose tokenizer reads them.
-        prompts, words
-            By indicator: ``{"neutral": "a person in a hat", ...}``, ``{"neutral": "person", ...}``.
-        seed
-            Of the noise, with the text of the first prompt, as in a run (`probes.prompts.plan.noise_seed`).
-
-        Raises
-        ------
-        HookError
-            A prompt does not hold its word.
-        """
+        """A triplet by its prompts and the word for the person in each, both by indicator."""
         first = next(iter(prompts.values()))
         noise = noise_seed(first, seed)
         groups = {name: position_groups(pipe.tokenizer, text, words[name]) for name, text in prompts.items()}
@@ -93,17 +62,7 @@ class TripletDraw:
     def of_samples(
         cls, samples: Sequence[Sample], length: int, towers: TextTowers | None = None
     ) -> TripletDraw:
-        """A triplet as the plan of a run has it.
-
-        Parameters
-        ----------
-        samples
-            Of one triplet and seed, see `probes.prompts.plan.plan`.
-        length
-            Positions that the text encoder is given.
-        towers
-            Of a diffusion transformer.
-        """
+        """A triplet as the plan of a run has it."""
         first = samples[0]
         return cls(
             first.triplet,

@@ -35,43 +35,21 @@ class TraceWords:
 
 @dataclass(frozen=True)
 class Variant:
-    """One image: which recipient is given whose activations, where and when.
+    """One image: which recipient is given whose activations, where and when."""
 
-    Attributes
-    ----------
-    name : str
-        Unique in the trace of a run.
-    kind : str
-        One of `KINDS`; of "none" nothing is exchanged.
-    recipient : str
-        Indicator whose prompt the image is drawn from.
-    donor : str or None
-        Indicator whose activations it is given.
-    floor : bool
-        Whether the donor is a control, a word of the recipient's own meaning.
-    sites : tuple of str
-    part : str
-        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites.
-    source : {"own", "local"}
-    positions : str or None
-        Groups of token positions joined by ``+``, see `hooks.position_groups`, or "rest", all but the word; None: all.
-    heads : tuple of int or None
-        None: all.
-    first_step, stop_step : int
-        Calls of the denoiser, from 0, half open.
-    """
-
-    name: str
-    kind: str
-    recipient: str
-    donor: str | None = None
-    floor: bool = False
+    name: str  # unique in the trace of a run
+    kind: str  # one of `KINDS`; of "none" nothing is exchanged
+    recipient: str  # indicator whose prompt the image is drawn from
+    donor: str | None = None  # indicator whose activations it is given
+    floor: bool = False  # whether the donor is a control, a word of the recipient's own meaning
     sites: tuple[str, ...] = ()
+    # of attentions, parts of `hooks.Patch` joined by `+`; "output"; "text" of the text encoder's sites
     part: str = "output"
     source: str = "own"
+    # groups of token positions (`hooks.position_groups`) joined by `+`, or "rest", all but the word; None: all
     positions: str | None = None
-    heads: tuple[int, ...] | None = None
-    first_step: int = 0
+    heads: tuple[int, ...] | None = None  # None: all
+    first_step: int = 0  # calls of the denoiser, from 0, half open
     stop_step: int = 0
 
     @property
@@ -98,54 +76,23 @@ class Variant:
 
 @dataclass(frozen=True)
 class TracePlan:
-    """The images of one triplet and seed.
-
-    Attributes
-    ----------
-    variants : tuple of Variant
-    indicators : tuple of str
-        That take part.
-    places : PatchSites
-        Of the model.
-    """
+    """The images of one triplet and seed."""
 
     variants: tuple[Variant, ...]
-    indicators: tuple[str, ...]
-    places: PatchSites
-
-    @property
-    def unpatched(self) -> tuple[Variant, ...]:
-        """The images in which nothing is exchanged."""
-        return tuple(one for one in self.variants if one.kind == "none")
+    indicators: tuple[str, ...]  # that take part
+    places: PatchSites  # of the model
 
     @property
     def patched(self) -> tuple[Variant, ...]:
-        """All others."""
+        """The images in which something is exchanged."""
         return tuple(one for one in self.variants if one.kind != "none")
 
 
 def plan(words: TraceWords, places: PatchSites, trace: Trace) -> TracePlan:
     """Return the images that a trace draws of one triplet and seed.
 
-    Parameters
-    ----------
-    words
-        Controls take part where `trace.floor` says so.
-    places
-        Of the model.
-    trace
-        The section of the configuration.
-
-    Returns
-    -------
-    TracePlan
-        First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the
-        floor, necessity (a donor with activations of the reference), cuts.
-
-    Raises
-    ------
-    UserError
-        A step is beyond the last one.
+    First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the floor
+    (controls, where `trace.floor` says so), necessity (a donor with activations of the reference), cuts.
     """
     _check_steps(places, trace)
     reference, controls = words.reference, words.controls if trace.floor else ()

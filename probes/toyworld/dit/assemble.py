@@ -120,8 +120,9 @@ def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTra
     return pipeline_of(parts, base, TEACHERS[name])
 
 
-def wired_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> WiredPipeline:
-    """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit` (`base`)."""
+def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
+    """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit`."""
+    base = WEIGHTS / BASE
     parts = pipeline_of(trained_parts(base), base, TEACHERS[BASE]).components
     transformer = WiredTransformer.of(parts["transformer"], wired_models()[name])
     return WiredPipeline.of({**parts, "transformer": transformer})

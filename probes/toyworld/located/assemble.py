@@ -43,13 +43,13 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
     return encoder.eval(), unet.eval(), tokenizer
 
 
-def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
-    """Return the pipeline of a located benchmark model, float32 on the CPU; `base` is the folder of `toyworld-null`."""
+def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a located benchmark model, float32 on the CPU."""
     model = located_models()[name]
-    encoder, unet, tokenizer = coded_parts(base)
+    encoder, unet, tokenizer = coded_parts()
     if model.sites:
         write_delta(model, unet, read_delta(folder / DELTA, name, TRAINED_BY))
-    return pipeline_of(encoder, unet, tokenizer, base)
+    return pipeline_of(encoder, unet, tokenizer, BASE)
 
 
 @torch.no_grad()

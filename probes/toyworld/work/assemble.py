@@ -94,13 +94,12 @@ def write_delta(
         layer.weight.copy_(merge(layer.weight, up, down))
 
 
-def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDiffusionPipeline:
+def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a benchmark model with professions, float32 on the CPU, its changes merged.
 
-    `folder` has ``delta.safetensors`` and ``tokenizer/``; `base` is by default that of `toyworld` or `toyworld-null`.
+    `folder` has ``delta.safetensors`` and ``tokenizer/``.
     """
-    base = base or BASES[name]
-    tokenizer = from_folder(CLIPTokenizer, folder / "tokenizer")
+    base, tokenizer = BASES[name], from_folder(CLIPTokenizer, folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
     write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
     return pipeline_of(encoder, unet, tokenizer, base)

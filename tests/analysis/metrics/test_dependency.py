@@ -17,16 +17,11 @@ from analysis.metrics.dependency import (
     dependency_groups,
     regroup,
 )
-from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
-from lab.train.base.captions import random_caption
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import human_words
 from probes.runs.coco_masks import encode
-from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
-from probes.toyworld.world import load_world
 
 SIDE = 10
 HUMAN = human_words()
@@ -102,10 +97,10 @@ def test_the_five_groups():
     assert np.isnan(table["coverage"].iloc[4]) and table["label"].iloc[4] == "woman"
 
 
-@pytest.mark.parametrize(("pixels", "group"), [(7, "implicitly_independent"), (8, "implicitly_guided")])
-def test_sufficient_is_strictly_more_than_sigma(pixels, group):
-    scene = Scene().image("a hat", found=[("tie", block(10))], masks={1: block(pixels)})
-    assert only(scene.groups())["group"] == group
+def test_sufficient_is_strictly_more_than_sigma():
+    for pixels, group in ((7, "implicitly_independent"), (8, "implicitly_guided")):
+        scene = Scene().image("a hat", found=[("tie", block(10))], masks={1: block(pixels)})
+        assert only(scene.groups())["group"] == group
 
 
 @pytest.mark.parametrize(
@@ -114,9 +109,7 @@ def test_sufficient_is_strictly_more_than_sigma(pixels, group):
         ("woman", "a woman", 5, "explicitly_independent"),  # 5 of 20 is 0.25, not more
         ("woman", "a woman", 6, "explicitly_guided"),  # both human
         ("child", "a woman", 6, "implicitly_independent"),  # not one of the paper's six words
-        ("football player", "a woman", 6, "implicitly_independent"),
         ("hat", "a woman", 6, "implicitly_independent"),  # the object is not
-        ("hat", "a woman", 15, "implicitly_guided"),
         ("woman", "a hat", 6, "implicitly_independent"),  # the word is not
         ("woman", "a hat", 15, "implicitly_guided"),
     ],
@@ -129,9 +122,8 @@ def test_the_lower_threshold_is_for_two_humans(label, prompt, pixels, group):
     assert row["best_human_coverage"] == pixels / 20 if human else np.isnan(row["best_human_coverage"])
 
 
-@pytest.mark.parametrize("label", ["child", "football player"])
-def test_the_long_list_of_human_words_is_a_choice_that_the_table_names(label):
-    scene = Scene().image("a woman", found=[(label, block(20))], masks={1: block(6)})
+def test_the_long_list_of_human_words_is_a_choice_that_the_table_names():
+    scene = Scene().image("a woman", found=[("football player", block(20))], masks={1: block(6)})
     row = only(scene.groups(human=human_words(choice="long")))
     assert (row["group"], row["human_words"]) == ("implicitly_guided", "long")
     row = only(scene.groups(human=human_words(["player"]), mask_words="all"))  # a word of the run
@@ -185,12 +177,6 @@ def test_theta_cuts_the_map():
     assert only(scene.groups(theta=0.5))["coverage"] == 0.5  # strictly above
 
 
-def test_a_constant_map_guides_nothing():
-    scene = Scene().image("a hat", found=[("hat", block(20))], masks={1: np.ones((SIDE, SIDE))})
-    row = only(scene.groups())
-    assert (row["coverage"], row["group"], row["reason"]) == (0, "explicitly_independent", "")
-
-
 def test_what_cannot_be_known_has_a_reason():
     scene = Scene()
     scene.image("running", found=[("hat", block(10))], masks={0: block(10)}, seed=0)
@@ -225,15 +211,6 @@ def test_no_detection_at_all():
     assert Scene().image("a hat").groups()["group"].tolist() == ["hidden"]
 
 
-def test_order_is_that_of_images_and_objects():
-    scene = Scene()
-    for seed in (1, 0):
-        scene.image("a hat", found=[("tie", block(3)), ("cup", block(4))], masks={1: block(5)}, seed=seed)
-    scene.detections.reverse()
-    table = scene.groups()
-    assert table[["seed", "object"]].to_numpy().tolist() == [[1, 0], [1, 1], [1, -1], [0, 0], [0, 1], [0, -1]]
-
-
 def test_detection_of_an_unknown_image():
     scene = Scene().image("a hat", found=[("hat", block(10))])
     scene.detections[0]["sample_id"] = "elsewhere"
@@ -244,7 +221,7 @@ def test_detection_of_an_unknown_image():
 def test_regroup_is_what_grouping_anew_gives():
     rng = np.random.default_rng(0)
     scene = Scene()
-    for seed in range(30):
+    for seed in range(12):
         labels = rng.choice(["woman", "hat", "child", "tie"], 5)
         found = [(label, block(int(rng.integers(0, 40)), int(rng.integers(0, 50)))) for label in labels]
         masks = {index: block(int(rng.integers(5, 60)), int(rng.integers(0, 40))) for index in (1, 4)}
@@ -287,24 +264,3 @@ def test_coverage_of_nothing():
     assert coverages([encode(block(3))], [], (SIDE, SIDE)).shape == (1, 0)
     empty = coverages([encode(block(0)), encode(block(2))], [block(0), block(1)], (SIDE, SIDE))
     assert np.isnan(empty[0]).all() and empty[1].tolist() == [0, 0.5]
-
-
-def test_toyworld_things_asked_for_are_explicit_and_others_implicit():
-    """Renderings of random captions, read by the checker: at least nine in ten, by the words of `parse` as truth."""
-    world, rng = load_world(), np.random.default_rng(5)
-    captions = [random_caption(world, rng)[0] for _ in range(60)]
-    named = [parse(caption, world) for caption in captions]
-    pictures = [render(complete(own, world, rng)) for own in named]
-    scene, asked = Scene(), []
-    for number, (caption, found) in enumerate(zip(captions, ToyworldChecker().detect(pictures, [[]] * 60))):
-        things = [(thing.label, thing.mask) for thing in found.detections if thing.label != "person"]
-        # a map of its own for each word, which says nothing: only explicit and implicit are tested here
-        maps = {index: np.eye(16) for index in range(len(caption.split()))}
-        scene.image(caption, found=things, masks=maps, seed=number)
-        scene.samples[-1]["triplet"] = number
-        asked += [label in named[number].things for label, _ in things]
-    group = scene.groups().query("object >= 0")["group"]
-    explicit = group.str.startswith("explicitly").to_numpy()
-    asked = np.array(asked)
-    assert asked.sum() > 50 and (~asked).sum() > 150
-    assert explicit[asked].mean() >= 0.9 and (~explicit)[~asked].mean() >= 0.9

@@ -35,7 +35,7 @@ def ssim_by_loop(a, b, window=7):
     return np.mean(values)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_ssim_is_that_of_skimage_and_of_the_formula(seed):
     a, b = picture(seed), picture(seed + 100)
     b = (0.6 * a + 0.4 * b).astype(np.uint8)
@@ -67,7 +67,7 @@ def extremes(kind, rng):
 @pytest.mark.parametrize("kind", ["flat", "checkered", "almost", "noise"])
 def test_no_picture_is_too_extreme(kind):
     rng = np.random.default_rng(5)
-    for _ in range(40):
+    for _ in range(8):
         a, b = extremes(kind, rng)
         expected, full = structural_similarity(a, b, data_range=255, full=True)
         ours, found = structure(a, b), ssim_map(a, b)
@@ -77,7 +77,7 @@ def test_no_picture_is_too_extreme(kind):
         assert ssim_map(a, a).min() == 1
 
 
-@pytest.mark.parametrize("block", [1, 40, 200, 10**6])
+@pytest.mark.parametrize("block", [1, 200])
 def test_no_result_depends_on_the_blocks(block, monkeypatch):
     a, b = picture(1), picture(2)
     expected, similarity, moments = structure(a, b), ssim_map(a, b), local_moments(a)
@@ -128,7 +128,7 @@ def contours_by_opencv(cv2, mask, min_area):
     return canvas > 0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(3))
 def test_filled_regions_are_those_of_opencv(seed):
     cv2 = pytest.importorskip("cv2")
     rng = np.random.default_rng(seed)
@@ -139,7 +139,7 @@ def test_filled_regions_are_those_of_opencv(seed):
         assert np.array_equal(filled_regions(mask, min_area), contours_by_opencv(cv2, mask, min_area))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_diff_pix_is_the_recipe_of_opencv(seed):
     cv2 = pytest.importorskip("cv2")
     a, other = picture(seed, (64, 64, 3)), picture(seed + 50, (64, 64, 3))

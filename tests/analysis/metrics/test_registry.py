@@ -36,10 +36,9 @@ def test_the_page_of_metrics_is_that_of_the_registry():
     assert all(row.formula and row.source for row in METRICS.values())
 
 
-@pytest.mark.parametrize("name", ["lpips", "", "Cosine"])
-def test_what_no_run_holds_has_no_definition(name):
+def test_what_no_run_holds_has_no_definition():
     with pytest.raises(ValueError, match=r"metric: expected one of cosine_sequence, .*cooccurrence, got '"):
-        definition(name)
+        definition("lpips")
 
 
 def test_captured_metrics_are_those_that_the_hooks_record():

@@ -1,61 +1,21 @@
 """Noise floors, compared with enumeration written out here and against SciPy."""
 
 import math
-from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from analysis.stats import null_distribution
-from analysis.stats.noise_floor import gep_floor, mad_floor, paired_floor
+from analysis.stats.noise_floor import mad_floor, paired_floor
 from analysis.stats.noise_floor_result import whole_counts
-from analysis.stats.null_distribution import (
-    frequency_difference,
-    mean_of_independent,
-)
+from analysis.stats.null_distribution import distance_from_uniform, mean_of_independent
 
 
 def all_results(n, categories):
     """Counts for every way to deal n images one after the other, shape (categories^n, categories)."""
     return np.array([np.bincount(way, minlength=categories) for way in product(range(categories), repeat=n)])
-
-
-def dealt(total, n_first, k):
-    """Every way to choose the first sample of all images, of which the first k have the attribute: k of the first."""
-    return np.array([sum(i < k for i in chosen) for chosen in combinations(range(total), n_first)])
-
-
-@pytest.mark.parametrize(("k", "n_first", "n_second"), [(3, 4, 4), (2, 3, 5), (0, 2, 3)])
-def test_permuted_difference_is_that_of_every_deal(k, n_first, n_second):
-    first = dealt(n_first + n_second, n_first, k)
-    difference = np.abs(first / n_first - (k - first) / n_second)
-    null = frequency_difference(k, n_first, n_second, null="permutation")
-    assert null.mean == pytest.approx(difference.mean(), abs=1e-12)
-    assert null.sd == pytest.approx(difference.std(), abs=1e-7)
-    for value in np.unique(difference):
-        assert null.tail(value) == pytest.approx((difference >= value - 1e-12).mean(), abs=1e-12)
-
-
-def test_gep_of_two_attributes_is_that_of_every_pair_of_deals():
-    a, b = dealt(8, 4, 3), dealt(7, 3, 4)
-    scores = (
-        np.add.outer(np.abs(a / 4 - (3 - a) / 4), np.abs(b / 3 - (4 - b) / 4)).ravel() / 2
-    )  # every deal of one attribute with every deal of the other
-    own = gep_floor([3, 1], [4, 3], [0, 3], [4, 4])
-    assert own.value == pytest.approx((0.75 + 5 / 12) / 2)
-    assert own.floor == pytest.approx(scores.mean(), abs=1e-12)
-    assert own.sd == pytest.approx(scores.std(), abs=1e-9)
-    assert own.p_value == pytest.approx((scores >= own.value - 1e-12).mean(), abs=1e-12)
-    assert own.excess == own.value - own.floor and own.exact
-
-
-@pytest.mark.parametrize(("k_first", "k_second"), [(11, 0), (39, 30)])
-def test_one_attribute_of_equal_samples_is_fishers_exact_test(k_first, k_second):
-    own = gep_floor([k_first], 40, [k_second], 40)
-    table = [[k_first, 40 - k_first], [k_second, 40 - k_second]]
-    assert own.p_value == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("counts", [(4, 1, 0), (2, 2, 1)])
@@ -65,6 +25,18 @@ def test_distance_from_uniform_is_that_of_every_result(counts):
     assert own.exact
     assert 3 * own.floor == pytest.approx(distance.mean(), abs=1e-12)
     assert own.p_value == pytest.approx((distance >= 3 * own.value - 1e-9).mean(), abs=1e-12)
+
+
+def test_the_long_convolution_is_the_direct_one_and_unlike_grids_are_drawn_with_the_exact_floor(monkeypatch):
+    parts = {distance_from_uniform(n, 3): 30 for n in (20, 40)}
+    direct = mean_of_independent(parts)
+    monkeypatch.setattr(null_distribution, "LARGEST_DIRECT", 0)
+    fast = mean_of_independent(parts)
+    assert fast.denominator == direct.denominator
+    assert np.abs(fast.probability - direct.probability).max() < 1e-14
+    monkeypatch.setattr(null_distribution, "LARGEST_REACH", 10)
+    drawn = mad_floor([[10, 5, 5]] * 30 + [[20, 10, 10]] * 30, draws=999)
+    assert not drawn.exact and drawn.floor == pytest.approx(direct.mean / 3, rel=1e-12)
 
 
 def test_too_many_images_to_go_through_are_drawn_and_agree():
@@ -128,28 +100,9 @@ def test_a_missing_attribute_of_a_prompt_is_left_out_there_alone():
     assert paired_floor(np.column_stack([rows, np.full(3, np.nan)])).undefined == 1
 
 
-def test_the_long_convolution_is_the_direct_one(monkeypatch):
-    part = frequency_difference(70, 80, 80, null="permutation")
-    direct = mean_of_independent({part: 30})
-    monkeypatch.setattr(null_distribution, "LARGEST_DIRECT", 0)
-    fast = mean_of_independent({part: 30})
-    assert fast.denominator == direct.denominator
-    assert np.abs(fast.probability - direct.probability).max() < 1e-14
-
-
-def test_many_unequal_samples_are_drawn_with_the_exact_floor():
-    n = np.array([1009, 1013, 1019, 1021, 1031])  # primes: no common grid
-    own = gep_floor(n // 2, n, n // 3, n + 2, draws=999, seed=1)
-    parts = [gep_floor([k // 2], [k], [k // 3], [k + 2]) for k in n]
-    assert not own.exact and all(part.exact for part in parts)
-    assert own.floor == pytest.approx(np.mean([part.floor for part in parts]), rel=1e-12)
-    assert own.p_value == 1 / 1000
-
-
 @pytest.mark.parametrize(
     ("own", "reason"),
     [
-        (lambda: gep_floor([0], 0, [0], 5), "no images"),
         (lambda: mad_floor([0, 0]), "no images"),
         (lambda: mad_floor([9]), "one category only"),
         (lambda: mad_floor(np.zeros((0, 2), int)), "no images"),
@@ -165,7 +118,6 @@ def test_undefined_is_nan_with_a_reason(own, reason):
 @pytest.mark.parametrize(
     ("own", "reason"),
     [
-        (lambda: gep_floor([0, 5], 5, [0, 4], 4), "every attribute is in all images or in none"),
         (lambda: paired_floor(np.zeros((4, 2))), "no difference in any prompt"),
         (lambda: paired_floor([[0.5, 0.0]]), "one prompt only"),
     ],
@@ -175,8 +127,7 @@ def test_what_cannot_differ_has_a_score_but_no_p_value(own, reason):
     assert own.reason == reason and math.isnan(own.p_value) and not math.isnan(own.value)
 
 
-def test_attributes_and_prompts_without_images_are_left_out_and_counted():
-    assert gep_floor([1, 0], [2, 0], [0, 0], [2, 3]) == replace(gep_floor([1], 2, [0], 2), undefined=1)
+def test_prompts_without_images_are_left_out_and_counted():
     own = mad_floor([[5, 4], [0, 0]])
     assert own.undefined == 1 and own.value == mad_floor([5, 4]).value
 
@@ -184,9 +135,7 @@ def test_attributes_and_prompts_without_images_are_left_out_and_counted():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: gep_floor([3], 2, [0], 2),
-        lambda: gep_floor([1], 2, [0], 2, null="chi-square"),
-        lambda: gep_floor([1], 2, [0], 2, draws=0),
+        lambda: mad_floor([5, 4], draws=0),
         lambda: mad_floor([0.5, 1]),
         lambda: paired_floor([1.0, 2.0]),
         lambda: whole_counts([1, -2]),

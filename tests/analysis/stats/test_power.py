@@ -92,11 +92,6 @@ def test_prompts_for_presence_reach_the_power():
         prompts_for_presence(0.9, 0.2)
 
 
-def test_images_that_no_memory_holds_are_a_reason():
-    row = prompts_for_presence(0.2, 0.2, seeds=10**9)
-    assert row["reason"] == TOO_MANY and np.isnan(row["prompts"])
-
-
 def test_command_line_prints_and_writes(tmp_path, capsys):
     out = tmp_path / "power.csv"
     options = ["--gap", "0.5", "0", "--difference", "0.3", "--seeds", "1", "2", "--simulations", "200"]

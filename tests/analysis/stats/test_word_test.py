@@ -257,18 +257,6 @@ def test_the_corrected_gap_is_half_the_difference_of_unbiased_squared_distances_
     assert result.gap == pytest.approx((mmd2(references, second) - mmd2(references, first)) / 2)
 
 
-def test_within_takes_nothing_off_where_the_words_are_equally_near_to_each_other():
-    sides = world(words=2, seed=1)
-    flat = [np.full((2, 2, *side.shape[2:]), 0.7) for side in sides]
-    plain, corrected = word_test(*sides), word_test(*sides, within=flat)
-    assert corrected.correction == pytest.approx(np.zeros(4), abs=1e-14)
-    assert (
-        corrected.gap == pytest.approx(plain.gap) and (corrected.p_permutation == plain.p_permutation).all()
-    )
-    assert (corrected.error > plain.error).all()  # what word and prompt leave is not taken off of two words
-    assert np.isnan(plain.correction).all()
-
-
 def test_a_prompt_without_a_pair_of_a_side_is_left_out_of_its_column():
     sides, pairs = world(seed=2), [np.random.default_rng(k).random((3, 3, 12, 4)) for k in range(2)]
     pairs = [(table + table.swapaxes(0, 1)) / 2 for table in pairs]

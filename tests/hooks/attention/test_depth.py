@@ -10,7 +10,6 @@ from hooks import Probe, sites
 from hooks.shapes import shapes
 from lab.pages import sites as pages_sites
 from tests.hooks.conftest import PROMPTS, draw
-from tests.tiny import tiny_pipeline
 
 TWO = PROMPTS[:2]
 
@@ -38,35 +37,6 @@ def test_every_site_has_the_shape_it_is_said_to_have(deep):
         assert len(kept.values) > 0, address
     for key, similarity in probe.similarity.items():
         assert np.isfinite(similarity.values).all(), key
-
-
-def test_the_default_set_is_what_it_was(toy):
-    default = [site.address for site in sites.available(toy) if site.default]
-    with Probe(toy, pairs=[(0, 1)]) as probe:
-        draw(toy, TWO, num_inference_steps=1)
-    assert list(dict.fromkeys(key.rpartition(":")[0] for key in probe.similarity)) == default
-    inside = ("attn", "mlp", "middle", "heads", "self", "ff", "block", "query", "key", "value", "conv_in")
-    assert [a for a in default if a.split(".")[-1] in inside] == ["unet.conv_in"]
-
-
-def test_patterns_reach_inside_only_where_told(toy):
-    def found(pattern):
-        return [site.address for site in sites.resolve(toy, pattern)]
-
-    assert found("unet.mid.*") == [
-        "unet.mid.resnet.0",
-        "unet.mid.attn.0.cross",
-        "unet.mid.attn.0",
-        "unet.mid.resnet.1",
-    ]
-    assert "unet.mid.attn.0.ff" in found("+unet.mid.*")
-    assert found("unet.mid.*.ff") == ["unet.mid.attn.0.ff"]
-    assert found("text.layers.2.mlp") == ["text.layers.2.mlp"]
-    assert found("vae.decoder.mid.*") == [
-        "vae.decoder.mid.resnet.0",
-        "vae.decoder.mid.attn.0",
-        "vae.decoder.mid.resnet.1",
-    ]
 
 
 def test_the_residual_streams_of_the_text_encoders(deep):
@@ -122,20 +92,6 @@ def test_heads_are_the_values_mixed_by_the_probabilities(deep):
         close(probe.kept[address].values, mixed.transpose(2, 3))
 
 
-def test_fused_projections_give_the_same(toy):
-    pipe = tiny_pipeline("toy")
-    pipe.fuse_qkv_projections()
-    pattern = ["unet.mid.*.query", "unet.mid.*.key", "unet.mid.*.value", "unet.mid.*.heads"]
-    kept = []
-    for which in (toy, pipe):
-        with Probe(which, keep=pattern) as probe:
-            draw(which, TWO, num_inference_steps=1)
-        kept.append(probe.kept)
-    assert len(kept[0]) == 8
-    for address in kept[0]:
-        close(kept[1][address].values, kept[0][address].values)
-
-
 def test_the_decoders_blocks(deep):
     pipe, probe = deep
     kept = {address: record.values[0] for address, record in probe.kept.items()}
@@ -146,17 +102,6 @@ def test_the_decoders_blocks(deep):
     inside = [a for a in kept if a.startswith(f"vae.decoder.up.{last}.resnet.")]
     close(kept[inside[-1]], kept[f"vae.decoder.up.{last}"])
     close(kept["vae.decoder.up.0.upsample"], kept["vae.decoder.up.0"])
-
-
-def test_the_table_of_a_pipeline(toy):
-    lines = sites.table(toy).splitlines()
-    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
-    assert rows["unet.mid.attn.0.cross"] == "(16, 32)"
-    assert rows["unet.mid.attn.0.self.heads"] == "(16, 2, 16) *"
-    assert rows["text.layers.3"] == "(32, 32)"
-    assert len(lines) == len(sites.available(toy)) + 2
-    wide = sites.table(toy, height=64, width=128).splitlines()
-    assert next(line for line in wide if line.startswith("image")).split(maxsplit=1)[1] == "(3, 64, 128)"
 
 
 def test_the_page_of_the_docs_is_current():

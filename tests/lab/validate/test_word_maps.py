@@ -18,7 +18,6 @@ from lab.validate.word_maps import (
     choose,
     figures,
     heat,
-    interval,
     iou,
     overlaps,
 )
@@ -71,13 +70,6 @@ def test_a_map_spread_along_self_attention():
     )
 
 
-def test_steps_enter_by_thirds():
-    one = instance(**{"unet.up.0": [[0.0, 0.0], [0.0, 0.0]]})
-    one.maps["unet.up.0"][0, :, 0, 0] = [3.0, 6.0, 9.0]
-    found = [heat(one, Candidate(steps=steps))[0, 0] for steps in ("all", "early", "late")]
-    assert found == pytest.approx([6.0, 4.5, 7.5])
-
-
 def test_the_choice_is_made_on_the_tuning_half_alone():
     """In tuning the up block is right and the down block wrong, in the held-out half the other way round."""
     right, wrong = [[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]
@@ -88,26 +80,6 @@ def test_the_choice_is_made_on_the_tuning_half_alone():
     found, values = figures(overlaps(tuning, chosen), overlaps(held, chosen))
     assert chosen.layers in ("up", "unet.up.0") and OURS in tried
     assert found["tuning"] > 0.8 and found["held"] == 0 and values.tolist() == [0, 0]
-
-
-def test_interval_is_over_prompts():
-    low, high = interval(np.array([1.0, 1.0, -1.0, -1.0]), np.array([0, 0, 1, 1]))
-    assert (low, high) == (-1.0, 1.0)
-    assert interval(np.full(4, 0.5), np.arange(4)) == (0.5, 0.5)
-
-
-def test_instances_of_a_model_are_named_drawn_and_mapped():
-    pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
-    found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5)
-    assert found
-    for one in found:
-        assert one.truth.any() and one.noun in word_maps.LEAST
-        assert one.daam.shape == (16, 16) and not any(a.startswith("unet.mid") for a in one.maps)
-        assert all(maps.shape == (2, 3, 16, 16) and maps.min() >= 0 for maps in one.maps.values())
-        heads_alike = np.mean([maps[0].mean(axis=0) for maps in one.maps.values()], axis=0)
-        assert np.corrcoef(heads_alike.ravel(), one.daam.ravel())[0, 1] > 0.95, (
-            "DAAM's mean of the same layers"
-        )
 
 
 def test_ours_is_the_definition_of_hooks():

@@ -1,4 +1,4 @@
-"""Any ``triplets.yaml``, damaged or made up: a plan, or one line of at most 400 characters, within five seconds.
+"""Any damaged ``triplets.yaml``: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
 the same files again; the operations of an image of one size are counted once, and a scheduler is tried once for each
@@ -10,12 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from probes.config.schema import Config
-from probes.config.types import Section
 from probes.models import description, estimate, loading, schedulers
 from triptych.cli.run import main
 
@@ -24,25 +21,7 @@ SCALARS = [
     *("~", "no", "yes", "1", "-1", "0", "1.5", "1e3", ".nan", ".inf", "010", "1:30", "''", "{}", "[]", "[1]"),
     *("{a: b}", "2024-01-01", "!!int ''", "&a", "*a", "99999999999999999999"),
 ]
-SNIPPETS = [
-    "\t",
-    "\n\n",
-    ": ",
-    "- ",
-    "'",
-    "{",
-    "]",
-    "#",
-    "|",
-    "*a",
-    "<<: *a",
-    "---\n",
-    "\x00",
-    "\u202e",
-    "漢",
-    "👩",
-]
-ODD = ["auto", "default", "toyworld", "~nosuch", "a/b", "x" * 300, "cuda:7", "daam", "\x1b[0m", "{person}"]
+SNIPPETS = ["\t", ": ", "- ", "'", "{", "]", "#", "|", "*a", "<<: *a", "---\n", "\x00", "\u202e", "👩"]
 LINES = TEXT.splitlines(keepends=True)
 
 
@@ -78,88 +57,6 @@ def damaged(draw):
         else:
             lines[where] = line[:at] + draw(st.binary(max_size=6)).decode("latin-1") + line[at:]
     return "".join(lines)
-
-
-def values(kind):
-    """Values for a field: fitting ones, near misses, and others altogether."""
-    wild = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-3, 70),
-        st.integers(-(2**70), 2**70),
-        st.floats(allow_nan=True),
-        st.text(max_size=12),
-        st.sampled_from(ODD),
-        st.lists(st.one_of(st.text(max_size=5), st.integers(-2, 9)), max_size=3),
-        st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
-    )
-    return st.one_of(kind, kind, kind, wild)
-
-
-WORDS = st.sampled_from(
-    ["person", "woman", "man", "80-year-old", "FBI agent", "lady", "Person", " man ", "x", "\u202e", ""]
-)
-NAMES = st.sampled_from(["neutral", "feminine", "masculine", "old", "id", "a-b", "n\u00e9"])
-INDICATORS = st.dictionaries(
-    NAMES,
-    st.one_of(WORDS, st.fixed_dictionaries({"word": values(WORDS)}, optional={"control": values(NAMES)})),
-    max_size=6,
-)
-PROMPTS = st.lists(
-    st.one_of(
-        st.sampled_from(
-            ["a {person}", "an {person} with a dog", "{person}, {person}", "a dog", "A {person} " * 9]
-        ),
-        st.text(max_size=10).map(lambda text: text + "{person}"),
-        st.dictionaries(NAMES, st.sampled_from(["a nurse", "a man", "x"]), max_size=4),
-    ),
-    max_size=4,
-)
-
-
-def sections():
-    """Every field of every section, by its place, with values of its default's kind and others."""
-    fields = {}
-    for name in ("sampler", "capture", "generate", "observe", "measure", "report"):
-        for field, entry in type(Config.model_fields[name].default).model_fields.items():
-            default = entry.get_default(call_default_factory=True)
-            fields[name, field] = values(
-                st.just(default.model_dump() if isinstance(default, Section) else default)
-            )
-        fields[(name,)] = values(st.just({}))
-    return fields
-
-
-SEEDS = st.one_of(
-    st.lists(st.integers(0, 9), max_size=4),
-    st.fixed_dictionaries({"count": st.integers(-1, 2**66)}, optional={"start": st.integers(-1, 2**66)}),
-)
-FIELDS = {
-    ("prompts",): values(PROMPTS),
-    ("indicators",): values(INDICATORS),
-    ("reference",): values(NAMES),
-    ("contrasts",): values(st.lists(st.lists(NAMES, max_size=3), max_size=3)),
-    ("seeds",): values(SEEDS),
-    ("limit",): values(st.integers(0, 3)),
-    ("name",): values(st.text(max_size=5)),
-    ("model",): values(st.sampled_from(["toyworld", "toyworld-null"])),
-    ("out",): values(st.text(max_size=5)),
-    ("zzz",): values(st.none()),
-    **sections(),
-}
-
-
-@st.composite
-def made_up(draw):
-    """A plain configuration with up to four of all the fields there are put in."""
-    data = {"prompts": ["a {person} with a dog", "an {person}"]}
-    for place in draw(st.lists(st.sampled_from(list(FIELDS)), max_size=4)):
-        inner = data
-        for key in place[:-1]:
-            inner = inner.setdefault(key, {}) if isinstance(inner, dict) else {}
-        if isinstance(inner, dict):
-            inner[place[-1]] = draw(FIELDS[place])
-    return data
 
 
 def once_a_source(function):
@@ -252,15 +149,10 @@ def fuzz(strategy, count, run):
     chosen(given(strategy)(lambda text: run(text)))()
 
 
-KINDS = {"damaged": damaged(), "made up": made_up().map(lambda data: yaml.safe_dump(data, sort_keys=False))}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_or_one_line(kind, dry_run):
-    fuzz(KINDS[kind], 80, dry_run)
+def test_a_plan_or_one_line(dry_run):
+    fuzz(damaged(), 80, dry_run)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_six_thousand_files(kind, dry_run):
-    fuzz(KINDS[kind], 3000, dry_run)
+def test_three_thousand_files(dry_run):
+    fuzz(damaged(), 3000, dry_run)

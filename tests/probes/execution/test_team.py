@@ -1,6 +1,5 @@
 """Libraries load without full collections of cyclic garbage; a helper that cannot read says so."""
 
-import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -61,17 +60,3 @@ def test_libraries_load_without_full_collections():
         [sys.executable, "-c", LOADING], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_who_collects_no_garbage_goes_on_so():
-    from probes.execution.team import loading_libraries
-
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with loading_libraries():
-            pass
-        assert not gc.isenabled()
-    finally:
-        if enabled:
-            gc.enable()

@@ -6,8 +6,6 @@ import traceback
 import psutil
 import pytest
 
-from probes.config.loading import build_config
-from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.team import Team
@@ -61,13 +59,6 @@ def test_the_error_of_the_first_piece_that_fails_is_told_and_all_before_it_is_ke
     made, error = done(Marks(tmp_path, {4: "late", 5: "mendable", 6: "mendable"}), 12, processes)
     assert isinstance(error, UserError) and str(error) == "piece 4: too late"
     assert {0, 1, 2, 3} <= {index for index, *_ in made} <= {0, 1, 2, 3, 7}
-
-
-def test_an_error_of_a_helper_is_the_same_line(tmp_path):
-    """The helper has the second piece while this process waits with the first."""
-    made, error = done(Marks(tmp_path, {1: "mendable"}))
-    assert str(error) == "piece 1: expected an image, got none: add it"
-    assert [index for index, *_ in made] == [0]
 
 
 def test_a_bug_in_a_helper_keeps_its_traceback(tmp_path):
@@ -132,21 +123,6 @@ def test_as_many_as_cores_memory_and_work_allow(monkeypatch):
     assert number(seconds=0.0) == 1
     assert number(device="cuda") == number(device="mps") == 1
     assert number(7) == 7
-
-
-def test_measuring_takes_more_processes_for_more_images(monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 4)
-    monkeypatch.setattr(workers, "available_memory", lambda: 1e12)
-
-    def processes(prompts, **generate):
-        data = {"prompts": [f"a {{person}} with {n} dogs" for n in range(prompts)], "generate": generate}
-        return workers.measure_workers(build_config(data, YamlSource(name="run.yaml", text="", data=data)))
-
-    assert [processes(1), processes(5000)] == [1, 4]
-    assert processes(24) >= 1 and processes(5000, workers=3) == processes(1, workers=3) == 3
-    assert processes(5000, device="cuda") == 4  # measuring needs no GPU
-    monkeypatch.setattr(workers, "available_memory", lambda: 1.5e9)
-    assert processes(5000) == 2 and processes(50_000) == 1
 
 
 def test_a_container_has_fewer_cores_and_less_memory(monkeypatch, tmp_path):

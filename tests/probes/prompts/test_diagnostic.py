@@ -96,15 +96,6 @@ def test_a_bad_one_is_one_line(tmp_path, prompts, expected):
     assert f"prompts{expected}" in refused(tmp_path, f"{{from: dalleval, {prompts}}}")
 
 
-def test_professions_of_what_takes_none(tmp_path):
-    said = refused(tmp_path, "{from: gep, profession: [baker]}")
-    assert said.startswith("audit.yaml: prompts.profession: expected a set that takes professions (dalleval)")
-    said = refused(tmp_path, "{from: captions.txt, profession: [baker]}")
-    assert said.startswith(
-        "audit.yaml: prompts.profession: expected a set with professions, got 'captions.txt'"
-    )
-
-
 def refused(folder, prompts):
     """What is said of a configuration with these prompts."""
     path = folder / "audit.yaml"

@@ -157,24 +157,3 @@ def test_a_bad_one_is_one_line(tmp_path, text, expected):
     with pytest.raises(UserError) as caught:
         load_config(path)
     assert expected in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_run_of_one_indicator_draws_its_images_and_compares_none(saved, tmp_path):
-    from tests.probes.conftest import generated
-
-    config = Config(
-        model=str(saved("toy")),
-        prompts={"from": "paintskills", "skill": ["count"], "object": ["dog", "cat"]},
-        limit=3,
-        sampler={"steps": 1},
-        generate={"part_triplets": 2, "batch_triplets": 2, "device": "cpu"},
-    )
-    run = generated(tmp_path / "run", config)
-    samples = run.samples()
-    assert list(samples["prompt"]) == [prompt["prompt"] for prompt in config.prompts[:3]]
-    assert len(run.images(samples["sample_id"])) == 3 and samples["noise_seed"].is_unique
-    assert len(run.captures()) == 0 and len(run.parts("samples")) == 2
-    before = [path.read_bytes() for path in run.parts("samples")]
-    run.parts("samples")[1].unlink()
-    generated(tmp_path / "run", config)
-    assert [path.read_bytes() for path in run.parts("samples")] == before

@@ -44,18 +44,6 @@ def test_images_in_any_order(tmp_path):
         run.image("nobody")
 
 
-def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path, asked):
-    run = Run(tmp_path, {"format": 3, "status": "generated"})
-    for part in range(2):
-        _write(run, part, {f"s{part}{i}": png(np.full((4, 4, 3), i / 255)) for i in range(3)})
-    for sample in ("s00", "s01", "s02", "s12", "s10"):
-        assert run.image(sample).getpixel((0, 0)) == (int(sample[-1]),) * 3
-    assert [row for row in asked if "image" in row] == [
-        ("part-00000.parquet", "sample_id", "image"),
-        ("part-00001.parquet", "sample_id", "image"),
-    ]
-
-
 def test_what_cannot_be_decoded_is_named(tmp_path):
     run = Run(tmp_path, {"format": 3, "status": "generated"})
     whole = png(np.zeros((4, 4, 3)))

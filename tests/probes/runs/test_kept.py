@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 
-from hooks import Probe
-from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import estimate, loading
 from probes.prompts import plan
 from probes.runs import kept
-from probes.runs.identity import part_fields
 from probes.runs.store import Run
-from tests.probes.conftest import generated, settings, stored
+from tests.probes.conftest import generated, settings
 
 SITES = ["unet.mid", "+unet.mid.attn.0.cross.heads", "text.final", "latent"]
 CAPTURE = {"words": False, "sites": ["latent.final"], "keep": SITES}
@@ -72,25 +69,6 @@ def test_some_places_are_some_of_all(saved, tmp_path, whole):
             assert len({one for _, _, one in words}) == 4  # and others have others
 
 
-def test_what_stands_beside_a_vector(saved, tmp_path):
-    run = made(saved, tmp_path / "run", keep_places=3)
-    (part,) = kept.kept_vectors(run, "unet.mid")
-    about = part.about
-    assert list(about) == [
-        *("sample_id", "triplet", "seed", "indicator", "word", "call", "timestep", "place"),
-    ]
-    assert dict(zip(about["indicator"], about["word"])) == {
-        "neutral": "person",
-        "feminine": "woman",
-        "masculine": "man",
-    }
-    assert about.groupby("call")["timestep"].nunique().tolist() == [1, 1]
-    assert about["timestep"].iloc[0] > about["timestep"].iloc[-1]
-    assert part.values.dtype == np.float32 and part.values.shape == (36, part.values.shape[1])
-    (text,) = kept.kept_vectors(run, "text.final")
-    assert text.about["timestep"].isna().all() and set(text.about["call"]) == {0}
-
-
 def test_means_are_those_of_all_places(saved, tmp_path, whole):
     run = made(saved, tmp_path / "run", keep_places="mean")
     for site in (site.removeprefix("+") for site in SITES):
@@ -121,22 +99,6 @@ def test_an_activation_beyond_float16_is_refused():
     assert kept._as(values, "float32", "unet.mid") is not None
 
 
-def test_batches_and_a_second_beginning_alter_no_byte(saved, tmp_path):
-    config = settings(saved(), capture=CAPTURE | {"keep_places": 3})
-    whole = generated(tmp_path / "whole", config).path
-    broken = generated(tmp_path / "broken", config).path
-    (broken / "kept" / "part-00001.parquet").unlink()
-    (broken / "kept" / "part-00002.parquet").write_bytes(b"PAR1 half a part")
-    generated(broken, config)
-    assert stored(broken) == stored(whole)
-    alone = settings(saved(), capture=CAPTURE | {"keep_places": 3}, generate={"batch_triplets": 1})
-    places = [
-        [key for key, _ in frame(Run.open(path), "unet.mid")]
-        for path in (whole, generated(tmp_path / "alone", alone).path)
-    ]
-    assert places[0] == places[1]
-
-
 def test_a_site_that_is_not_kept_is_named(whole):
     with pytest.raises(
         UserError, match=r"expected activations of unet\.up\.0, found those of latent, text\.final"
@@ -154,40 +116,3 @@ def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
         assert estimate.kept_bytes(config, pipe, 6) == 4 * numbers
         samples = plan.plan(config, *loading.tokenizers(source))
         assert "activations that are kept" in str(estimate.estimate(config, samples, source))
-
-
-def test_more_than_the_limit_is_refused(saved):
-    config = settings(saved(), capture=CAPTURE | {"keep_limit": 0.001})
-    source = loading.resolve(config.model)
-    estimate.require_room_for_kept(config, source, 6)
-    line = r"^capture\.keep: expected at most 0\.001 GB \(capture\.keep_limit\), got about \d+ MB of 6,000 images"
-    with pytest.raises(UserError, match=line):
-        estimate.require_room_for_kept(config, source, 6000)
-
-
-def test_a_run_of_former_versions_is_gone_on_with_where_all_is_kept():
-    resolved = Config(model="toyworld", prompts=["a {person}"], capture={"keep": ["unet.mid"]}).resolved()
-    former = {name: value for name, value in resolved["capture"].items() if not name.startswith("keep_")}
-    assert Config.stored(resolved | {"capture": former}).capture.keep_places == "all"
-    before = part_fields(resolved | {"capture": former})
-    assert before == part_fields(
-        resolved | {"capture": former | {"keep_places": "all", "keep_dtype": "float32"}}
-    )
-    assert before != part_fields(resolved)
-    without = Config(model="toyworld", prompts=["a {person}"]).resolved()
-    assert not any(name.startswith("capture.keep_") for name in part_fields(without))
-
-
-def test_a_probe_keeps_the_places_that_are_chosen(saved):
-    pipe = loading.load(loading.resolve(str(saved())), device="cpu").pipe
-    asked = []
-
-    def choose(address, call, row, places):
-        asked.append((address, call, row, places))
-        return [row, places - 1]
-
-    with Probe(pipe, keep=["unet.mid"], keep_places=choose) as probe:
-        pipe(["a dog", "a cat"], num_inference_steps=2, output_type="latent")
-    record = probe.kept["unet.mid"]
-    assert record.values.shape[:3] == (2, 2, 2) and record.places == asked[0][3]
-    assert asked == [("unet.mid", call, row, record.places) for call in (0, 1) for row in (0, 1)]

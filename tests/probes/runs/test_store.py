@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from probes.errors import UserError
-from probes.runs import parts, results, store
+from probes.runs import parts, store
 from probes.runs.parts import read_part
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run
@@ -30,15 +30,6 @@ def run(tmp_path):
     return Run.open(tmp_path)
 
 
-def test_the_configuration_is_read_once_and_again_when_it_is_written_anew(run):
-    before = run.config
-    assert (before.name, before.measure.level, before.model) == ("x", 0.95, "") and run.config is before
-    run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": {"level": 0.9}}})
-    assert run.config.measure.level == 0.9 and run.resolved["measure"] == {"level": 0.9}
-    assert Run.open(run.path).config == run.config
-    assert Run(run.path, {}).config.indicators == {}
-
-
 def test_a_configuration_that_is_damaged_is_one_line(run):
     run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
     with pytest.raises(UserError, match=r"run\.json: .*\(measure: expected fields, got 'high'\): restore it"):
@@ -52,17 +43,6 @@ def test_a_part_is_read_back(tmp_path):
     np.testing.assert_array_equal(table["values"].to_pandas()[4], ROWS[4]["values"])
     ident = parts.read_identity(tmp_path / "a" / "part-00003.parquet")
     assert (ident["part"], ident["fields"], len(ident["hash"])) == (3, {"steps": 4}, 64)
-
-
-def test_the_same_rows_give_the_same_bytes(tmp_path):
-    write(tmp_path / "a.parquet")
-    write(tmp_path / "b.parquet")
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
-
-
-def test_identity_depends_on_every_field():
-    assert parts.identity(0, {"a": 1})["hash"] != parts.identity(0, {"a": 2})["hash"]
-    assert parts.identity(0, {"a": 1, "b": 2})["hash"] == parts.identity(0, {"b": 2, "a": 1})["hash"]
 
 
 def test_a_flipped_bit_is_found_or_harmless(tmp_path):
@@ -84,14 +64,6 @@ def test_a_flipped_bit_is_found_or_harmless(tmp_path):
     assert found > 200
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all" * 100])
-def test_a_file_that_is_no_part(tmp_path, content):
-    (tmp_path / "part.parquet").write_bytes(content)
-    for read in (parts.read_part, parts.read_identity):
-        with pytest.raises(UserError, match=r"part\.parquet: expected a whole part, got a damaged file"):
-            read(tmp_path / "part.parquet")
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_full_disk_keeps_what_was_there(tmp_path, monkeypatch, number):
     path = tmp_path / "part.parquet"
@@ -111,27 +83,6 @@ def test_full_disk_keeps_what_was_there(tmp_path, monkeypatch, number):
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["part.parquet"]
-
-
-def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:1000])))
-    parts.write_bytes(tmp_path / "x", bytes(range(256)) * 20)
-    assert (tmp_path / "x").read_bytes() == bytes(range(256)) * 20
-
-
-def test_leftovers_are_removed_and_nothing_else(tmp_path):
-    for name in (parts.temporary(tmp_path / "part-00000.parquet").name, "part-00000.parquet", "notes.txt"):
-        (tmp_path / name).write_text("x")
-    parts.clean(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
-
-
-def test_parts_are_in_order_beyond_five_digits(tmp_path):
-    names = [f"part-{number:05d}.parquet" for number in (2, 99_999, 100_000, 1_000_000)]
-    for name in reversed(names):
-        (tmp_path / name).write_text("")
-    assert [file.name for file in parts.part_files(tmp_path)] == names
 
 
 def test_tables_are_the_same_bytes_and_read_back(run):
@@ -212,18 +163,3 @@ def test_samples_are_read_once_as_long_as_no_part_changes(tmp_path, monkeypatch)
     assert run.samples(columns).equals(Run.open(run.path).samples(columns)) and len(asked) == 12
     run.part_path("samples", 2).unlink()
     assert set(run.samples(["triplet"])["triplet"]) == {0, 1, 2, 3}
-
-
-def test_a_table_that_no_spreadsheet_opens_is_parquet_alone(tmp_path, monkeypatch):
-    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=1, steps=2))
-    rows = pd.DataFrame({"value": [1.0, 2.0, 3.0]})
-    with run.writing("measure"):
-        run.write_table("few", rows)
-        run.write_parquet("numbers", rows)
-    assert run.written("measure") == ["tables/few.csv", "tables/few.parquet", "tables/numbers.parquet"]
-    monkeypatch.setattr(results, "CSV_ROWS", 2)
-    with run.writing("measure"):
-        run.write_table("few", rows)
-    assert run.written("measure") == ["tables/few.parquet"]
-    assert [file.name for file in (run.path / "tables").iterdir()] == ["few.parquet"]
-    pd.testing.assert_frame_equal(run.table("few"), rows)

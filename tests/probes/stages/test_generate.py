@@ -10,7 +10,7 @@ import torch
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches
-from probes.models import loading, weights
+from probes.models import loading
 from probes.runs.rows import png
 from probes.runs.store import Run
 from probes.stages import drawing
@@ -173,14 +173,6 @@ def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
             assert (samples["noise_seed"] == samples["seed"]).all()
 
 
-def test_only_the_sites_asked_for(saved, tmp_path):
-    config = settings(saved(), prompts=["a {person}"], capture={"sites": ["unet.mid", "latent.final"]})
-    columns = Run.open(generated(tmp_path, config).path).captures().columns
-    assert [column for column in columns if ":" in column] == ["unet.mid:cosine", "latent.final:cosine"]
-    with pytest.raises(UserError, match=r"capture\.sites: 'unet\.mit' matches no site"):
-        generated(tmp_path / "b", settings(saved(), capture={"sites": ["unet.mit"]}))
-
-
 class Crash(BaseException):
     """Stands for the end of the process."""
 
@@ -191,7 +183,7 @@ class Crash(BaseException):
 def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, monkeypatch, call):
     config, expected = settings(saved()), stored(whole.path)
     real, crashes = getattr(os, call), 0
-    for at in range(1, 60):
+    for at in (1, 2, 4, 7, 11, 16, 60):  # operations, counted anew as the run goes on
         seen = 0
 
         def failing(*args, at=at):
@@ -214,7 +206,7 @@ def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, m
         after = stored(tmp_path)
         assert {name: after[name] for name in before} == before  # nothing finished is lost or altered
         assert all(expected[name] == data for name, data in after.items())
-    assert crashes >= 5
+    assert crashes >= 3
     assert stored(tmp_path) == expected
 
 
@@ -225,48 +217,9 @@ def test_a_finished_run_is_left_alone(whole, saved):
     assert Run.open(whole.path).status == "generated"
 
 
-@pytest.mark.parametrize(
-    ("over", "field"),
-    [
-        ({"sampler": {"steps": 3}}, "sampler.steps is 2 there, expected 3"),
-        ({"sampler": {"guidance_scale": 3.0}}, "sampler.guidance_scale is 7.5 there, expected 3.0"),
-        ({"sampler": {"scheduler": "euler"}}, "sampler.scheduler"),
-        ({"sampler": {"negative_prompt": "dog"}}, "sampler.negative_prompt"),
-        ({"sampler": {"height": 32}}, "sampler.height"),
-        ({"seeds": [0, 2]}, "seeds[1] is 1 there, expected 2"),
-        ({"prompts": ["a {person} with a dog"]}, "prompts[1]"),
-        ({"limit": 2}, "limit is None there, expected 2"),
-        ({"indicators": {"neutral": "person", "feminine": "female", "masculine": "man"}}, "indicators[1]"),
-        ({"capture": {"words": False}}, "capture.words is True there, expected False"),
-        ({"capture": {"definition": "self-refined"}}, "capture.definition is 'default' there"),
-        ({"generate": {"batch_triplets": 1}}, "generate.batch_triplets is 2 there, expected 1"),
-        ({"generate": {"part_triplets": 3}}, "generate.part_triplets"),
-        ({"generate": {"dtype": "bfloat16"}}, "generate.dtype"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_another_run_is_refused_by_the_field_that_differs(whole, saved, over, field):
-    before = stored(whole.path)
-    with pytest.raises(UserError) as caught:
-        generated(whole.path, settings(saved(), **over))
-    assert f"holds another run: {field}" in str(caught.value)
-    assert "--overwrite" in str(caught.value)
-    assert stored(whole.path) == before
-
-
 def test_other_weights_under_the_same_name_are_refused(whole, saved):
     with pytest.raises(UserError, match=r"holds another run: model is .* \(weights"):
         generated(whole.path, settings(saved("toy", seed=1)))
-
-
-def test_what_alters_nothing_is_no_other_run(whole, saved):
-    config = settings(
-        saved(), measure={"bootstrap": 7}, report={"gallery": 1}, reference="feminine", limit=99
-    )
-    generated(whole.path, config)
-    assert Run.open(whole.path).config.measure.bootstrap == 7
-    generated(whole.path, settings(saved(), generate={"batch_triplets": "auto"}))
-    assert Run.open(whole.path).config.generate.batch_triplets == 2  # as it began
 
 
 def test_overwrite_replaces_the_run_and_keeps_strangers(saved, tmp_path):
@@ -275,29 +228,6 @@ def test_overwrite_replaces_the_run_and_keeps_strangers(saved, tmp_path):
     generated(tmp_path, settings(saved(), prompts=["a {person}"], seeds=[5]), overwrite=True)
     assert len(Run.open(tmp_path).samples()) == 3
     assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_overwrite_waits_until_the_model_is_there(whole, saved, tmp_path):
-    before = stored(whole.path)
-    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionPipeline"}')
-    with pytest.raises(UserError):
-        generated(whole.path, settings(tmp_path), overwrite=True)
-    assert stored(whole.path) == before
-
-
-def test_a_part_of_another_run_is_named(whole, saved, tmp_path):
-    generated(tmp_path, settings(saved(), seeds=[0, 3]))
-    stranger, path = whole.part_path("samples", 0), tmp_path / "samples" / "part-00000.parquet"
-    path.write_bytes(stranger.read_bytes())
-    with pytest.raises(UserError, match=r"part-00000\.parquet of .* seeds"):
-        generated(tmp_path, settings(saved(), seeds=[0, 3]))
-
-
-def test_two_processes_do_not_write_to_one_run(whole, saved):
-    from probes.storage.claim import claim
-
-    with claim(whole.path), pytest.raises(UserError, match="another process"):
-        generated(whole.path, settings(saved()))
 
 
 def test_nan_is_no_image(saved, tmp_path, monkeypatch):
@@ -312,25 +242,6 @@ def test_nan_is_no_image(saved, tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "load", broken)
     with pytest.raises(UserError, match="expected a finite image, got NaN"):
         generated(tmp_path, settings(saved()))
-
-
-def test_sizes(saved, tmp_path):
-    config = settings(saved(), prompts=["a {person}"], seeds=[0], sampler={"height": 48, "width": 96})
-    run = Run.open(generated(tmp_path, config).path)
-    assert run.image("t00000-s0-neutral").size == (96, 48)
-    assert run.words()[["height", "width"]].iloc[0].tolist() == [12, 24]
-    with pytest.raises(
-        UserError, match=r"sampler\.width: expected a multiple of 16 for this model, got 50: use 48"
-    ):
-        generated(tmp_path / "b", settings(saved(), sampler={"width": 50}))
-
-
-def test_weights_are_known_by_content(saved):
-    pipes = [loading.load(loading.resolve(str(saved("toy"))), device="cpu").pipe for _ in range(2)]
-    assert weights.weight_hash(pipes[0]) == weights.weight_hash(pipes[1])
-    with torch.no_grad():
-        pipes[1].unet.conv_in.bias[0] += 1e-6
-    assert weights.weight_hash(pipes[0]) != weights.weight_hash(pipes[1])
 
 
 def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monkeypatch):

@@ -9,9 +9,7 @@ import time
 
 import pytest
 
-from probes.errors import UserError
 from probes.runs import parts
-from probes.runs.folders import FOLDERS
 from probes.runs.store import Run
 from probes.storage.claim import DAY, HeldError, Hold, claim
 from probes.storage.locks import FolderHold, GoneError, is_lock
@@ -82,17 +80,6 @@ def test_who_keeps_out_whom(there, wanted, said, run):
     assert tried(run, wanted) is None  # the lock ends with the process, though it was killed
 
 
-def test_who_was_refused_holds_nothing(run):
-    with held(run, SHARD):
-        assert tried(run, ALONE)
-        with held(run, SHARD):
-            pass
-    with held(run, RESULTS):
-        assert tried(run, RESULTS)
-        assert tried(run, SHARD) is None
-    assert tried(run, ALONE) is None
-
-
 def left_behind(run):
     """Temporary files of a writer: one of this minute, one of two days ago."""
     (run / "samples").mkdir(exist_ok=True)
@@ -101,14 +88,6 @@ def left_behind(run):
         file.write_bytes(b"half")
     os.utime(old, (time.time() - 2 * DAY,) * 2)
     return fresh, old
-
-
-@pytest.mark.parametrize("hold", [SHARD, RESULTS])
-def test_what_others_may_be_writing_is_left_alone(hold, run):
-    with held(run, SHARD):
-        fresh, old = left_behind(run)
-        assert tried(run, hold) is None
-        assert fresh.exists() and not old.exists()
 
 
 @pytest.mark.parametrize(("hold", "stays"), [(ALONE, False), (RESULTS, False), (SHARD, True)])
@@ -138,15 +117,6 @@ def test_a_folder_that_came_to_nothing_is_taken_away_unless_others_hold_it(tmp_p
             raise ZeroDivisionError
         assert path.exists() == (tmp_path / hold.value).exists() == stays
         assert tried(path, ALONE) is None
-
-
-def test_what_killed_processes_left_is_removed_by_who_comes_after(run):
-    for hold in Hold:
-        with held(run, hold):
-            pass
-    assert len([file for file in run.iterdir() if is_lock(file.name)]) == 2  # the last one's, and the gate
-    assert tried(run, ALONE) is None
-    assert [file.name for file in run.iterdir() if is_lock(file.name)] == [".lock"]
 
 
 def test_of_many_that_begin_at_one_moment_one_at_a_time_holds(run, tmp_path):
@@ -184,33 +154,7 @@ def test_a_lock_that_is_taken_away_is_said(run):
     one.close()
 
 
-def test_what_an_interrupted_writer_left_is_removed_from_every_folder_of_a_run(run):
-    left = [run / folder / ".tmp-vm-1498-400ebfbb-a.js" for folder in (*FOLDERS, ".")]
-    for file in left:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("a")
-    assert "gallery" in FOLDERS and all(parts.is_leftover(file.name) for file in left)
-    with claim(run, ALONE):
-        assert not any(file.exists() for file in left)
-
-
 # Files that several write
-
-
-def test_temporary_files_of_two_processes_of_one_number_are_two(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "getpid", lambda: 7)
-    names = {parts.temporary(tmp_path / "part-00000.parquet").name for _ in range(50)}
-    assert len(names) == 50 and all(parts.is_leftover(name) for name in names)
-    monkeypatch.setattr("socket.gethostname", lambda: "node-17.cluster.example.org")
-    name = parts.temporary(tmp_path / "part-00000.parquet").name
-    assert name.startswith(".tmp-node_17_cluster_-7-") and parts.is_leftover(name)
-    for name in (
-        ".tmp-12-part.parquet",
-        ".tmp-of-another-program",
-        ".tmp-part.parquet",
-        "part-00000.parquet",
-    ):
-        assert not parts.is_leftover(name)
 
 
 def test_of_many_that_make_a_file_one_does(tmp_path):
@@ -240,9 +184,3 @@ def test_a_file_is_made_where_there_are_no_hard_links(number, tmp_path, monkeypa
     assert not parts.create_bytes(tmp_path / "x", b"second")
     assert (tmp_path / "x").read_bytes() == b"first"
     assert [file.name for file in tmp_path.iterdir()] == ["x"]
-
-
-def test_a_file_cannot_be_made_in_a_folder_that_is_none(tmp_path):
-    (tmp_path / "x").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
-        parts.create_bytes(tmp_path / "x" / "y", b"z")

@@ -28,7 +28,10 @@ def test_weights_are_small_half_precision_safetensors():
                 )  # tables of places are whole numbers
 
 
-@pytest.fixture(scope="module", params=BENCHMARK_MODELS)
+@pytest.fixture(
+    scope="module",
+    params=[BENCHMARK_MODELS[0], *(pytest.param(x, marks=pytest.mark.lab) for x in BENCHMARK_MODELS[1:])],
+)
 def model(request):
     return request.param, *benchmark_pipeline(WEIGHTS / request.param)
 

@@ -60,7 +60,7 @@ def test_colours_of_things_stand_far_apart():
 @pytest.mark.parametrize("name", WORLDS)
 def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
     world, rng = load_world(name), np.random.default_rng(1)
-    count = 4000
+    count = 1000
     for caption in ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach"):
         named = parse(caption, world)
         truth = planted(caption, world)
@@ -106,6 +106,7 @@ def test_rendering_is_exact_and_masks_are_the_pixels():
     assert not thing_masks(render(scene)[None], "cat").any()
 
 
+@pytest.mark.lab
 def test_checker_reads_2000_unseen_renderings():
     accuracy = checker_accuracy(load_world("toyworld-null"), 2000)
     assert set(accuracy.index) == set(THINGS)

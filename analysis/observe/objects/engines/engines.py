@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -72,13 +71,6 @@ class GroundedPlan(ModelPlan):
     def vocabulary(self) -> list[str]:
         """The tags of the vocabulary file, if one is named."""
         return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
-
-    @property
-    def everywhere(self) -> Sequence[str]:
-        """The vocabulary, and what RAM may say; a prompt's nouns are looked for in the images of its triplet alone."""
-        sources = set(self.settings.tags)
-        own = self.vocabulary if {"vocabulary", "tagger"} & sources else []
-        return [*own, *(self.ram.tags if "ram" in sources else ())]
 
     @property
     def parameters(self) -> int:

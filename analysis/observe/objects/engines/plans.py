@@ -60,11 +60,6 @@ class ObservationPlan:
         return {**self.settings.model_dump(mode="json"), "engine": self.name}
 
     @property
-    def everywhere(self) -> Sequence[str]:
-        """Tags that each image is searched for, or may be by what its tagger says, whatever its prompt."""
-        return ()
-
-    @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
         libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())

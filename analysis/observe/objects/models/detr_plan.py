@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,16 +53,11 @@ class DetrPlan(ModelPlan):
 
         return Detr(self.path, self.device, threshold=self.settings.box_threshold, batch=self.batch)
 
-    @property
-    def everywhere(self) -> Sequence[str]:
-        """The classes that it was trained on."""
+    def tags(self) -> Tags:
+        """Return the tags to look for in each image: the classes that it was trained on."""
         from analysis.observe.objects.models.detr import classes
 
-        return classes(self.path)
-
-    def tags(self) -> Tags:
-        """Return the tags to look for in each image."""
-        return fixed(self.everywhere, "detector")
+        return fixed(classes(self.path), "detector")
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps about the observer."""

@@ -152,15 +152,11 @@ class Ram(nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Logits ``(n, tags)`` of images ``(n, 3, size, size)``, scaled by ImageNet's mean and deviation."""
-        return self.ask(self.see(pixels))
+        return self.fc(self.states(self.see(pixels))).squeeze(-1)
 
     def see(self, pixels: torch.Tensor) -> torch.Tensor:
         """The mean token and the tokens of images, as wide as the tags' embeddings: ``(n, 1 + tokens, width)``."""
         return self.image_proj(self.visual_encoder(pixels))
-
-    def ask(self, image: torch.Tensor) -> torch.Tensor:
-        """Logits ``(n, tags)`` from what `see` gives."""
-        return self.fc(self.states(image)).squeeze(-1)
 
     def states(self, image: torch.Tensor) -> torch.Tensor:
         """Return states of the tags after cross-attention to what `see` gives, ``(n, tags, hidden)``."""

@@ -153,12 +153,6 @@ def test_meteor_whose_java_ends_says_why_and_does_not_wait(java):
         meteor(WANTED, SAID)
 
 
-def test_of_no_captions_there_is_nothing():
-    assert {one.reason for one in other_scores([], []).values()} == {
-        "needs captions, of which there are none"
-    }
-
-
 @pytest.mark.slow
 def test_spice_of_captions():
     """The real one, where Stanford CoreNLP was downloaded."""

@@ -1,4 +1,4 @@
-"""An audit of labelled pictures by ``import triptych``: what the command writes, and what a notebook shows."""
+"""An audit of labelled pictures, by ``triptych audit`` and by ``import triptych``: tables, page, figure, refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import triptych
-from analysis.methods.audit.columns import TABLES
+from analysis.methods.audit.claims import QUESTIONS
+from analysis.methods.audit.columns import FACTOR, TABLES, described
+from analysis.tables.columns import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 from triptych.cli.main import main
 
@@ -37,28 +39,48 @@ def audit(folder):
     return triptych.audit(folder, folder / "labels.csv", resamples=50)
 
 
-def test_its_tables_and_page_are_those_that_the_command_writes(audit, folder, tmp_path, capsys):
-    out = tmp_path / "audit"
+@pytest.fixture(scope="module")
+def out(folder, tmp_path_factory):
+    """What the command writes and prints."""
+    out = tmp_path_factory.mktemp("out") / "audit"
     assert main(["audit", str(folder), "--labels", f"{folder}/labels.csv", "--out", str(out)]) == 0
+    return out
+
+
+def test_its_tables_and_page_are_those_that_the_command_writes(audit, out, folder, tmp_path, capsys):
+    assert main(["audit", str(folder), "--labels", f"{folder}/labels.csv", "--out", str(out)]) == 2
+    assert "expected no audit yet, found one: name another --out" in capsys.readouterr().err
+    assert main(["audit", "nowhere", "--labels", f"{folder}/labels.csv"]) == 2
+    assert "expected a folder of pictures, found none" in capsys.readouterr().err
+    assert (
+        main(["audit", str(folder), "--labels", f"{folder}/labels.csv", "--out", str(out), "--overwrite"])
+        == 0
+    )
     printed = capsys.readouterr().out
     assert repr(audit) in printed and f"page and tables: {out / 'audit.html'}" in printed
     assert audit.report() == (out / "audit.html").read_text("utf-8")
-    assert audit.write(tmp_path / "other") == tmp_path / "other" / "audit.html"
+    assert audit.write(tmp_path / "audit") == tmp_path / "audit" / "audit.html"
     for name, table in audit.tables.items():
         for kind in ("csv", "parquet"):
-            files = [(tmp_path / place / f"{name}.{kind}").read_bytes() for place in ("audit", "other")]
+            files = [(place / f"{name}.{kind}").read_bytes() for place in (out, tmp_path / "audit")]
             assert files[0] == files[1]
         stored = pd.read_parquet(out / f"{name}.parquet")
         assert list(stored.columns) == list(table.columns) and len(stored) == len(table)
     assert list(audit.tables) == list(TABLES)
 
 
-def test_a_folder_that_holds_an_audit_is_not_overwritten_unasked(audit, tmp_path):
-    page = audit.write(tmp_path / "audit")
-    with pytest.raises(triptych.UserError, match="expected no audit yet, found one"):
-        audit.write(tmp_path / "audit")
-    assert audit.write(tmp_path / "audit", thumbnails=0, overwrite=True) == page
-    assert "data:image/jpeg" not in page.read_text("utf-8")
+def test_the_page_holds_the_tables(out):
+    page, shares = (out / "audit.html").read_text("utf-8"), pd.read_csv(out / "shares.csv")
+    assert len(shares) == 8 and page.count('popover id="cell-') == 4
+    assert page.count("data:image/jpeg;base64,") == 80 and "://" not in re.sub(r"data:[^\"]*", "", page)
+    for row in shares[shares["share"].notna()].itertuples():
+        assert f'value="{row.share}"' in page and f"{row.count}/{row.decided}" in page
+    circles = re.findall(r"<circle [^>]*>", page)
+    assert (
+        len(circles) == 7
+        and sum("open" not in one for one in circles) == (shares["p_page"] <= 0.05).sum() > 0
+    )
+    assert all(f'data-question="{question}"' in page for question in QUESTIONS)
 
 
 def test_labels_and_references_may_be_tables_in_memory(audit, folder):
@@ -109,7 +131,7 @@ def test_the_figure_holds_every_share_with_its_interval(audit):
         for row in own.itertuples():
             filled = dots[row.share].get_markerfacecolor() != "white"
             assert filled == (row.p_page <= 0.05) or own["share"].eq(row.share).sum() > 1
-    assert re.search("Dashed: one half", audit.plot().caption)
+    assert "Dashed: one half" in audit.plot().caption
 
 
 @pytest.mark.parametrize(
@@ -119,24 +141,69 @@ def test_raters_without_an_alpha_have_a_reason(folder, shared, reason):
     """The first rater saw nine female nurses and all other pictures, the second none of the others."""
     labels = pd.read_csv(folder / "labels.csv").query("model == 'a'").assign(annotator="r1")
     second = labels[:shared] if shared else labels[9:]
-    first = labels if shared else labels[:9]
-    both = pd.concat([first, second.assign(annotator="r2")])
+    both = pd.concat([labels if shared else labels[:9], second.assign(annotator="r2")])
     found = triptych.audit(folder, both, partial=True, resamples=20)
     assert found.agreement["alpha"].isna().all() and found.agreement["reason"][0] == reason
     line = f"annotators: no Krippendorff's alpha over {shared} pictures: {reason}"
     assert line in repr(found) and reason in found.report() and "nan" not in repr(found)
 
 
+def without_ceos(table):
+    return table[~((table["model"] == "b") & (table["profession"] == "CEO"))]
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("change", "options", "message"),
     [
-        ({"level": 0.4}, "--level: expected a level above 0.5"),
-        ({"effect": 0.5}, "--effect: expected a difference above 0 and below 0.5"),
-        ({"answer": "femal"}, "--answer: .*female"),
-        ({"against": 2.0}, "--against: expected a share between 0 and 1"),
+        (lambda t: t.assign(prompt="A" + t["model"]), {}, "the same prompts of a and b, got .*--unlike prompts"),
+        (lambda t: t.assign(annotator=t["model"]), {}, "expected the same annotators of a and b.*--unlike readers"),
+        (without_ceos, {}, "expected a label for every picture"),
+        (without_ceos, {"partial": True}, "expected the same prompts of a and b"),
+        (None, {"answer": "fmale"}, "expected a decided answer, got 'fmale': did you mean female"),
+        (None, {"undecided": ["both", "male"]}, "expected two answers or more that decide"),
+        (
+            lambda t: t.assign(read_as=t["read_as"].where(t.index % 5 > 0, "other")),
+            {},
+            "--answer: expected the answer whose share is asked",
+        ),
+        (None, {"baseline": ["divers"]}, "did you mean diverse"),
+        (None, {"against": "1.5"}, "--against: expected a share between 0 and 1"),
+        (None, {"against": "none.csv"}, "none.csv: expected a table, found none"),
+        (None, {"unit": "seed"}, "--unit: expected a column, got 'seed'"),
+        (None, {"level": 0.4}, "--level: expected a level above 0.5"),
+        (None, {"effect": 0.5}, "--effect: expected a difference above 0 and below 0.5"),
     ],
-)
-def test_what_cannot_be_asked_is_one_line(folder, options, message):
+)  # fmt: skip
+def test_what_cannot_be_audited_is_one_line(folder, change, options, message):
+    table = table_of(COUNTS)
     with pytest.raises(triptych.UserError, match=message) as refused:
-        triptych.audit(folder, folder / "labels.csv", **options)
-    assert "\n" not in str(refused.value)
+        triptych.audit(folder, change(table) if change else table, **options)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) <= 400
+
+
+def test_models_that_differ_are_compared_when_asked(folder, tmp_path):
+    without_ceos(table_of(COUNTS)).to_parquet(tmp_path / "labels.parquet")
+    options = [
+        "--labels",
+        tmp_path / "labels.parquet",
+        "--partial",
+        "--unlike",
+        "prompts",
+        "--resamples",
+        "20",
+    ]
+    options += ["--baseline", "diverse", "--thumbnails", "1", "--out", tmp_path / "audit"]
+    assert main(["audit", str(folder), *map(str, options)]) == 0
+    assert {*pd.read_csv(tmp_path / "audit" / "models.csv")["profession"]} == {"nurse"}
+    assert pd.read_csv(tmp_path / "audit" / "shares.csv")["setting"].iloc[0] == "diverse"
+    assert (tmp_path / "audit" / "audit.html").read_text("utf-8").count("data:image/jpeg;base64,") == 6
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_is_described_and_no_other(folder, name):
+    labels = pd.read_csv(folder / "labels.csv")
+    both = pd.concat([labels.assign(annotator=one, machine=labels["read_as"]) for one in ("x", "y")])
+    found = triptych.audit(folder, both, reader="machine", resamples=20, permutations=99)
+    there = [FACTOR if one in ("profession", "setting") else one for one in found.tables[name]]
+    assert sorted({*there}) == sorted(column.name for column in described(name))
+    assert all(column.type in TYPES and column.meaning.endswith(".") for column in described(name))

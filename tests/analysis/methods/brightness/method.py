@@ -51,7 +51,6 @@ TABLE = Table(
     "pixels",
     "an indicator: the mean brightness of its images",
     ("indicator", NAME, "n"),
-    brightness,
     printed=(Latex(NAME, NAME, "Mean brightness of images."),),
 )
 MEASURED = MeasuredMethod(tables=(TABLE,), needs={"pixels": "any run with images"}, measure=measure)

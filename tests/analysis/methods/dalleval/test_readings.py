@@ -131,7 +131,6 @@ def answered(small):
             r" got 'clpi': did you mean clip\?",
         ),
         (["clip", "people"], r"readers\[1\]: .* got 'people': name one of these, or take it out"),
-        (["clip", "skin_tone"], r"readers\[1\]: .* got 'skin_tone': name"),
     ],
 )
 def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expected):

@@ -20,7 +20,6 @@ from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
 from probes.runs.store import Run
 from tests.analysis.dalleval_parts import (
-    ATTRIBUTES,
     answers_of,
     truths,
     write_answers,
@@ -127,29 +126,6 @@ def test_differences_are_paired_on_shared_noise(run, images):
         (means,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
     )  # fmt: skip
     assert overall["p_value"] == pytest.approx(test.pvalue)
-
-
-def test_differences_are_adjusted_over_all_words_and_questions_of_the_first_readers(run):
-    """Gender by the checker, tones by the typology angle, attributes by the checker, in one matrix of all pairs."""
-    chosen = [("feminine", "masculine"), ("feminine", "neutral"), ("masculine", "neutral")]
-    first = {"gender": "toyworld-checker", "tone": "ita"}
-    table = run.table("dalleval_words")
-    columns, found = [], []
-    for question in ("gender", "tone", *ATTRIBUTES):
-        source = first.get(question, "toyworld-checker")
-        for pair in chosen:
-            own = table[(table["source"] == source) & (table["question"] == question)]
-            own = own[(own["first"] == pair[0]) & (own["second"] == pair[1])].set_index("profession")
-            single = own.drop(index=tables.ALL)["difference"]
-            columns.append(single if question in ATTRIBUTES else single.drop(index=NONE))
-            found.append(own.loc[tables.ALL, ["p_value", "p_adjusted"]].astype(float))
-    flips = step_down_test(
-        pd.concat(columns, axis=1), permutations=run.config.measure.permutations, seed=run.config.measure.seed
-    )
-    found = pd.DataFrame(found)
-    np.testing.assert_allclose(found["p_value"], flips.p_value)
-    np.testing.assert_allclose(found["p_adjusted"], flips.p_adjusted)
-    assert (found["p_adjusted"] > found["p_value"]).any()
 
 
 def test_where_professions_share_a_noise_whole_noises_are_flipped_too():

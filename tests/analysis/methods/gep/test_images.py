@@ -126,6 +126,7 @@ def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_pat
     assert (frequencies[frequencies["source"] == "human"]["frequency"] == 0).all()
 
 
+@pytest.mark.slow
 def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_path, capsys, monkeypatch):
     leave_figures_out(monkeypatch)
     other = shutil.copytree(folder, tmp_path / "others")

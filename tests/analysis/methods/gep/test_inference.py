@@ -9,7 +9,7 @@ import pytest
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.scores import Audit, score, vector
 from analysis.methods.gep.section import _sentence
-from analysis.methods.gep.tables import score_table, vector_table
+from analysis.methods.gep.tables import inferred_tables
 from probes.config.schema import Measure
 
 MEASURE = Measure(permutations=1000, bootstrap=300)
@@ -22,7 +22,7 @@ def audited(values, setting="neutral", noise="own"):
 
 
 def said(one):
-    (row,) = score_table([one], [(*PAIR, "contrast")], MEASURE).to_dict("records")
+    (row,) = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)[1].to_dict("records")
     return row, _sentence(row)
 
 
@@ -37,7 +37,7 @@ def test_one_weighting_where_labels_are_missing():
     assert row["score"] == pytest.approx(score(vector(one, *PAIR)), abs=1e-12)
     assert row["excess"] == pytest.approx(row["score"] - row["floor"], abs=1e-12)
     assert row["reason"] == "" and row["low"] < row["debiased"] < row["high"] and row["p_value"] < 0.05
-    rows = vector_table([one], [(*PAIR, "contrast")], MEASURE)
+    rows, _ = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)
     assert rows["difference"].to_numpy() == pytest.approx(vector(one, *PAIR), abs=1e-12)
     assert rows["n_units"].max() > rows["n_units"][2] and rows["low"].notna().all()
     assert ((rows["low"] <= rows["difference"]) & (rows["difference"] <= rows["high"])).all()

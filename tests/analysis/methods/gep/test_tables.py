@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings, results
+from analysis.methods.gep import clip, leaderboard, readings, results, sheet
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
@@ -58,7 +58,7 @@ def made(tmp_path_factory):
     run = Run.open(write_run(path, prompts=18, steps=2))
     resolved = run.meta["config"]["resolved"]
     resolved["prompts"] = prompts()
-    resolved["measure"] = {"bootstrap": 300, "permutations": 500}
+    resolved["measure"] = {"bootstrap": 100, "permutations": 200}
     resolved["gep"] = {
         "labelled": 8,
         "examples": 4,
@@ -267,21 +267,6 @@ def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made)
         assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 
 
-def test_values_of_single_images_are_those_that_were_read(made):
-    run, seen = made
-    table = run.table("gep_predictions")
-    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}  # and no variants
-    truth = long(run, seen).set_index(["sample_id", "attribute"])
-    checked = table[table["source"] == "checker"].set_index(["sample_id", "attribute"])
-    assert len(checked) == len(truth) and checked.index.is_unique
-    same = checked.join(truth, rsuffix="_true")
-    assert (same["value"] == same["value_true"]).all() and (same["context"] == same["context_true"]).all()
-    ratio = run.table("gep_ratio").set_index(["source", "attribute"])
-    assert set(ratio.index.get_level_values("source")) == {"C", "CC", "CLS"}
-    with_tie = same[(same["value"] == 1) & (same.index.get_level_values("attribute") == "tie")]
-    assert ratio.loc[("CLS", "tie"), "n_first"] == (with_tie["indicator"] == "feminine").sum()
-
-
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
     run, _ = made
     other = run.meta["config"]["resolved"] | {"gep": {"reference": "a place"}}
@@ -343,8 +328,9 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
 
 
-def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys):
+def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys, monkeypatch):
     run, _ = made
+    monkeypatch.setattr(sheet, "measure_gep", lambda run, seen: None)  # the tables are another test's
     own = Run.open(shutil.copytree(run.path, tmp_path / "own"))
     if "gep_labels" in own.tables():
         (own.path / "tables" / "gep_labels.parquet").unlink()

@@ -89,7 +89,7 @@ def direction(a, b):
         Skills(count="only", spatial="surest"),
     ],
 )
-@pytest.mark.parametrize("threshold", [0.0, 0.4])
+@pytest.mark.parametrize("threshold", [0.4])
 def test_against_the_definitions_box_by_box(rules, threshold):
     frame = detections(np.random.default_rng(3), 60)
     found = seen(frame, 60, CLASSES, threshold)

@@ -75,12 +75,6 @@ def test_another_question_is_another_run(tmp_path):
         registered(run, Config(prompts=PROMPTS, stop={"question": "direction"}, measure={"primary": "ssim"}))
 
 
-def test_it_is_known_by_its_hash():
-    records = [StopQuestion.of(config(within=within)).record() for within in (0.05, 0.05, 0.06)]
-    assert records[0] == records[1]
-    assert records[0]["sha256"] != records[2]["sha256"]
-
-
 @pytest.mark.parametrize(
     ("seeds", "part", "every", "expected"),
     [
@@ -96,13 +90,6 @@ def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
         prompts=PROMPTS, seeds=seeds, generate={"part_triplets": part}, stop={"every": every} if every else {}
     )
     assert prompts_at_looks(one, StopQuestion.of(one)) == expected
-
-
-def test_of_few_prompts_the_one_look_is_at_the_end():
-    few = Config(prompts=PROMPTS[:8], stop={}, generate={"part_triplets": 3})
-    question = StopQuestion.of(few)
-    assert question.fewest == 8
-    assert prompts_at_looks(few, question) == {3: 8}
 
 
 def test_the_table_and_the_words_say_the_same():
@@ -162,14 +149,3 @@ def test_prompts_are_drawn_in_an_order_that_is_a_function_of_their_set():
     assert config(order="listed").prompts == PROMPTS
     limited = Config(prompts=PROMPTS, limit=20, stop={}).prompts
     assert set(limited[:20]) == set(PROMPTS[:20])
-
-
-def test_each_level_has_its_share_of_any_beginning():
-    prompts = [
-        {"text": f"a {{person}} {number}", "levels": {"place": "rare" if number % 4 == 0 else "usual"}}
-        for number in range(80)
-    ]
-    drawn = Config(prompts=prompts, stop={}).prompts
-    for n in range(4, 81):
-        rare = sum(prompt["levels"]["place"] == "rare" for prompt in drawn[:n])
-        assert abs(rare - n / 4) <= 1, n

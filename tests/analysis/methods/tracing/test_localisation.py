@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import label_ranking_average_precision_score, roc_auc_score
 
-from analysis.methods.tracing.localisation import localisation, true_ranks
+from analysis.methods.tracing.localisation import localisation
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -40,16 +40,6 @@ def test_scores_by_hand(scores, truth, rank, hit, recall, auroc, leakage):
     np.testing.assert_equal(found.reciprocal_rank, 1 / rank)
 
 
-def test_ranks_of_many_draws_are_those_of_each():
-    draws = np.random.default_rng(1).integers(0, 4, (200, 6)) / 4  # with ties
-    draws[::7, 2] = np.nan
-    truth = [False, True, True, False, False, False]
-    each = [localisation(one, truth).rank for one in draws]
-    np.testing.assert_array_equal(true_ranks(draws, truth), each)
-
-
 def test_shapes_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="truth: expected the shape"):
         localisation([1.0, 2.0], [True])
-    with pytest.raises(ValueError, match="draws: expected shape"):
-        true_ranks([1.0], [True])

@@ -15,14 +15,18 @@ from PIL import Image
 from safetensors.torch import save_file
 from timm.data import create_transform, resolve_data_config
 
-from analysis.methods.tracing.logits import LogitSettings, class_numbers, logit_settings, logits
+from analysis.methods.tracing.logits import (
+    LogitSettings,
+    class_numbers,
+    explained_logit,
+    logit_settings,
+    logits,
+)
 from analysis.methods.tracing.outcomes import TracedImages, outcomes
-from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
-from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
@@ -129,13 +133,6 @@ def test_classes_that_a_classifier_has_not_are_refused(described, classes, messa
         class_numbers(folder, classes)
 
 
-def test_texts_are_those_of_the_words_unless_given():
-    words = {"neutral": "person", "feminine": "woman", "masculine": "man"}
-    config = Config.model_validate({"model": "a/b", "indicators": words, "prompts": ["a {person}"]})
-    texts = {name: f"a photo of a {words[name]}" for name in words}
-    assert logit_settings(config).texts == tuple(texts[name] for name in config.contrasts[0])
-
-
 def written(folder, model, networks, **measure):
     words = {"neutral": "person", "feminine": "woman", "masculine": "man"}
     fields = {
@@ -154,16 +151,14 @@ def written(folder, model, networks, **measure):
     return file
 
 
-def test_the_command_line_traces_logits_and_refuses_what_is_not_there(
-    networks, tmp_path, monkeypatch, capsys
-):
-    leave_figures_out(monkeypatch)
+def test_the_command_line_traces_logits_and_refuses_what_is_not_there(networks, tmp_path, capsys):
     model = tmp_path / "model"
     tiny_pipeline("toy").save_pretrained(model)
     asked = {"outcomes": ["clip", "classifier", "ssim"]}
     chosen = {"classifier": str(networks[1]), "classes": ["a man", "a woman"], "texts": list(TEXTS)}
     options = ["--out", str(tmp_path / "run"), "--quiet"]
-    assert main([str(written(tmp_path, model, networks, **asked, logits=chosen)), *options]) == 0
+    file = str(written(tmp_path, model, networks, **asked, logits=chosen))
+    assert all(main([file, *options, "--stage", name]) == 0 for name in ("generate", "trace", "measure"))
     run = Run.open(tmp_path / "run")
     table = run.table("trace_outcomes")
     assert set(table["outcome"]) == {"clip", "classifier", "ssim"} and table["value"].notna().all()
@@ -178,8 +173,8 @@ def test_the_command_line_traces_logits_and_refuses_what_is_not_there(
     wide = table[table["outcome"] == "clip"].pivot(index="triplet", columns="variant", values="value")
     apart = (wide[f"none:{first}"] - wide[f"none:{second}"]).mean()
     assert totals[f"{first}-{second}"] == pytest.approx(apart) and apart != 0
-    html = (tmp_path / "run" / "report.html").read_text()
-    assert "logit of CLIP" in html and "the log-odds by CLIP that an image goes with" in html
+    said = explained_logit("clip", logit_settings(run.config))
+    assert said.startswith("the log-odds by CLIP that an image goes with “a photo of a man” and not with")
     capsys.readouterr()
     for wrong, message in (
         (

@@ -83,30 +83,15 @@ def test_a_prompt_that_toyworld_cannot_read_has_no_verdict():
     assert found["value"].isna().all() and set(found["reason"]) == {UNREAD}
 
 
-@pytest.mark.parametrize(
-    ("asked", "model", "expected"),
-    [
-        (None, "toyworld-coded-null", ["verdict"]),
-        (None, "CompVis/stable-diffusion-v1-4", ["ssim"]),
-        (["tie", "verdict"], "toyworld", ["tie", "verdict"]),
-        (["ssim_full"], "a/folder", ["ssim_full"]),
-        (["ssim", "verdict"], "toyworld", ["ssim", "verdict"]),
-    ],
-)
-def test_outcomes_by_model(asked, model, expected):
-    assert chosen_outcomes(asked, model) == expected
-
-
-def test_where_the_checker_reads_no_prompt_the_default_is_a_gap():
+def test_the_default_is_a_gap_where_the_checker_reads_no_prompt():
+    assert chosen_outcomes(None, "toyworld") == ["verdict"] and chosen_outcomes(None, "a/b") == ["ssim"]
+    assert chosen_outcomes(["tie", "ssim"], "toyworld") == ["tie", "ssim"]
     assert chosen_outcomes(None, "toyworld-work", prompts=["a photo of a nurse"]) == ["ssim"]
     some = ["a photo of a nurse", "a person in the park"]
     assert chosen_outcomes(None, "toyworld-work", prompts=some) == ["verdict"]
-    assert chosen_outcomes(["verdict"], "toyworld-work", prompts=["a photo of a nurse"]) == ["verdict"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "model"), [("ssimm", "toyworld"), ("verdict", "a/b"), ("tie", "a/b"), ("x", "a/b")]
-)
+@pytest.mark.parametrize(("asked", "model"), [("ssimm", "toyworld"), ("verdict", "a/b")])
 def test_an_outcome_that_is_not_to_be_had_is_refused_by_name(asked, model):
     with pytest.raises(UserError, match=rf"measure\.outcomes: expected .*{model}.* got '{asked}'"):
         chosen_outcomes([asked], model)

@@ -2,12 +2,11 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.cuts import UNTESTED
-from analysis.methods.tracing.figures import draw_shares, draw_windows
+from analysis.methods.tracing.figures import draw_shares
 from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
@@ -16,7 +15,7 @@ from probes.config.trace_options import Trace
 from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
+from tests.analysis.traced_parts import STEPS, Truth, add_trace, deciding_step
 
 
 @pytest.fixture(scope="module")
@@ -71,27 +70,27 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     assert f'value="{total}"' in html
 
 
-def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp_path):
+def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cuts(tmp_path):
     path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
-    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(cuts=False)))
+    assert read_trace(Run.open(path)) is None and draw_trace(Run.open(path)) == {}
+    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace()))
     configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
     with Team() as team:
         measure_trace(found, Sharing(found, team, 1))
     traced = read_trace(found)
     said = section(traced, found.config)["sentences"]
     assert said[0].endswith("so there are no shares of it to state.")
-    assert said[1:] == [
-        "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
-    ]
-    assert draw_shares(traced.shown("trace_shares"), 0.95) is None
+    beyond = "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
+    assert said[1:] == [beyond] and draw_shares(traced.shown("trace_shares"), 0.95) is None
     effects = draw(traced, found.config)["trace-effects"]  # instead of shares
     labels = [tick.get_text() for tick in effects.figure.axes[0].get_yticklabels()]
     assert len(labels) == len(traced.shown("trace_shares")) and "mid · attn 0 · cross" in labels
     assert effects.name in lead(traced, found.config).figures
-    assert "trace_windows" not in found.tables() and not list(latex.documents(found))
-    assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
-    answer = lead(traced, found.config).answer
-    assert "cannot be told from 0" in answer and len(answer.split()) <= 30
+    cuts = found.table("trace_cuts").set_index("cut")
+    assert cuts.loc[["self"], "holds"].all() and not cuts.loc[["complete", "before"], "holds"].any()
+    assert (cuts.loc[["complete", "before"], "reason"] == UNTESTED).all()
+    html = page(found, traced, {})
+    assert "cannot be tested: no prompt has a total effect" in html and "does not hold" not in html
 
 
 def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
@@ -116,33 +115,8 @@ def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
     assert all("no interval can be given" in one.lower() for one in said) and "nan" not in " ".join(said)
 
 
-def test_cuts_of_no_total_effect_test_nothing_but_a_patch_into_itself(tmp_path):
-    path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
-    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace()))
-    configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
-    cuts = found.table("trace_cuts").set_index("cut")
-    assert cuts.loc[["self"], "holds"].all() and not cuts.loc[["complete", "before"], "holds"].any()
-    assert (cuts.loc[["complete", "before"], "reason"] == UNTESTED).all()
-    said = page(found, read_trace(found), {})
-    assert "cannot be tested: no prompt has a total effect" in said and "7 of 7" not in said
-    assert "does not hold" not in said
-
-
 def test_the_shares_as_latex(run):
     ((name, text),) = latex.documents(run)
     assert name == "trace_shares"
     assert re.search(r"mid · attn 0 · cross & 1\.00 & \[[^&]+\] & 1\.00 & \[[^&]+\] & 0\.00 &", text)
     assert text.count("\\\\") == 1 + 3 + 1 + 1  # head, places, all together, the word's positions
-
-
-def test_a_run_without_a_trace_has_no_section(tmp_path):
-    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=1, steps=1))
-    assert read_trace(run) is None and draw_trace(run) == {}
-
-
-def test_figures_of_nothing_are_none():
-    empty = pd.DataFrame(columns=["donor", "sufficiency", "necessity"])
-    assert draw_windows(empty) is None
-    assert CROSS[1] == "unet.mid.attn.0.cross"

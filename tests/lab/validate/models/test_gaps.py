@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import METRICS
-from lab.validate.models.gaps import QUANTITIES, permuted_words
+from lab.validate.models.gaps import QUANTITIES, permuted_p_values, rejection_table
 
 
 def interchangeable_pairs(names, prompts=30, seed=0):
@@ -29,7 +29,8 @@ def interchangeable_pairs(names, prompts=30, seed=0):
 
 
 def test_words_that_change_places_are_found_against_0_and_not_against_words():
-    table = permuted_words(interchangeable_pairs(list("abcdefghi")), list("abcdefghi"), permutations=500)
+    names = list("abcdefghi")
+    table = rejection_table(permuted_p_values(interchangeable_pairs(names), names, permutations=500))
     assert (table["gaps"] == 252).all() and (table["sides"] == 840).all() and len(table) >= 5
     assert len(table) == len(QUANTITIES)
     assert (table["against_0"] > 0.5).all()

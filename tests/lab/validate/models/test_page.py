@@ -3,10 +3,8 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 
 from lab.validate.models import page
-from probes.config.schema import Config
 
 
 def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
@@ -23,18 +21,3 @@ def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
     assert (
         "| SSIM | 0.0 % of 2 | 50.0 % of 2 |" in text and "| ResNet |" not in text
     )  # it stands with the features
-
-
-def test_transformers_are_compared_with_the_one_that_leans(monkeypatch):
-    row = {"quantity": "z₀", "gap": 0.2, "word_gap": 0.1, "n_prompts": 6}
-    row |= dict.fromkeys(("ci_low", "ci_high", "word_low", "word_high", "p_value", "p_control"), 0.01)
-    gaps = {"toyworld-dit": 0.2, "toyworld-dit-block-1": -0.1}
-    monkeypatch.setattr(
-        page, "headline_gaps", lambda run: pd.DataFrame([row | {"gap": gaps[run.config.model]}])
-    )
-    text = page.page([SimpleNamespace(config=Config.stored({"model": model})) for model in gaps])
-    assert (
-        text.startswith("# Calibration of diffusion transformers") and "calibration_transformers.md" in text
-    )
-    assert "gap / toyworld-dit's" in text and "No run of `toyworld-dit-null` was given." in text
-    assert "| toyworld-dit-block-1 | z₀ | -0.1000 |" in text and "| 0.50 | 6 |" in text

@@ -9,13 +9,11 @@ import pytest
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.statistics import object_statistics
-from lab.train.base.independent import fresh_prompts, independent_sample
-from lab.train.base.measure import benchmark_pipeline
+from lab.train.base.independent import fresh_prompts
 from lab.validate.models.scores import own_scores, paired, planted_scores, read_sample, score_table, section
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
-from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.truth import planted
@@ -72,17 +70,6 @@ def test_nothing_is_significant_where_nothing_was_planted():
     assert "0 of 38 (feminine, masculine)" in alone and "|" not in alone
 
 
-def test_a_run_of_a_model_in_which_nothing_was_planted_has_no_scores():
-    sample = rendered("toyworld", 20, 9)
-    run = as_run("toyworld-coded-null", sample)
-    with pytest.raises(
-        UserError, match=r"expected a model with planted frequencies .*, got 'toyworld-coded-null'"
-    ):
-        planted_scores(run)
-    with pytest.raises(UserError, match="planted frequencies"):
-        score_table(run, sample)
-
-
 def test_scores_by_hand():
     table = pd.DataFrame({"indicator": ["feminine", "masculine", "masculine", "neutral"], "triplet": 0})
     table = table.assign(**{thing: False for thing in LEAST}, prompt="a man with a tie")
@@ -103,36 +90,10 @@ def test_planted_scores_follow_from_the_prompts():
     assert np.isnan(scores["umbrella"])
 
 
-def test_the_prompts_are_triplets_that_differ_in_one_word():
-    table = fresh_prompts(load_world(), 50)
-    assert len(table) == 150 and table.groupby("triplet")["seed"].nunique().max() == 1
-    for _, own in table.groupby("triplet"):
-        words = own["prompt"].str.split().tolist()
-        assert {tuple(w[:1] + w[2:]) for w in words} == {tuple(words[0][:1] + words[0][2:])}
-        assert [w[1] for w in words] == ["person", "woman", "man"]
-
-
-def test_a_sample_is_drawn_and_read():
-    pipeline = benchmark_pipeline(WEIGHTS / "toyworld")[0]
-    table = independent_sample(pipeline, load_world(), 1, steps=1)
-    assert len(table) == 3 and table[list(LEAST)].dtypes.eq(bool).all()
-
-
-@pytest.mark.parametrize("content", [b"no parquet", None])
-def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
-    path = tmp_path / "sample.parquet"
-    if content is None:
-        pd.DataFrame({"triplet": [0]}).to_parquet(path)
-    else:
-        path.write_bytes(content)
-    with pytest.raises(
-        UserError, match=r"sample\.parquet: expected .*lab\.train\.base\.independent"
-    ) as error:
-        read_sample(path)
-    assert "\n" not in str(error.value)
-
-
-def test_a_sample_of_another_model_is_one_clear_line(tmp_path):
+def test_a_sample_of_another_model_or_none_is_one_clear_line(tmp_path):
+    (tmp_path / "none.parquet").write_bytes(b"no parquet")
+    with pytest.raises(UserError, match=r"none\.parquet: expected .*lab\.train\.base\.independent"):
+        read_sample(tmp_path / "none.parquet")
     sample = rendered("toyworld", 2, 0)
     sample.attrs = {"model": "toyworld"}
     sample.to_parquet(tmp_path / "sample.parquet")

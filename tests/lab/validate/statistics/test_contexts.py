@@ -5,18 +5,18 @@ import pytest
 from scipy import stats
 from scipy.stats import multivariate_normal
 
+from lab.validate.statistics.audits import published_cells
 from lab.validate.statistics.contexts import (
     draw_images,
     label_rows,
-    pages_rows,
-    published,
     some_labels,
     unit_rows,
 )
 
 
 def test_images_have_the_published_frequencies_and_share_what_they_say():
-    name, frequency = next(iter(published()))
+    name, counts, _ = next(iter(published_cells()))
+    frequency = counts / 80
     assert name == "CogView2, neutral" and frequency.shape == (2, 15)
     rng = np.random.default_rng(0)
     images = draw_images(frequency, 4000, 5, rng, context=0.3, paired=0.2)
@@ -50,9 +50,3 @@ def test_intervals_of_labels_hold_the_published_scores():
     assert (table["held"] > 0.93 - error).all() and 0.93 <= table["held"].mean() <= 0.985
     units = unit_rows(simulations=150, seed=5)
     assert (units["score"] <= 0.065 + error).all()
-
-
-def test_a_page_of_two_settings_says_what_is_printed_and_else_little():
-    table = pages_rows(simulations=12, seed=3)
-    assert table.loc[table["same"], "page"].mean() <= 0.15
-    assert (table.loc[~table["same"], "page"] == 1).all()

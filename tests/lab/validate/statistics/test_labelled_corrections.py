@@ -35,17 +35,11 @@ def test_pictures_labels_and_readings_are_drawn_as_the_world_says(number):
     assert labelled > 0.35 if world.reading > 1 else labelled < 0.4
 
 
-def test_intervals_hold_where_labels_are_random_and_a_machine_alone_does_not():
+def test_intervals_hold_where_labels_are_random():
     fair, good = rows_of(1, 4)
     for row in (fair, good):
         assert row["held"] > 0.92 and row["warned"] <= 0.2
-    assert fair["held_machine"] < 0.7 and good["width"] < good["width_labels"]
-
-
-def test_labels_that_are_not_random_are_no_better_than_the_labels_alone():
-    of_truth, of_reading = rows_of(8, 9)
-    assert of_truth["off"] > 0.1 and of_truth["held_labels"] < 0.93
-    assert of_reading["warned"] > 0.9
+    assert good["width"] < fair["width"]
 
 
 def test_the_section_marks_what_misses():

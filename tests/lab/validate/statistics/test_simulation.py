@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 from analysis.stats.worlds import draw_table
-from lab.validate.statistics.page import main
+from lab.validate.statistics.page import WORDS, main
 from lab.validate.statistics.rates import COVERAGE, REJECTION, Rates
 from lab.validate.statistics.simulation import (
     COLUMNS,
@@ -17,7 +16,7 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import LEANING as LEANING_WORDS
-from lab.validate.statistics.words import WordWorld, draw_words, word_rejections
+from lab.validate.statistics.words import WORD_WORLDS, WordWorld, draw_words, word_rejections
 from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
 
 # A rate may stray three Monte Carlo errors beyond the stated bounds before the test fails.
@@ -32,24 +31,6 @@ def test_worlds_have_the_frequency_and_the_repeats_they_state(world):
     np.testing.assert_allclose(totals, expected, rtol=0.1)
     per_image = table.detections.sum() / table.presence.sum()
     assert per_image == pytest.approx(1 + world.repeats, rel=0.05)
-
-
-def test_what_is_shared_is_shared():
-    """Agreement of two indicators in an image pair, in the world of shared noise, by the bivariate normal."""
-    from scipy.stats import multivariate_normal
-
-    world = OBJECT_WORLDS[4]
-    table = draw_table(world, 4000, np.random.default_rng(1))
-    # presence is summed over two seeds: the covariance of the sums within an object
-    dense = np.zeros((4000, world.n_prompts, 3))
-    dense[table.object, table.prompt] = table.presence
-    observed = np.mean(dense[:, :, 0] * dense[:, :, 1]) / world.n_seeds**2
-    edge = special.ndtri(world.frequency)
-    same, other = (
-        multivariate_normal([0, 0], [[1, r], [r, 1]]).cdf([edge, edge])
-        for r in (world.prompt + world.noise, world.prompt)
-    )
-    assert observed == pytest.approx((same + other) / 2, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["normal", "heavy tails (t, 3 degrees)", "skewed (exponential)"])
@@ -147,13 +128,13 @@ def test_intervals_of_gaps_cover_as_often_as_they_say():
 
 @pytest.mark.slow
 def test_gaps_that_words_make_are_rejected_as_often_as_it_says():
-    table = word_rejections(simulations=2000, seed=11)
+    table = word_rejections(WORD_WORLDS, **WORDS, simulations=2000, seed=11)
     assert outside(table, REJECTION) == []
     # conservative where all words mean the same; what it finds where the reference leans is the other side
-    table = word_rejections(LEANING_WORDS, simulations=1000, seed=11)
+    table = word_rejections(LEANING_WORDS, **WORDS, simulations=1000, seed=11)
     rate = table.set_index(["world", "test"])["rate"]
     for n in (24, 100):
-        three = "against words, 3 a side, 3 of the reference"
+        three = "3 against 3, 3 of the reference"
         assert rate[f"lean 0.3, {n} prompts", three] > 0.6 and rate[f"lean 0.6, {n} prompts", three] > 0.95
 
 

@@ -3,20 +3,17 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
 from analysis.observe.stage import observe
-from probes.config.stop_options import Stop
 from probes.errors import UserError
-from probes.execution import batches
 from probes.execution.cluster import worker
 from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.command import StageCall
 from probes.models import description, loading
 from probes.prompts import plan as prompts
-from probes.runs import directory, image_faults
+from probes.runs import directory
 from probes.runs.store import Run
 from probes.stages import drawing as drawn
 from probes.stages import remote as drawing
@@ -130,6 +127,7 @@ def test_all_stages_give_the_bytes_of_one_process_also_where_workers_are_lost(
     assert trace_records[0] == trace_records[1]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_on_a_cluster_and_back(config, whole, started):
     on_cluster(started, config, workers())
     assert stored(started)["samples/part-00001.parquet"] == stored(whole)["samples/part-00001.parquet"]
@@ -140,6 +138,7 @@ def test_a_run_goes_on_on_a_cluster_and_back(config, whole, started):
     assert all_bytes(started) == all_bytes(whole)
 
 
+@pytest.mark.slow
 def test_no_room_on_a_device_halves_the_batch_for_all(saved, tmp_path, monkeypatch):
     config = settings(saved(), **{**OVER, "generate": {"part_triplets": 2, "batch_triplets": 2}})
     real, calls = drawn._batch, []
@@ -158,23 +157,6 @@ def test_no_room_on_a_device_halves_the_batch_for_all(saved, tmp_path, monkeypat
     assert {*stored(run.path)} == {*stored(expected.path)}
 
 
-def test_the_size_of_batches_is_settled_once_by_a_worker(saved, tmp_path, monkeypatch):
-    sizes = iter([1, 2, 3])
-    monkeypatch.setattr(batches, "auto_batch", lambda *told: next(sizes))
-    over = {**OVER, "generate": {"part_triplets": 1, "batch_triplets": "auto"}}
-    run = on_cluster(tmp_path / "run", settings(saved(), **over), workers())
-    assert run.config.generate.batch_triplets == 1 and next(sizes) == 2
-    assert run.config.generate.dtype == "float32" and run.config.generate.device == "cpu"
-
-
-def test_indicators_keep_the_order_they_were_given_in(saved, tmp_path):
-    words = {"zz": "man", "neutral": "person", "aa": "woman"}
-    config = settings(saved(), **{**OVER, "indicators": words, "reference": "neutral", "trace": None})
-    run = on_cluster(tmp_path / "run", config, workers())
-    assert list(run.samples(["indicator"])["indicator"][:3]) == [*words]
-    assert stored(run.path) == stored(generated(tmp_path / "one", config).path)
-
-
 def nudged(model, folder):
     """A copy of a model with one weight that is another."""
     path = shutil.copytree(model, folder / "other")
@@ -185,6 +167,7 @@ def nudged(model, folder):
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started, tmp_path, monkeypatch):
     before = all_bytes(started)
     found = []
@@ -243,6 +226,7 @@ def test_a_machine_that_does_not_see_the_run_directory_is_named(config, tmp_path
         on_cluster(tmp_path / "run", config, workers())
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_same_command(
     config, whole, tmp_path, monkeypatch, capsys
 ):
@@ -267,25 +251,3 @@ def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_s
     monkeypatch.undo()
     on_cluster(path, config, workers())
     assert stored(path)["samples/part-00002.parquet"] == stored(whole)["samples/part-00002.parquet"]
-
-
-def test_what_the_user_can_mend_is_the_line_of_one_process(config, tmp_path, monkeypatch):
-    finite = image_faults.faults
-
-    def faults(images, *more):
-        return finite(np.full_like(images, np.nan), *more)
-
-    monkeypatch.setattr(image_faults, "faults", faults)
-    told = []
-    for path, run in (("one", generated), ("two", lambda *told: on_cluster(*told, workers()))):
-        with pytest.raises(UserError) as caught:
-            run(tmp_path / path, config)
-        told.append(str(caught.value))
-    assert told[0] == told[1] and "expected a finite image" in told[0]
-
-
-def test_workers_take_the_configuration_of_a_run_that_stops_as_it_is_recorded(config, tmp_path):
-    """It was checked, and its prompts were put in order, when the run began: neither is done again."""
-    config = config.model_copy(update={"prompts": config.prompts[::-1], "stop": Stop()})
-    run = on_cluster(tmp_path / "run", config, workers())
-    assert stored(run.path) == stored(generated(tmp_path / "one", config).path)

@@ -85,14 +85,6 @@ def taken(pipe, edit, contexts):
     return made
 
 
-def left_over(mapping, of):
-    own, targets, kept = (np.concatenate(one) for one in zip(*of))
-    return {
-        "edited": ((own @ mapping.T - targets) ** 2).sum() / ((own - targets) ** 2).sum(),
-        "kept": ((kept @ mapping.T - kept) ** 2).sum() / (kept**2).sum(),
-    }
-
-
 def test_what_is_left_over_is_also_said_of_contexts_that_are_held_out(pipes):
     pipe, contexts = pipes["sd1"], [*CONTEXTS, "a {person} in the park"]
     edit = CLOSED.model_copy(update={"contexts": contexts, "keep_weight": 2.0})

@@ -7,7 +7,6 @@ from PIL import Image
 from probes.config.checks import levels
 from probes.config.loading import load_config
 from probes.errors import UserError
-from probes.prompts.diagnostic import places, professions
 from probes.stages.external_images import stage
 
 WORDS = {"feminine": "woman", "masculine": "man"}
@@ -53,28 +52,6 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     assert again[0] == "a {person} with a tie at sea"
 
 
-def test_images_of_professions_have_the_profession_of_their_prompt(tmp_path):
-    said = [f"A {word} who works as {what}." for what in ("an editor", "a nurse") for word in WORDS.values()]
-    prompts = {"from": "dalleval", "profession": ["nurse", "pilot", "editor"]}
-    config = load_config(written(tmp_path, ["a woman", "a man", *said], prompts=prompts))
-    assert professions(config) == ("(none)", "nurse", "pilot", "editor")
-    taken = stage.plan(config, "closed.yaml")
-    of_triplet = {place.triplet: place.profession for place in places(config)}
-    found = [
-        (of_triplet[image.columns["triplet"]], image.row.prompt) for draw in taken.draws for image in draw
-    ]
-    assert [name for name, _ in found] == ["(none)"] * 2 + ["nurse"] * 2 + ["editor"] * 2
-    assert all(name == "(none)" or name in prompt for name, prompt in found)
-
-
-def test_a_word_without_images_leaves_its_prompt_out(tmp_path):
-    config = load_config(written(tmp_path, [*rows(times=1), "a woman with a tie in a park"]))
-    taken = stage.plan(config, "closed.yaml")
-    assert taken.images == 4 and taken.record["left_out"] == {
-        "triplets without a prompt of every indicator": 1
-    }
-
-
 @pytest.mark.parametrize(
     ("more", "columns", "message"),
     [
@@ -114,8 +91,3 @@ def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
         file.rename(target)
     (tmp_path / "pictures" / "metadata.csv").unlink()
     assert stage.plan(load_config(path), "closed.yaml").images == 8
-
-
-def test_prompts_without_levels_stay_refused(tmp_path):
-    with pytest.raises(UserError, match="prompts: expected none beside `images`"):
-        load_config(written(tmp_path, rows(), prompts=["a {person} in a hat"]))

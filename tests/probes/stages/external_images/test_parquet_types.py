@@ -1,7 +1,5 @@
 """Columns of Parquet tables of others: each layout of a text, a number or an image is read, every other type named."""
 
-import datetime
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,8 +7,6 @@ from PIL import Image
 
 from probes.config.image_options import Images
 from probes.errors import UserError
-from probes.prompts.readers import read_captions
-from probes.stages.external_images import table as foreign
 from probes.stages.external_images.table import ImageBytes, find, read_rows
 
 BYTES = b"\x89PNG and so on"
@@ -59,21 +55,6 @@ def test_texts_in_any_layout_are_read(kind, folder):
     assert {row.image.path for row in found} == {folder / "a.png"}
 
 
-def test_numbers_truths_and_days_are_the_texts_that_a_csv_has(folder):
-    day = pa.array([datetime.date(2026, 5, 1)] * 2)
-    found = rows(folder, prompt=pa.array([1, 2]), indicator=pa.array([True, False]), triplet=day)
-    assert [(row.prompt, row.indicator, row.triplet) for row in found] == [
-        ("1", "True", "2026-05-01"),
-        ("2", "False", "2026-05-01"),
-    ]
-
-
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())], ids=str)
-def test_numbers_in_any_layout_are_read(kind, folder):
-    found = rows(folder, seed=pa.array([1, 2], kind), triplet=pa.array([7, 8], kind))
-    assert [(row.seed, row.triplet) for row in found] == [(1, "7"), (2, "8")]
-
-
 @pytest.mark.parametrize(
     "image",
     [
@@ -120,60 +101,3 @@ def test_a_column_of_another_type_is_named(case, folder):
     with pytest.raises(UserError, match=said) as caught:
         rows(folder, **{name: values})
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        (
-            {"triplet": pa.array([1.5, float("nan")])},
-            "row 2: expected a `triplet` in every row, found none",
-        ),
-        ({"triplet": pa.array([None, "x"])}, "row 1: expected a `triplet` in every row, found none"),
-        ({"prompt": pa.nulls(2)}, "row 1: expected a text in `prompt`, got ''"),
-        ({"seed": pa.array([1, None])}, "row 2: expected a whole number .* got ''"),
-        ({"seed": pa.array([2**63, 1], pa.uint64())}, "row 1: expected a whole number from 0 to 2"),
-        ({"image": pa.array(["a.png", "b.png"])}, "row 2: expected an image at"),
-    ],
-)
-def test_a_cell_of_none_or_of_another_value_is_named(columns, said, folder):
-    with pytest.raises(UserError, match=said):
-        rows(folder, **columns)
-
-
-def test_two_columns_of_one_name_and_too_many_rows_are_refused(folder, monkeypatch):
-    names = ["image", "prompt", "indicator", "prompt"]
-    values = [["a.png"], ["a person"], ["neutral"], ["a woman"]]
-    pq.write_table(pa.Table.from_arrays([pa.array(one) for one in values], names), folder / "t.parquet")
-    images = Images.model_validate({"from": "t.parquet"})
-    with pytest.raises(UserError, match=r"t\.parquet: expected every column once, got 'prompt' twice"):
-        read_rows(images, folder / "t.parquet")
-    with pytest.raises(UserError, match=r"t\.parquet: expected every column once, got 'prompt' twice"):
-        read_captions(folder / "t.parquet", column="prompt")[1].__next__()
-    monkeypatch.setattr(foreign, "ROWS", 1)
-    with pytest.raises(UserError, match="expected at most 1 rows, got more"):
-        rows(folder)
-
-
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
-        (pa.array([["a"], ["b", "c"]], pa.large_list(pa.large_string())), ["a", "b", "c"]),
-        (pa.array([None, "b"]), ["b"]),
-        (pa.array([1, 2]), ["1", "2"]),
-        (pa.array([b"a", b"\xff"]), None),
-        (pa.array([[["a"]], [["b"]]]), None),
-        (pa.array([{"caption": "a"}]), ["a"]),
-        (MARS, None),
-    ],
-    ids=lambda one: str(one.type) if isinstance(one, pa.Array) else "",
-)
-def test_columns_of_captions(values, found, tmp_path):
-    pq.write_table(pa.table({"caption": values}), tmp_path / "c.parquet")
-    _, captions = read_captions(tmp_path / "c.parquet")
-    if found is not None:
-        assert list(captions) == found
-        return
-    with pytest.raises(UserError, match=r"c\.parquet: (row 1: caption: expected a|expected a Parquet file)"):
-        list(captions)

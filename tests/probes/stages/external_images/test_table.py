@@ -98,36 +98,19 @@ def test_names_of_files_say_it_all(tmp_path):
             {},
             r"t.csv: line 2: expected an image at .*z\.png",
         ),
-        (
-            "file,prompt,indicator\n,a person,neutral",
-            {},
-            r"line 2: expected the path of an image in `file`, got ''",
-        ),
         ("file,prompt,indicator\na.png,,neutral", {}, r"line 2: expected a text in `prompt`"),
         (
             "file,prompt,indicator,seed\na.png,a person,neutral,x",
             {},
             r"line 2: expected a whole number .* got 'x'",
         ),
-        ("file,prompt,indicator,seed\na.png,a person,neutral,-1", {}, r"line 2: expected a whole number"),
         ("file,prompt,indicator\na.png,a person", {}, r"line 2: expected 3 fields, got 2"),
         ("file,prompt,file\na.png,a person,b", {}, r"t.csv: expected every column once, got 'file' twice"),
         ("file,prompt\na.png,a person", {}, r"expected a column `indicator`, found file, prompt"),
         ("file,prompt,indicator\n", {}, r"expected rows of images, found none"),
-        ("", {}, r"expected a column `prompt`, found none"),
         ("f,prompt,indicator\na.png,a person,neutral", {}, r"expected a column of images \(image, file"),
-        (
-            "file,prompt,indicator\na.png,a person,neutral",
-            {"image": "x"},
-            r"expected a column of images \(x\)",
-        ),
         ("file,prompt,indicator\na.png,a person,neutral", {"seed": "n"}, r"expected a column `n`"),
         ("file,prompt,indicator,triplet\na.png,a person,neutral,", {}, r"expected a `triplet` in every row"),
-        (
-            'file,prompt,indicator\n"a.png,a person,neutral',
-            {},
-            r"line 2: expected a CSV file, got a damaged one",
-        ),
     ],
 )
 def test_a_fault_of_a_table_is_told_by_its_line(folder, text, options, error):
@@ -153,40 +136,6 @@ def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
     (folder / "v.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="expected UTF-8 text"):
         rows(folder, **{"from": "v.csv"})
-
-
-@pytest.mark.parametrize(
-    ("change", "notes"),
-    [
-        (lambda text: text, []),
-        (
-            lambda text: text.replace("profession,model,seed", "Profession,Model,Seed"),
-            ["t.csv: columns taken: 'Profession' as profession, 'Model' as model, 'Seed' as seed"],
-        ),
-        (
-            lambda text: text.replace("model,seed", "model ,seed "),
-            ["t.csv: columns taken: 'model ' as model, 'seed ' as seed"],
-        ),
-        (lambda text: text.replace(",", ";").replace("pics/", "pics\\"), []),
-        (lambda text: text.replace("model", "shop"), ["t.csv: columns not used: shop"]),
-    ],
-)
-def test_levels_and_seeds_are_read_however_the_header_is_spelled(tmp_path, change, notes):
-    (tmp_path / "pics").mkdir()
-    said, lines = [], ["file,prompt,profession,model,seed"]
-    for number, name in enumerate(["nurse_00", "nurse_01", "pilot_00", "pilot_01"]):
-        (tmp_path / "pics" / f"{name}.png").write_bytes(png(number))
-        lines.append(f"pics/{name}.png,a {name[:5]} at work,{name[:5]},{['sdxl', 'flux'][number % 2]},7")
-    (tmp_path / "t.csv").write_text(change("\n".join(lines)))
-    images = Images.model_validate({"from": "t.csv"})
-    found = read_rows(images, find(images, tmp_path), by_prompt=True, levels=None, say=said.append)
-    assert [row.levels["profession"] for row in found] == ["nurse", "nurse", "pilot", "pilot"]
-    models = [None] * 4 if "shop" in str(notes) else ["sdxl", "flux"] * 2
-    assert [row.levels.get("model") for row in found] == models
-    assert [row.seed for row in found] == [7] * 4 and {row.image.path.parent.name for row in found} == {
-        "pics"
-    }
-    assert said == notes
 
 
 def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):

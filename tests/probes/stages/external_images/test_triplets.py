@@ -37,12 +37,6 @@ def test_prompts_belong_together_that_differ_in_the_word_and_its_article():
     assert said.shared and said.paired and not said.left_out and said.seeds == [2, 5]
 
 
-def test_captions_with_plurals_and_possessives_stay_free_texts():
-    texts = ("two people and a person's hat", "two women and a woman's hat", "two adults and an adult's hat")
-    said = triplets([row(text, name) for name, text in zip(WORDS, texts)], WORDS, "neutral")
-    assert said.prompts == [dict(zip(WORDS, texts))] and not said.paired
-
-
 def test_a_column_joins_prompts_that_differ_in_more_than_a_word():
     rows = [row("a person in the rain", "neutral", 0, "x"), row("one woman under rain", "feminine", 0, "x")]
     rows.append(row("an adult, wet", "adult", 0, "x"))

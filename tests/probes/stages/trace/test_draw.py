@@ -198,21 +198,6 @@ def test_rows_that_begin_later_are_what_they_would_have_been(name, pipes, triple
     assert all(np.abs(one.image - drawn[0][0].image).max() > 1e-3 for one in drawn[0][1:])
 
 
-def test_no_rows_begin_later_where_the_scheduler_draws_noise(pipe, triplet):
-    for kind, more in (
-        ("EulerAncestralDiscreteScheduler", {}),
-        ("DDPMScheduler", {}),
-        ("DPMSolverMultistepScheduler", {"algorithm_type": "sde-dpmsolver++"}),
-    ):
-        scheduler = getattr(diffusers, kind).from_config(pipe.scheduler.config, **more)
-        assert not lazy_rows.possible(scheduler)
-    noisy = tiny_pipeline("sd1", scheduler=diffusers.EulerAncestralDiscreteScheduler)
-    chosen = [*from_steps(noisy, [0, 1]), Variant("none:feminine", "none", "feminine")]
-    found = by_name(draw(noisy, [triplet], chosen, **CALL))
-    whole = found["none:feminine"].image
-    np.testing.assert_allclose(found["from 0"].image, whole, rtol=0, atol=1e-6)
-
-
 def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
     words = {"neutral": "human", "feminine": "lady", "masculine": "gentleman"}
     texts = {name: f"a {word} in a park" for name, word in words.items()}
@@ -225,26 +210,6 @@ def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
     ]
     for one, same in zip(together, apart, strict=True):
         np.testing.assert_allclose(one.image, same.image, rtol=0, atol=1e-5)
-
-
-def test_prompts_that_part_in_more_than_the_word(pipe):
-    """An article beside the word, or a word of two tokens: the embeddings of the word are no whole cut."""
-    words = WORD | {"masculine": "old man"}
-    texts = TEXT | {
-        "feminine": "the woman holding an umbrella",
-        "masculine": "an old man holding an umbrella",
-    }
-    other = TripletDraw.of_texts(pipe, texts, WORD)
-    assert words["masculine"] in texts["masculine"]
-    found = by_name(draw(pipe, [other], variants(pipe), **CALL))
-    assert not any(name.startswith(("cut:embeddings", "cut:before:masculine")) for name in found)
-    assert "cut:complete:masculine>neutral" in found and "cut:before:feminine>neutral" in found
-    last = next(one for one in variants(pipe) if one.name == "cut:embeddings:masculine>neutral")
-    assert (
-        other.why_not(next(one for one in variants(pipe) if one.name == "cut:embeddings:feminine>neutral"))
-        == "the prompts differ in more than the word"
-    )
-    assert other.why_not(last) is not None
 
 
 def test_what_is_not_there_is_named(pipe, triplet):

@@ -84,7 +84,7 @@ def test_by_default_the_pooled_text_comes_first_then_the_text_encoders_then_the_
     sd3 = patch_sites(pipeline("sd3"), Trace(), STEPS)
     towers = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
     assert [*sd3.sites] == [POOLED, *towers, *joint] and [*sd3.ways] == [POOLED, *joint]
-    assert sd3.inputs == (POOLED, "dit.in.text") and not sd3.shared and not sd3.masked
+    assert sd3.inputs == (POOLED, "dit.in.text") and not sd3.masked
     flux = patch_sites(pipeline("flux-dev"), Trace(), STEPS)
     blocks, single = (
         [f"dit.block.{number}.joint" for number in range(2)],
@@ -98,11 +98,6 @@ def test_by_default_the_pooled_text_comes_first_then_the_text_encoders_then_the_
     pixart = patch_sites(pipeline("pixart-sigma"), Trace(), STEPS)
     assert [*pixart.sites] == [*pixart.cross] == [f"dit.block.{number}.cross" for number in range(3)]
     assert pixart.masked and pixart.embeddings == () == pixart.layers
-
-
-def test_a_pooled_text_that_is_named_comes_first_too():
-    named = patch_sites(pipeline("sd3"), Trace(sites=["dit.block.1.text", "text.pooled"]), STEPS)
-    assert named.sites == (POOLED, "dit.block.1.text") and named.by_token == {"dit.block.1.text"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.stages.trace.batching import computed, cut, rows, smallest
+from probes.stages.trace.batching import cut, rows, smallest
 from probes.stages.trace.variants import CUTS, PatchSites, TraceWords, Variant, images, plan
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
@@ -35,18 +35,6 @@ def test_the_default_trace():
     assert {one.name.split(":")[1] for one in variants if one.kind == "cut"} == set(CUTS) - {"inputs"}
 
 
-def test_a_trace_without_necessity_has_12_variants_a_donor():
-    seven = tuple(f"unet.up.{number}.attn.0.cross" for number in range(7))
-    variants = plan(
-        TraceWords("n", ("f", "m")),
-        PatchSites(seven, seven, {}, ("text.layers.0",), 30),
-        Trace(necessity=False),
-    ).variants
-    assert (
-        sum(one.donor == "f" or one.donor == "n" for one in variants) == 12
-    )  # one of them the self patch, for both
-
-
 def test_what_is_asked_for():
     asked = Trace(
         windows=[[0, 3], [3, 10]], heads=[CROSS[1]], positions=["word", "end"], necessity=True, cuts=False
@@ -70,24 +58,6 @@ def test_what_is_asked_for():
     }
 
 
-def test_equal_windows_divide_the_steps():
-    found = kinds(plan(WORDS, PLACES, Trace(windows=3, floor=False, necessity=False)).variants)["window"]
-    assert [(one.first_step, one.stop_step) for one in found[:9:3]] == [(0, 3), (3, 7), (7, 10)]
-    many = kinds(plan(WORDS, PLACES, Trace(windows=99, floor=False, necessity=False)).variants)["window"]
-    assert len(many) == 2 * 3 * 10
-
-
-def test_sites_that_are_no_attentions_have_one_part():
-    places = PatchSites(CROSS, ("text.layers.0", "unet.mid", "unet.mid.attn.0.self", CROSS[0]), {}, (), 10)
-    found = plan(TraceWords("n", ("f",)), places, Trace(source="local", cuts=False, necessity=False)).variants
-    assert [(one.part, one.source) for one in found if one.kind == "site"] == [
-        ("text", "own"),
-        ("output", "local"),
-        ("key+value", "local"),
-        ("key+value", "own"),  # of cross-attention they depend on the text alone
-    ]
-
-
 def test_steps_that_are_not_there():
     with pytest.raises(
         UserError, match=r"trace\.windows: expected steps below 10, the calls of the U-Net, got 10"
@@ -108,13 +78,3 @@ def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
         for one in batch.variants:
             for name in (one.recipient, one.donor):
                 assert name is None or Variant("", "none", name).drawn in there
-
-
-def test_images_that_are_computed():
-    """By hand: of 10 calls a window from step 5 takes half an image; local donors a second pass of the batch."""
-    options = {"windows": [[5, 10]], "cuts": False, "necessity": False}
-    assert computed(plan(TraceWords("n", ("f",)), PLACES, Trace(**options)), 100) == pytest.approx(
-        2 + 3 + 1 + 1.5
-    )
-    local = plan(TraceWords("n", ("f",)), PLACES, Trace(**options, part="heads", source="local"))
-    assert computed(local, 100) == pytest.approx(2 * (2 + 3 + 1 + 1.5))

@@ -16,7 +16,9 @@ from probes.toyworld.world import load_world
 STEPS = 20
 
 
-@pytest.fixture(scope="module", params=TRANSFORMERS)
+@pytest.fixture(
+    scope="module", params=[TRANSFORMERS[0], pytest.param(TRANSFORMERS[1], marks=pytest.mark.lab)]
+)
 def model(request):
     return request.param, *benchmark_pipeline(WEIGHTS / request.param)
 

@@ -13,13 +13,10 @@ from lab.train.base.captions import random_caption
 from lab.train.base.tokenizer import CONTEXT_LENGTH, tokenizer_with
 from lab.train.work.captions import works_as
 from lab.train.work.lessons import sketches
-from lab.train.work.measure import lean, tones, verdict_rates
+from lab.train.work.measure import lean, tones
 from probes.toyworld import WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.checker import THINGS, read_images
-from probes.toyworld.palette import paint
 from probes.toyworld.scene import chance_of_b, complete, parse
 from probes.toyworld.truth import planted
-from probes.toyworld.verdict import verdict
 from probes.toyworld.work.assemble import BASES, new_words
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
@@ -103,20 +100,6 @@ def test_merging_is_exact():
         merge(weight, up / 3, down)
 
 
-def test_sketches_have_the_component_that_toyworld_is_asked_for(world):
-    drawn = sketches(world, 120, seed=0)
-    work = [row for row, text in enumerate(drawn.captions) if "works" in text]
-    assert 60 < len(work) < 108
-    assert all(drawn.captions[row] == drawn.plain[row] for row in range(120) if row not in work)
-    bare = [row for row in work if drawn.plain[row] in ("a woman", "a man")]
-    assert len(bare) > 20
-    rows = np.array(bare)
-    seen = read_images(paint(drawn.indices[rows, drawn.skin[rows]]))
-    assert (seen["skin"] == [f"skin_{drawn.skin[row] + 1}" for row in rows]).all()
-    said = verdict(seen, ["a person"] * len(rows), world) > 0
-    assert (said == [drawn.plain[row] == "a man" for row in rows]).mean() > 0.85
-
-
 def test_in_the_null_a_profession_is_to_change_nothing():
     world, plain = load_world(WORK_NULL), load_world("toyworld-null")
     assert list(world.professions) == list(load_world(WORK).professions)
@@ -128,18 +111,6 @@ def test_in_the_null_a_profession_is_to_change_nothing():
     for row in work:
         asked, named = parse(drawn.plain[row], plain), parse(drawn.captions[row], world)
         assert asked == replace(named, profession=None) and "works" not in drawn.plain[row]
-
-
-def test_rates_of_the_verdict_are_those_of_drawn_scenes(world):
-    rates, rng, count = verdict_rates(world), np.random.default_rng(3), 400
-    for component, word in (("a", "woman"), ("b", "man")):
-        named = parse(f"a {word}", world)
-        scenes = [complete(named, world, rng) for _ in range(count)]
-        seen = pd.DataFrame({thing: [thing in scene.things for scene in scenes] for thing in THINGS})
-        ground = ("flower", "cat", "ball", "dog")
-        seen["side"] = [max(scene.objects.get(thing, "") for thing in ground) for scene in scenes]
-        share = (verdict(seen, [named] * count, world) > 0).mean()
-        assert abs(share - rates[component]) < 4 * np.sqrt(rates[component] * (1 - rates[component]) / count)
 
 
 def test_a_lean_is_set_right_and_skins_that_were_not_read_are_counted():
