@@ -91,7 +91,7 @@ def read_run(path: Path) -> RunReading:
 
 
 def findings(reading: RunReading) -> pd.DataFrame:
-    """What a run would say of each object (``claim``), and whether the checker's reading says so too (``there``).
+    """The claim on each object of a run (``claim``), and whether the checker's reading says so too (``there``).
 
     ``plain``: significant by the paired test of two words, adjusted over objects, as detected; ``plain_there``: the
     same test of what the checker sees.
