@@ -7,7 +7,6 @@ import yaml
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
 from probes.runs.store import Run
-from tests.remembered import leave_figures_out
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
 
@@ -19,6 +18,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 20, "permutations": 20},
+    "report": {"figures": False},
     "trace": {"necessity": False},
 }
 TOWERS = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
@@ -47,9 +47,8 @@ def settings(folder, **over):
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SWEPT]
 )
-def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
+def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     """The cuts come out, in the images and in the tables, and the report has the section."""
-    leave_figures_out(monkeypatch)
     model, out = kind, str(tmp_path / "run")
     size = {}
     if kind != "toyworld-dit":

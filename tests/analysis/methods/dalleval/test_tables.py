@@ -292,15 +292,6 @@ def test_the_prompt_without_a_profession_alone_has_no_mad():
     assert len(mad.mad_table([one], table, replace(design, bare="all"))) == 1
 
 
-def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
-    readings = [one for one in read_all(run) if one.source == "toyworld-checker"]
-    chosen = [("feminine", "masculine", "contrast")]
-    table = dalleval_words.word_table(readings, Design((), MEASURE, chosen, paired=False))
-    single = table[table["profession"] != tables.ALL]
-    assert set(single["reason"]) == {dalleval_words.NOT_PAIRED} and single["p_value"].isna().all()
-    assert single["difference"].notna().all() and table["p_value"].notna().any()
-
-
 def test_professions_are_held_against_one_another_by_word_and_over_words(run, images):
     found = rows(run, "dalleval_between", source="toyworld-vqa", question="hat").set_index("indicator")
     assert list(found.index) == ["neutral", "feminine", "masculine", tables.ALL]
