@@ -83,10 +83,10 @@ def statistics(values: np.ndarray) -> None:
     interval: Interval = bootstrap_interval(means, level=0.95)
     flips: SignFlips = sign_flip_test(means)
     sizes: EffectSizes = effect_sizes(means)
-    absent: np.ndarray = equivalence_test(means, 0.1)
+    absent: np.ndarray = equivalence_test(means, 0.1, reach=[2.0])
     low: np.ndarray = interval.low
     p: np.ndarray = flips.p_adjusted
-    print(low, p, sizes.d_z, absent.p_value, paired_presence_test)
+    print(low, p, sizes.d_z, absent, paired_presence_test)
 
 
 def inside(pipe: object) -> None:
