@@ -6,6 +6,7 @@ import shutil
 import pytest
 from safetensors.torch import load_file, save_file
 
+from analysis.methods.stopping.generation import generate_until_answered
 from analysis.observe.stage import observe
 from probes.errors import UserError
 from probes.execution.cluster import worker
@@ -251,3 +252,17 @@ def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_s
     monkeypatch.undo()
     on_cluster(path, config, workers())
     assert stored(path)["samples/part-00002.parquet"] == stored(whole)["samples/part-00002.parquet"]
+
+
+def test_a_run_that_stops_makes_its_prefixes_on_a_cluster(saved, tmp_path):
+    over = {**OVER, "prompts": [f"a {{person}} with {number} dogs" for number in range(8)], "trace": None}
+    asked = {"fewest": 6}  # three looks
+    config = settings(saved(), **{**over, "stop": asked, "measure": {"primary": "ssim"}})
+    source = loading.resolve(config.model)
+    samples = prompts.plan(config, *loading.tokenizers(source))
+    for name, cluster in (("one", None), ("run", workers())):
+        with claim(tmp_path / name) as run:
+            generate_until_answered(run, config, samples, source, StageCall(progress=False, cluster=cluster))
+    assert stored(tmp_path / "run") == stored(tmp_path / "one")
+    one, run = (Run.open(tmp_path / name).meta for name in ("one", "run"))
+    assert run["stopped_after"] == one["stopped_after"] == {"parts": 16, "images": 48}
