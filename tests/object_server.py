@@ -95,27 +95,23 @@ _PROCESSES.set_forkserver_preload(
 )
 
 
-def driver(
-    arguments, environment, said: Path, *, lease: float = 60.0, retried: float = 90.0, pace: float = 0.0
-):
-    """Start a command line in a process of its own, that waits before each write; what it says goes to a file."""
+def driver(arguments, environment, said: Path, *, lease: float = 60.0, retried: float = 90.0):
+    """Start a command line in a process of its own; what it says goes to a file."""
     process = _PROCESSES.Process(
-        target=_drive, args=([str(one) for one in arguments], environment, str(said), lease, retried, pace)
+        target=_drive, args=([str(one) for one in arguments], environment, str(said), lease, retried)
     )
     process.start()
     return process
 
 
-def _drive(arguments, environment, said, lease_seconds, retried, pace):
+def _drive(arguments, environment, said, lease_seconds, retried):
     import torch
 
-    from probes.storage import lease, locations, objects
+    from probes.storage import lease, objects
     from triptych.cli.run import main
 
     os.environ.update(environment)
     torch.set_num_threads(1)
-    put = locations.put
-    locations.put = lambda path, data: (time.sleep(pace), put(path, data))
     lease.SECONDS, objects.RETRIED, objects.BRIEF = lease_seconds, retried, min(retried, 30.0)
     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(2, 1)

@@ -92,7 +92,7 @@ class Brightness:
         return "brightness"
 
     def needs(self):
-        return Needs("cpu", 0, 0.001, {})
+        return Needs("cpu", 0, {})
 
     def fields(self):
         return {f"{KIND}.version": 1}

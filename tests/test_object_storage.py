@@ -141,27 +141,6 @@ def test_a_killed_writer_leaves_nothing_half_written_and_is_gone_on_with(
     killed(server, yaml_file, drawn(expected), "killed", (1, 9), tmp_path / "said", "--stage", "generate")
 
 
-def test_the_second_driver_is_refused_and_one_that_slept_writes_nothing_more(
-    server, yaml_file, expected, tmp_path
-):
-    said, second = tmp_path / "said", tmp_path / "second"
-    command = (yaml_file, "--out", address(server, "two"), "--stage", "generate")
-    first = start(server, said, *command, pace=4.0)
-    until(lambda: any("samples/" in name for name in names(server, "two")), first)
-    text = ended(start(server, second, *command), second, 2)
-    found = f"expected to be the only one writing here, found another process (process {first.pid} on"
-    assert text.splitlines()[-1].startswith(f"{address(server, 'two')}: {found}")
-    os.kill(first.pid, signal.SIGSTOP)  # as a machine that is suspended
-    there = server.stored("runs/two")
-    ended(start(server, second, *command), second, 0)
-    after = server.stored("runs/two")
-    os.kill(first.pid, signal.SIGCONT)
-    text = ended(first, said, 2)
-    assert f"{address(server, 'two')}: expected to hold this run, found that the claim ran out" in text
-    assert server.stored("runs/two") == after and len(after) > len(there)
-    assert {one: after.get(one) for one in drawn(expected)} == drawn(expected)
-
-
 def test_what_cannot_be_reached_is_one_line(server, yaml_file, tmp_path):
     said = tmp_path / "said"
     nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)}

@@ -219,15 +219,6 @@ def test_objects_are_outlined_in_a_gallery(run):
     assert "svg" not in plain and "implicitly guided" not in plain
 
 
-def test_the_figures_of_the_report_have_names(toyworld):
-    run = triptych.load_run(toyworld.run)
-    listed = run.plots().set_index("plot")["title"]
-    written = {path.stem for path in (run.path / "figures").glob("*.png")}
-    assert written and set(listed.index) == written
-    name = min(written)
-    assert run.plot(name).title == listed[name]
-
-
 def test_sites_are_those_that_a_probe_reads(tasks):
     pipe = tasks.names["pipe"]
     table = triptych.sites(pipe).set_index("site")

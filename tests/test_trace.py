@@ -15,7 +15,6 @@ from probes.runs.images import read_image
 from probes.runs.store import Run
 from probes.stages.trace import requirements, stage
 from tests.probes.conftest import flipped
-from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
 
@@ -33,6 +32,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu", "part_triplets": 1},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 10, "permutations": 10},
+    "report": {"figures": False},
     "trace": {
         "sites": ["unet.mid.*.cross"],
         "windows": [[1, 2]],
@@ -77,9 +77,7 @@ def model(tmp_path_factory):
 def whole(model, tmp_path_factory):
     """A whole job with a trace."""
     folder = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
-        leave_figures_out(patch)
-        assert run(settings(folder, model), folder / "run") == 0
+    assert run(settings(folder, model), folder / "run") == 0
     return folder / "run"
 
 

@@ -7,7 +7,6 @@ import yaml
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
 from probes.runs.store import Run
-from tests.remembered import leave_figures_out
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
 
@@ -19,6 +18,7 @@ SETTINGS = {
     "generate": {"workers": 1, "device": "cpu"},
     "observe": {"objects": False, "features": []},
     "measure": {"bootstrap": 20, "permutations": 20},
+    "report": {"figures": False},
     "trace": {"necessity": False},
 }
 TOWERS = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
@@ -47,9 +47,8 @@ def settings(folder, **over):
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SWEPT]
 )
-def test_from_a_model_to_the_report(kind, tmp_path, capsys, monkeypatch):
+def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     """The cuts come out, in the images and in the tables, and the report has the section."""
-    leave_figures_out(monkeypatch)
     model, out = kind, str(tmp_path / "run")
     size = {}
     if kind != "toyworld-dit":
@@ -124,10 +123,3 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
         said = capsys.readouterr().err.strip()
         assert message in said and "\n" not in said and len(said) <= 400
         assert not (tmp_path / "run").exists()
-
-
-def test_the_plan_says_what_a_trace_will_take(tmp_path, capsys):
-    assert main(["plan", settings(tmp_path, model="toyworld-dit")]) == 0
-    said = capsys.readouterr().out
-    # by hand: of 2 donors 9 places, 1 complete, 4 cuts; the self patch; the complete cuts again
-    assert f"trace: 2 triplets and seeds x 29 variants: {2 * (3 + 29 - 2)} images, " in said

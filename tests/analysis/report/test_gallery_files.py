@@ -18,7 +18,6 @@ from probes.config import sections
 from probes.runs.store import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure
-from tests.remembered import leave_figures_out
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -32,9 +31,7 @@ def called(path: Path) -> list:
 @pytest.fixture(scope="module")
 def run(measured, tmp_path_factory):
     made = Run.open(shutil.copytree(measured.path, tmp_path_factory.mktemp("gallery") / "run"))
-    with pytest.MonkeyPatch.context() as patch:
-        leave_figures_out(patch)
-        report(made)
+    report(configure(made, report={"figures": False}))
     return made
 
 
@@ -64,7 +61,6 @@ def test_report_links_it_or_leaves_it_out(run):
     names = run.written("report")
     assert "gallery/index.html" in names and "gallery/00000.js" in names
     with pytest.MonkeyPatch.context() as patch:
-        leave_figures_out(patch)
         patch.setattr(sections, "MOST_TRIPLETS", 11)  # the run has 12
         report(configure(run, report={"all_triplets": "auto"}))
     assert not list((run.path / "gallery").glob("*"))

@@ -18,7 +18,6 @@ from analysis.tables.stage import measure
 from probes.config.schema import Config
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
-from tests.remembered import leave_figures_out
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}
 
@@ -254,10 +253,9 @@ def test_pairs_with_the_reference_come_first():
     ]
 
 
-def test_what_is_said_of_tables_goes_with_them(tmp_path, monkeypatch):
+def test_what_is_said_of_tables_goes_with_them(tmp_path):
     """The sentences and the LaTeX are made of the tables: measured again, they wait for the next report."""
-    run = make(tmp_path / "run", prompts=2, steps=2)
-    leave_figures_out(monkeypatch)
+    run = configure(make(tmp_path / "run", prompts=2, steps=2), report={"figures": False})
     said = {"tables/findings.csv", "tables/findings.parquet", "tables/table05_disparity.tex"}
     report(run)
     assert said <= set(run.written("report")) and all((run.path / name).exists() for name in said)

@@ -8,7 +8,6 @@ from probes.runs.store import Run
 from tests.analysis.melted import melted
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
-from tests.remembered import leave_figures_out
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +30,7 @@ def reported(tmp_path_factory):
     path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=4, seeds=1, steps=2)
     add_objects(path)
     run = Run.open(path)
-    configure(run, measure={"bootstrap": 20, "permutations": 16}, report={"gallery": 1})
+    configure(run, measure={"bootstrap": 20, "permutations": 16}, report={"gallery": 1, "figures": False})
     measure(run)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        leave_figures_out(monkeypatch)
-        report(run)
+    report(run)
     return run

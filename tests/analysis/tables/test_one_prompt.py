@@ -11,7 +11,6 @@ from analysis.tables.stage import measure
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
-from tests.remembered import leave_figures_out
 
 SEEDS = 8
 
@@ -22,12 +21,13 @@ def run(tmp_path_factory):
     add_objects(path)
     run = Run.open(path)
     configure(
-        run, measure={"bootstrap": 20, "permutations": 256}, report={"gallery": 0}, seeds=list(range(SEEDS))
+        run,
+        measure={"bootstrap": 20, "permutations": 256},
+        report={"gallery": 0, "figures": False},
+        seeds=list(range(SEEDS)),
     )
     measure(run)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        leave_figures_out(monkeypatch)
-        report(run)
+    report(run)
     return Run.open(path)
 
 

@@ -19,7 +19,6 @@ from probes.toyworld import WEIGHTS
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
-from tests.remembered import leave_figures_out
 from triptych.cli.main import command as command_of
 
 CLIP = WEIGHTS / "clip"
@@ -53,6 +52,7 @@ def folder(tmp_path_factory):
         "generate": {"workers": 1},
         "gep": {"ensemble": 2},
         "sampler": {"steps": 3},
+        "report": {"figures": False},
     }
     (folder.parent / "audit.yaml").write_text(yaml.safe_dump(settings))
     return folder
@@ -67,10 +67,8 @@ def look(folder, out, *more):
 
 @pytest.fixture(scope="module")
 def run(folder, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        leave_figures_out(monkeypatch)
-        out = tmp_path_factory.mktemp("runs") / "closed"
-        assert look(folder, out, "--model", "a closed model") == 0
+    out = tmp_path_factory.mktemp("runs") / "closed"
+    assert look(folder, out, "--model", "a closed model") == 0
     return Run.open(out)
 
 
@@ -127,8 +125,7 @@ def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_pat
 
 
 @pytest.mark.slow
-def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_path, capsys, monkeypatch):
-    leave_figures_out(monkeypatch)
+def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_path, capsys):
     other = shutil.copytree(folder, tmp_path / "others")
     out = tmp_path / "out"
     assert look(folder, out, str(other)) == 0
