@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
 from analysis.report import wording
-from analysis.report.figures import inline_svg
+from analysis.report.figures import Drawn, inline_svg
 from analysis.report.first_screen import LARGEST
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
 from analysis.report.gallery import encode
@@ -29,7 +29,9 @@ def environment(written: Mapping[str, Saved] | None = None) -> Environment:
     A template is a file of ``analysis/report/templates``, or of any package: ``analysis.methods.gep/section.html.j2``.
     """
     made = _environment()
-    made.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg if written else inline_svg(drawn))
+    made.policies["written"] = (
+        written  # a filter of its own would stay the first one in the macros, which are kept
+    )
     return made
 
 
@@ -45,6 +47,7 @@ def _environment() -> Environment:
         finalize=_printable,
     )
     made.filters["embed"] = _embed
+    made.filters["svg"] = lambda drawn: _svg(drawn, made.policies["written"])
     made.filters["picture"] = lambda image: encode(image, LARGEST)
     made.globals |= {
         "fixed": fixed,
@@ -74,6 +77,11 @@ def _printable(value: object) -> object:
         return value
     lines = value.split("\n")
     return "\n".join(label(line, len(line) * LONGEST_ESCAPE + 1) for line in lines)
+
+
+def _svg(drawn: Drawn, written: Mapping[str, Saved] | None) -> Markup:
+    """A figure as it was written out before, or as it is drawn."""
+    return Markup(written[drawn.name].svg if written else inline_svg(drawn))
 
 
 def _embed(data: dict) -> Markup:
