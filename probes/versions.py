@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 from importlib import metadata
 from platform import libc_ver, machine, python_version, system
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+
+from probes.json_text import parse_json
 
 _LIBRARIES = (
     *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
@@ -30,7 +31,7 @@ def versions() -> dict[str, str]:
 def pip_line(extra: str) -> str:
     """Return the command that installs an optional part beside this installation: of a folder where it is of one."""
     text = metadata.distribution("triptych").read_text("direct_url.json")
-    source = json.loads(text) if text else {}
+    source = parse_json(text) if text else {}
     if "dir_info" not in source:
         return f"pip install 'triptych[{extra}]'"
     editable = "-e " if source["dir_info"].get("editable") else ""

@@ -12,7 +12,7 @@ import triptych
 from analysis.report.figures.style import Drawn
 from analysis.report.finding import Finding
 from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
-from analysis.stats.equivalence import Equivalence, equivalence_test
+from analysis.stats.equivalence import equivalence_test
 from analysis.stats.intervals import Interval, bootstrap_interval
 from analysis.stats.object_tests import paired_presence_test
 from analysis.stats.sign_flips import SignFlips, sign_flip_test
@@ -83,7 +83,7 @@ def statistics(values: np.ndarray) -> None:
     interval: Interval = bootstrap_interval(means, level=0.95)
     flips: SignFlips = sign_flip_test(means)
     sizes: EffectSizes = effect_sizes(means)
-    absent: Equivalence = equivalence_test(means, 0.1)
+    absent: np.ndarray = equivalence_test(means, 0.1)
     low: np.ndarray = interval.low
     p: np.ndarray = flips.p_adjusted
     print(low, p, sizes.d_z, absent.p_value, paired_presence_test)

@@ -119,10 +119,8 @@ def test_samples_of_a_run_are_such_a_table_and_what_has_no_image_is_counted(draw
     assert run(tmp_path, settings, "--dry-run") == 0
     assert f", in {60 - len(gone)} prompts; {len(gone)} prompts have no image" in capsys.readouterr().out
     assert run(tmp_path, settings, "--overwrite") == 0
-    taken, whole = Run.open(tmp_path / "run"), drawn.table("skills_accuracy")
+    taken = Run.open(tmp_path / "run")
     accuracy = taken.table("skills_accuracy")
-    keys = ["skill", "split", "level", "task"]
-    assert set(map(tuple, accuracy[keys].values)) == set(map(tuple, whole[keys].values))
     of_all = accuracy[(accuracy["split"] == "all") & (accuracy["task"] == "accuracy")].set_index("skill")
     missing = {skill: sum(one.startswith(skill) for one in gone) for skill in paintskills.SKILLS}
     assert of_all["without_image"].to_dict() == missing | {"average": len(gone)} and missing["spatial"] == 20

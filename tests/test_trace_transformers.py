@@ -123,10 +123,3 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
         said = capsys.readouterr().err.strip()
         assert message in said and "\n" not in said and len(said) <= 400
         assert not (tmp_path / "run").exists()
-
-
-def test_the_plan_says_what_a_trace_will_take(tmp_path, capsys):
-    assert main(["plan", settings(tmp_path, model="toyworld-dit")]) == 0
-    said = capsys.readouterr().out
-    # by hand: of 2 donors 9 places, 1 complete, 4 cuts; the self patch; the complete cuts again
-    assert f"trace: 2 triplets and seeds x 29 variants: {2 * (3 + 29 - 2)} images, " in said

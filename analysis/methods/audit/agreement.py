@@ -1,4 +1,4 @@
-"""How far annotators agree: Krippendorff's alpha over all pictures and by model, with intervals over pictures."""
+"""Agreement of annotators: Krippendorff's alpha over all pictures and by model, with intervals over pictures."""
 
 from __future__ import annotations
 

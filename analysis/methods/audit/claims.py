@@ -1,4 +1,4 @@
-"""What the page of an audit says, held to tests that are adjusted for one another.
+"""The statements of an audit's page, by tests that are adjusted for one another.
 
 Six questions are asked: do the shares of a model differ from the reference, professions from each other, levels of a
 factor from the first, do they lie nearer to the reference or farther, do models differ, and in how far they lie from
@@ -216,7 +216,7 @@ def _ranks(tables: Tables, design: Design) -> Iterator[str]:
 
 
 def possible(tables: Tables, design: Design) -> str:
-    """What can and cannot be detected with that many pictures, in a sentence."""
+    """A sentence on the differences that so many pictures can detect."""
     shares, contrasts = tables["shares"], tables["contrasts"]
     smallest = shares["detectable"].min()
     n = int(shares["decided"].median())

@@ -16,7 +16,7 @@ FLIPS = 9999
 
 
 def effective_size(cell: AuditCell) -> float:
-    """How many independent pictures the decided pictures of a cell are worth."""
+    """The number of independent pictures that the decided pictures of a cell are worth."""
     return float(effective(cell.hits[:, None], cell.of[:, None])[1][0])
 
 

@@ -1,4 +1,4 @@
-"""What every column of an audit's tables means, from ``table_columns.csv`` here."""
+"""Meanings of the columns of an audit's tables, from ``table_columns.csv`` here."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Design:
 
     @property
     def family(self) -> str:
-        """How the tests of a family are adjusted: Hommel asks for cells that do not hang together."""
+        """The adjustment of a family of tests: Hommel's asks for cells that are independent."""
         return "holm" if self.clustered else "hommel"
 
 

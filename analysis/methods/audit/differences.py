@@ -86,7 +86,7 @@ def compare_pair(pair: Pair, design: Design, *, paired: bool) -> dict:
 
 @lru_cache(maxsize=65536)
 def _of_counts(x: int, n: int, y: int, m: int, reference: float, level: float) -> dict:
-    """What is said of two cells of independent pictures, by their counts."""
+    """`compare_pair` of two cells of independent pictures, by their counts."""
     ends = newcombe_interval(y / m, m, x / n, n, level)
     p_value = stratified_exact_test([y], [m], [x], [n])
     if reference == 0.5:  # then the second share is that of the first's other answers
@@ -274,7 +274,7 @@ def _counts(pairs: Sequence[Pair]) -> dict:
 
 
 def _distance_ends(share: float, size: float, reference: float, level: float) -> tuple[float, float, float]:
-    """How far a share lies from the reference, and the ends of Wilson's interval in that measure."""
+    """The distance of a share from the reference, and the ends of Wilson's interval of it."""
     low, high = (
         float(end) - reference for end in wilson_interval(np.float64(share), np.float64(size), level)
     )

@@ -29,7 +29,7 @@ Cells = Mapping[tuple[str, ...], AuditCell]
 
 
 def cell_size(cell: AuditCell, design: Design) -> float:
-    """How many independent pictures a cell is worth."""
+    """The number of independent pictures that a cell is worth."""
     return clusters.effective_size(cell) if design.clustered else cell.decided
 
 

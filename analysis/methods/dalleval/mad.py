@@ -15,7 +15,7 @@ from analysis.methods.dalleval.scores import (
     LEVEL,
     TONE,
     VERSION,
-    Design,
+    AuditDesign,
     Reading,
     categories,
     noise_counts,
@@ -68,7 +68,7 @@ MAD_COLUMNS = (
 )
 
 
-def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: Design) -> pd.DataFrame:
+def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: AuditDesign) -> pd.DataFrame:
     """Return the MAD over all professions beside its floor (Table 8), and the average (last rows of Tables 6 and 7).
 
     Intervals are over professions (bootstrap), ``images_low``, ``images_high``, ``average_images_low`` and

@@ -70,7 +70,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Design:
+class AuditDesign:
     """How an audit is measured; ``main`` are the indicators whose images stand together in the rows of all words.
 
     ``pairs`` of words are compared (first, second, kind); ``bare`` (attributes, all, none) says where the prompt

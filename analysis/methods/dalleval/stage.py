@@ -6,7 +6,7 @@ from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.page_tests import adjust_page
 from analysis.methods.dalleval.readings import read_all, require_readers
 from analysis.methods.dalleval.registry import DALLEVAL
-from analysis.methods.dalleval.scores import Design
+from analysis.methods.dalleval.scores import AuditDesign
 from analysis.study import comparison
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
@@ -22,7 +22,7 @@ def measure_professions(run: Run) -> None:
     if not readings:
         return
     config, compared = run.config, comparison(run.config)
-    design = Design(
+    design = AuditDesign(
         compared.main,
         config.measure,
         words.compared(compared),

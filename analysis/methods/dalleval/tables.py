@@ -21,7 +21,7 @@ from analysis.methods.dalleval.scores import (
     TONE,
     UNDECIDED,
     VERSION,
-    Design,
+    AuditDesign,
     Reading,
     averages,
     categories,
@@ -87,7 +87,7 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
     ]
 
 
-def profession_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
     Tones of the main words also stand together in rows of all words, as in Tables 20 and 21. Their images share noise:
@@ -108,7 +108,7 @@ def profession_table(readings: Sequence[Reading], design: Design) -> pd.DataFram
     )[list(PROFESSION_COLUMNS)]
 
 
-def _professions(reading: Reading, design: Design, checker: Reading | None) -> pd.DataFrame:
+def _professions(reading: Reading, design: AuditDesign, checker: Reading | None) -> pd.DataFrame:
     measure = design.measure
     average, counts, table = averages(reading), status_counts(reading), category_counts(reading)
     of_noises = noise_counts(reading, shared=design.paired)
@@ -148,7 +148,7 @@ def _professions(reading: Reading, design: Design, checker: Reading | None) -> p
 
 
 def _tests(
-    reading: Reading, table: NDArray[np.int64], design: Design
+    reading: Reading, table: NDArray[np.int64], design: AuditDesign
 ) -> tuple[NDArray[np.float64], str, NDArray[np.object_]]:
     """P-values of each profession and word, of what, and why a profession of which images were decided has none."""
     shape = table.shape[:2]
@@ -241,7 +241,7 @@ def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> di
     return {**values, "corrected_reason": right.reason.reshape(shape)}
 
 
-def distribution_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
     Of gender and tone: a presence is its own distribution. Images of the main words also stand together, with
@@ -284,7 +284,7 @@ def _shares(
     return frame[list(DISTRIBUTION_COLUMNS)]
 
 
-def attribute_tones(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return the share of each Monk tone in the images in which an attribute is read, all main words together.
 
     Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.

@@ -17,7 +17,7 @@ from analysis.methods.dalleval.scores import (
     GENDER,
     LEVEL,
     TONE,
-    Design,
+    AuditDesign,
     Reading,
     averages,
     categories,
@@ -77,7 +77,7 @@ def first_contrast(comparison: Comparison) -> tuple[str, str] | None:
     return next(((first, second) for first, second, kind in compared(comparison) if kind == "contrast"), None)
 
 
-def word_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def word_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return the difference between the images of two words, over all professions and for each.
 
     ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages; then there
@@ -135,7 +135,7 @@ def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDA
     return average[:, reading.words.index(first)] - average[:, reading.words.index(second)]
 
 
-def _overall(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
+def _overall(family: Sequence[Reading], first: str, second: str, design: AuditDesign) -> pd.DataFrame:
     """One row per question: the mean over professions, not yet tested."""
     kept, measure = [design.counted(one) for one in family], design.measure
     each = np.stack([_differences(one, first, second, design.paired) for one in kept], axis=1)
@@ -179,7 +179,7 @@ def _of_noises(reading: Reading, first: str, second: str) -> NDArray[np.float64]
 
 
 def _test(
-    table: pd.DataFrame, family: Sequence[Reading], chosen: Sequence[Sequence[str]], design: Design
+    table: pd.DataFrame, family: Sequence[Reading], chosen: Sequence[Sequence[str]], design: AuditDesign
 ) -> None:
     """Fill in the p-values of the rows of all professions of a family, over all its questions and pairs of words."""
     keys = ["source", "question", "first", "second"]
@@ -213,7 +213,7 @@ def _reach(question: str) -> float:
     return values[-1] - values[0]
 
 
-def _of_professions(reading: Reading, first: str, second: str, design: Design) -> pd.DataFrame:
+def _of_professions(reading: Reading, first: str, second: str, design: AuditDesign) -> pd.DataFrame:
     """One row per profession: the mean over pairs of images."""
     measure, paired = design.measure, design.paired
     apart = (reading.word(first) - reading.word(second)).T  # draws by profession
@@ -246,7 +246,7 @@ def _of_professions(reading: Reading, first: str, second: str, design: Design) -
     )
 
 
-def absolute_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def absolute_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
 
     ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the mean
@@ -265,7 +265,7 @@ def absolute_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)]
 
 
-def _absolute(family: Sequence[Reading], first: str, second: str, design: Design) -> pd.DataFrame:
+def _absolute(family: Sequence[Reading], first: str, second: str, design: AuditDesign) -> pd.DataFrame:
     """Rows of the attributes of a reader and a pair of words."""
     values = [np.stack([one.word(word) for one in family], axis=1) for word in (first, second)]
     known = [(~np.isnan(of_word)).sum(axis=2) for of_word in values]  # professions, attributes
@@ -315,7 +315,7 @@ def _floor(
     }
 
 
-def between_table(readings: Sequence[Reading], design: Design) -> pd.DataFrame:
+def between_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return how far professions differ from one another, by reader, question and word, and over all words.
 
     ``explained``, the share of the variance of what was read that lies between professions (eta squared; of tones, of

@@ -43,7 +43,7 @@ from probes.storage.locations import is_object
 
 
 def measure(
-    run: Run, choice: fit.Choice | None = None, *, sites: Sequence[str] = (), progress: bool = False
+    run: Run, choice: numbers.Choice = numbers.USUAL, *, sites: Sequence[str] = (), progress: bool = False
 ) -> dict[str, pd.DataFrame]:
     """Tables ``decoding``, ``decoding_steps``, ``decoding_sites`` and, of a bundled model, ``decoding_reader``.
 
@@ -141,7 +141,7 @@ def summary(tables: dict[str, pd.DataFrame], chosen: places.Roles) -> str:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     run, out = _run(options), options.out
-    choice = fit.Choice(options.folds, options.strength, options.resamples, options.level, options.seed)
+    choice = numbers.Choice(options.folds, options.strength, options.resamples, options.level, options.seed)
     tables = measure(run, choice, sites=options.sites, progress=not options.quiet)
     for name, table in tables.items():
         write_bytes(out / f"{name}.csv", csv_bytes(table))

@@ -1,4 +1,4 @@
-"""What ``triptych decode`` does unless told otherwise."""
+"""Defaults of ``triptych decode``."""
 
 NOT_USED = "Readable is not used: what a probe reads at a place, the model need not make use of there."
 # of those read by default; keys, values and heads where they are named

@@ -1,4 +1,4 @@
-"""What probes read: sites down, steps across, AUC as colour; the decoding step of each site; the reference reader."""
+"""Figures of probes: sites down, steps across, AUC as colour; the decoding step of each site; the reference reader."""
 
 from __future__ import annotations
 

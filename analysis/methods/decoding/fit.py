@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from analysis.methods.decoding.places import OUTCOME, SYNONYMS, Activations, Place, Roles, cells
 from analysis.methods.decoding.scores import (
-    FOLDS,
-    STRENGTH,
+    USUAL,
     VERSION,
+    Choice,
     Decoded,
     IntervalEstimate,
     PlaceRows,
@@ -27,22 +26,11 @@ UNDEFINED = IntervalEstimate(np.nan, np.nan, np.nan, 0, "no such rows")
 FEW = "rows of both words in fewer than two prompts"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """How probes are fitted and intervals taken; see `analysis.methods.decoding.scores.decode`."""
-
-    folds: int = FOLDS
-    strength: float = STRENGTH
-    resamples: int = 2000
-    level: float = 0.95
-    seed: int = 0
-
-
 def decoding(
     found: Activations,
     chosen: Roles,
     outcome: NDArray[np.float64],
-    choice: Choice | None = None,
+    choice: Choice = USUAL,
     tick: Callable[[], Any] = lambda: None,
 ) -> pd.DataFrame:
     """Table ``decoding``: one row per place and call, in the order in which sites run."""
@@ -52,7 +40,7 @@ def decoding(
         if before and before[0] == place and np.array_equal(before[1].x, told.x):
             row = dict(before[2])  # keys and values of a text are the same at each step
         else:
-            row = _row(told, others, choice or Choice())
+            row = _row(told, others, choice)
         rows.append({"site": place[0], "group": place[1], **_when(found, place, call), **row})
         before = (place, told, row)
         tick()
@@ -69,7 +57,7 @@ def _row(told: PlaceRows, others: dict[str, PlaceRows], choice: Choice) -> dict[
     both = [set(told.prompt[told.label == label].tolist()) for label in (0.0, 1.0)]
     if len(both[0] & both[1]) < 2:
         return _columns(None, len(both[0] & both[1]), FEW)
-    result = decode(told, usable, **vars(choice))
+    result = decode(told, usable, choice)
     return _columns(result, len(np.unique(told.prompt)), "")
 
 

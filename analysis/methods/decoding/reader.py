@@ -8,13 +8,13 @@ it reads no earlier, it may read of the picture.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.decoding.fit import Choice
-from analysis.methods.decoding.scores import VERSION, PlaceRows, held_out
+from analysis.methods.decoding.scores import USUAL, VERSION, Choice, PlaceRows, held_out
 from probes.toyworld import noised
 
 RENDERINGS = 15  # of each prompt and component
@@ -25,19 +25,15 @@ CLEAN = -1  # step of the row without noise
 
 
 def reference(
-    pipe: Any,
-    prompts: Sequence[str],
-    timesteps: Sequence[float],
-    choice: Choice | None = None,
+    pipe: Any, prompts: Sequence[str], timesteps: Sequence[float], choice: Choice = USUAL
 ) -> pd.DataFrame:
     """Accuracy and AUC of the reference reader at every timestep of a run; the first row, step -1, is without noise.
 
     The strength of `choice` is not used: a whole latent asks for a penalty of its own.
     """
-    chosen = choice or Choice()
-    made = noised.renderings(pipe, prompts, RENDERINGS, seed=chosen.seed)
+    made = noised.renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
     rows = []
-    noisy = noised.noised(pipe, made.latents, timesteps, seed=chosen.seed)
+    noisy = noised.noised(pipe, made.latents, timesteps, seed=choice.seed)
     for step, timestep in enumerate([np.nan, *timesteps], start=CLEAN):
         latents = made.latents if step == CLEAN else next(noisy)
         told = PlaceRows(
@@ -46,14 +42,7 @@ def reference(
             np.zeros_like(made.prompt),
             made.component,
         )
-        accuracy, auc = held_out(
-            told,
-            folds=chosen.folds,
-            strength=STRENGTH,
-            resamples=chosen.resamples,
-            level=chosen.level,
-            seed=chosen.seed,
-        )
+        accuracy, auc = held_out(told, replace(choice, strength=STRENGTH))
         rows.append(
             {
                 "step": step,

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +46,20 @@ Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Options of the fit of probes and of their intervals."""
+
+    folds: int = FOLDS  # portions of the prompts, each held out once
+    strength: float = STRENGTH  # C of scikit-learn, on standardised channels
+    resamples: int = 2000
+    level: float = 0.95
+    seed: int = 0  # of folds, flips, orders and resamples
+
+
+USUAL = Choice()
+
+
+@dataclass(frozen=True)
 class PlaceRows:
     """Rows of one place: their activations, and the prompt and seed that each was drawn for."""
 
@@ -58,7 +71,7 @@ class PlaceRows:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a probe reads at one place; see the module."""
+    """Scores of the probes of one place; see the module."""
 
     accuracy: IntervalEstimate  # of held-out prompts, as `auc` and `transfers`; 0.5: chance
     auc: IntervalEstimate
@@ -69,27 +82,17 @@ class Decoded:
     bits: float  # a label, in the online code
 
 
-def decode(
-    rows: PlaceRows,
-    others: dict[str, PlaceRows] | None = None,
-    *,
-    folds: int = FOLDS,
-    strength: float = STRENGTH,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Decoded:
+def decode(rows: PlaceRows, others: dict[str, PlaceRows] | None = None, choice: Choice = USUAL) -> Decoded:
     """Scores of probes that are fitted to the rows of one place, on what they were not fitted to.
 
-    Rows of `others`, numbered as `rows` by prompt, are scored by the probe that was not fitted to their prompt. `folds`
-    portions of the prompts are held out once each; `strength` is C of scikit-learn, on standardised channels.
+    Rows of `others`, numbered as `rows` by prompt, are scored by the probe that was not fitted to their prompt.
     """
     _require_two_kinds(rows)
     prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *(others or {}).values()))
-    fold = fold_of_prompts(prompts, folds, seed)
-    scored, of_others = _by_fold(rows, others or {}, fold, strength)
-    boot = Bootstrap(prompts, resamples, level, seed)
-    control = _control(rows, fold, strength, seed)
+    fold = fold_of_prompts(prompts, choice.folds, choice.seed)
+    scored, of_others = _by_fold(rows, others or {}, fold, choice.strength)
+    boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
+    control = _control(rows, fold, choice.strength, choice.seed)
     count = len(np.unique(fold))
     accuracy, auc = (across_folds(one, count) for one in _scores(rows, scored, fold, boot))
     return Decoded(
@@ -106,34 +109,24 @@ def decode(
         ),
         control_accuracy=float(control.right.mean()),
         control_split=control.split,
-        bits=description_length(rows, strength=strength, seed=seed),
+        bits=description_length(rows, strength=choice.strength, seed=choice.seed),
     )
 
 
-def held_out(
-    rows: PlaceRows, *, folds: int = FOLDS, **options: Any
-) -> tuple[IntervalEstimate, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts alone, as `decode` has them; see `cross_validated`."""
-    count = min(folds, int(rows.prompt.max(initial=0)) + 1)
-    accuracy, auc = cross_validated(rows, folds=folds, **options)
+def held_out(rows: PlaceRows, choice: Choice = USUAL) -> tuple[IntervalEstimate, IntervalEstimate]:
+    """Accuracy and AUC of held-out prompts alone, as `decode` has them."""
+    count = min(choice.folds, int(rows.prompt.max(initial=0)) + 1)
+    accuracy, auc = cross_validated(rows, choice)
     return across_folds(accuracy, count), across_folds(auc, count)
 
 
-def cross_validated(
-    rows: PlaceRows,
-    *,
-    folds: int = FOLDS,
-    strength: float = STRENGTH,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> tuple[IntervalEstimate, IntervalEstimate]:
+def cross_validated(rows: PlaceRows, choice: Choice = USUAL) -> tuple[IntervalEstimate, IntervalEstimate]:
     """Accuracy and AUC of held-out prompts, with intervals that take the fitted probes as given: too narrow."""
     _require_two_kinds(rows)
     prompts = int(rows.prompt.max()) + 1
-    fold = fold_of_prompts(prompts, folds, seed)
-    scored, _ = _by_fold(rows, {}, fold, strength)
-    return _scores(rows, scored, fold, Bootstrap(prompts, resamples, level, seed))
+    fold = fold_of_prompts(prompts, choice.folds, choice.seed)
+    scored, _ = _by_fold(rows, {}, fold, choice.strength)
+    return _scores(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
 
 
 def _scores(

@@ -1,4 +1,4 @@
-"""What patches do to the outcome, as arrays: from outcomes of traced images to effects of prompts.
+"""Effects of patches on the outcome, as arrays: from outcomes of traced images to effects of prompts.
 
 Between a word and the reference the outcome differs by the total effect. A patch of a donor's activations into the
 reference's run moves it by the effect of *sufficiency*, one of the reference's into the word's run takes back that of
@@ -67,20 +67,20 @@ class Effects:
         return self._prompts(self._plain(donor) - self._plain(self.reference))
 
     def sufficiency(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """Return what the donor's activations do to the outcome, shape (n_prompts,); NaN where not drawn."""
+        """The effect of the donor's activations on the outcome, shape (n_prompts,); NaN where not drawn."""
         if donor == self.both:
             first, second = (self._into(place, self.reference, one) for one in (self.first, self.second))
             return self._prompts(first - second)
         return self._prompts(self._into(place, self.reference, donor) - self._plain(self.reference))
 
     def necessity(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """Return what the reference's activations take back of the donor's effect, shape (n_prompts,)."""
+        """The part of the donor's effect that the reference's activations take back, shape (n_prompts,)."""
         if donor == self.both:
             return self._prompts(self._taken(place, self.first) - self._taken(place, self.second))
         return self._prompts(self._taken(place, donor))
 
     def floors(self, place: Place) -> NDArray[np.float64]:
-        """Return what each control's activations do to the reference's outcome, shape (n_controls, n_prompts)."""
+        """The effect of each control's activations on the reference's outcome, shape (n_controls, n_prompts)."""
         found = [self.sufficiency(place, control) for control in self.controls]
         return np.array(found).reshape(len(self.controls), len(self.nothing))
 

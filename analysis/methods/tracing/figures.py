@@ -75,7 +75,7 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
 
 
 def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "prompt") -> Drawn | None:
-    """What each place moves the outcome by, with its interval: where no total effect gives shares."""
+    """The effect of each place on the outcome, with its interval: where no total effect gives shares."""
     rows = shares[shares["effect"].notna()].reset_index(drop=True) if len(shares) else shares
     if rows.empty:
         return None

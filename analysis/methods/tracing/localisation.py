@@ -43,7 +43,7 @@ class Localisation:
 
 
 def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
-    """How well scores of sites, (n_sites,), find the true ones; without a true site all but the leakage is NaN.
+    """Ranks and AUROC of the true sites by scores, (n_sites,); without a true site all but the leakage is NaN.
 
     Where all sites are true, `auroc` and `leakage` are NaN.
     """

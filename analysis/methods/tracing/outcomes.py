@@ -156,7 +156,7 @@ def _logits(
 
 
 def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
-    """Return what the checker sees in each image; an object that stands for several images is read once."""
+    """The checker's reading of each image; an object that stands for several images is read once."""
     once = {id(image): image for image in images}
     seen = read_images(list(once.values()))
     rows = dict(zip(once, range(len(once))))
@@ -164,7 +164,7 @@ def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
 
 
 def _named(prompt: str):
-    """Return what a prompt names; None where it cannot be read."""
+    """The scene that a prompt names; None where it cannot be read."""
     try:
         return parse(prompt, load_world())
     except ValueError:

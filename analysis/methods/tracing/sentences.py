@@ -1,4 +1,4 @@
-"""What the report says of a trace, in sentences."""
+"""The sentences of the report on a trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EXPLAINED = {
 
 
 def opening(traced: TraceSection, config: Config) -> str:
-    """Return what was traced."""
+    """The first sentence: prompts, places and outcome that were traced."""
     total, shares = traced.shown("trace_total").iloc[0], traced.shown("trace_shares")
     first, second = traced.both.split("-")
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
@@ -63,7 +63,7 @@ def opening(traced: TraceSection, config: Config) -> str:
 
 
 def sentences(traced: TraceSection, config: Config) -> list[str]:
-    """Return what the trace says of both words together."""
+    """The sentences on both words together."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
     if np.isnan(total["total"]):

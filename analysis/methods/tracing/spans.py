@@ -37,7 +37,7 @@ def with_ends(row: pd.Series, name: str, digits: int) -> str:
 
 
 def effect(row: pd.Series) -> str:
-    """What a place moves the outcome by, signed, with the interval of all places."""
+    """The signed effect of a place on the outcome, with the interval of all places."""
     return f"{number(row['effect'], 2, signed=True)}{with_span(row, 'effect')}"
 
 

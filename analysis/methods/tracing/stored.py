@@ -1,4 +1,4 @@
-"""What the report reads of a trace: its tables by name, and the images of its strip."""
+"""A stored trace for the report: its tables by name, and the images of its strip."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int,
 
 
 def captions(outcome: str, words: Sequence[str]) -> tuple[str, str]:
-    """Return what the numbers of the examples are, and how these were chosen."""
+    """Captions of the examples: their numbers, and how they were chosen."""
     first, second = words
     return HEADING.format(outcome=outcome, first=first, second=second), CHOSEN.format(outcome=outcome)
 

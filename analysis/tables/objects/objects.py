@@ -61,8 +61,7 @@ def measure_objects(
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), observed_images(run)
     alone, shared = prompts_alone(run), shares_noise(run.config)
-    made_of = tables if run.config.compares else _of_one
-    for name, table in made_of(sharing or Sharing(run), images, nouns, objects, counts):
+    for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
         table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
@@ -131,16 +130,24 @@ def tables(
     objects: pd.DataFrame,
     counts: DetectorCounts | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Every table of the paper's sections 5 to 7 by name."""
+    """Every table of the paper's sections 5 to 7 by name; of a run of one indicator those that compare no words."""
     config = sharing.run.config
-    options = config.measure
-    chosen = comparison(config)
-    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    options, chosen = config.measure, comparison(config)
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
     observed, seen = by_unit(images, config), by_unit(objects, config)
-    everything = counted(observed, seen, chosen.main)
     others = counted(observed, seen, chosen.main, without=chosen.individuals)
+    human = objects.loc[objects["human"], "lemma"].unique()
+    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
+    yield "figure06_group_objects", figure_objects(others)
+    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
+    table12, table13 = amounts(images, objects, nouns, chosen.main)
+    yield "table12_amounts", table12
+    yield "table13_intersection", table13
+    if not config.compares:
+        return
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
+    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    everything = counted(observed, seen, chosen.main)
     with_controls = counted(observed, seen, chosen.names, without=chosen.individuals)
 
     pairs = pd.concat(
@@ -179,8 +186,6 @@ def tables(
     results = iter(sharing.results([piece for pieces in slow.values() for piece in pieces]))
     made = {name: list(islice(results, len(pieces))) for name, pieces in slow.items()}
 
-    human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
     yield "table06_similarity", made["table06_similarity"][0]
     yield "table06_gap", made["table06_gap"][0]
     table07 = pd.concat(
@@ -189,11 +194,6 @@ def tables(
     )
     yield "table07_chi_square", table07
     yield "figure04_bias_scores", made["figure04_bias_scores"][0]
-    yield "figure06_group_objects", figure_objects(others)
-    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
-    table12, table13 = amounts(images, objects, nouns, chosen.main)
-    yield "table12_amounts", table12
-    yield "table13_intersection", table13
     for name in ("object_tests", "table_tests"):
         each = len(made[name]) // len(others)
         rows = [
@@ -202,29 +202,6 @@ def tables(
         yield name, pd.concat(rows, keys=list(others), names=["group", None]).reset_index("group")
     claims = made["object_claims"]
     yield "object_claims", stacked(claims, CLAIM_COLUMNS)
-
-
-def _of_one(
-    sharing: Sharing,
-    images: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    counts: DetectorCounts | None = None,
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Those tables that compare no words, of a run of one indicator."""
-    config = sharing.run.config
-    chosen = comparison(config)
-    observed, seen = by_unit(images, config), by_unit(objects, config)
-    human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
-    yield (
-        "figure06_group_objects",
-        figure_objects(counted(observed, seen, chosen.main, without=chosen.individuals)),
-    )
-    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
-    table12, table13 = amounts(images, objects, nouns, chosen.main)
-    yield "table12_amounts", table12
-    yield "table13_intersection", table13
 
 
 def _tests(

@@ -91,7 +91,7 @@ class Claim:
 
 
 class Truth:
-    """What was planted for the prompts of a run: means over the prompts of each indicator (and profession).
+    """Planted probabilities of the prompts of a run: means over the prompts of each indicator (and profession).
 
     A UserError where nothing was planted in the model, or a prompt is none of the toy world.
     """
@@ -169,7 +169,7 @@ def sign(value: float) -> int:
 
 @dataclass(frozen=True)
 class Said:
-    """What a report says: its cards, those of gaps first, and every claim of a difference."""
+    """A report's statements: its cards, those of gaps first, and every claim of a difference."""
 
     cards: list[Finding]
     claims: list[Claim]
@@ -256,7 +256,7 @@ def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]
 
 
 def _unless_named(row: dict, true: int) -> int | None:
-    """Return what was planted, but None where prompts name the attributes and words differ in what else they show."""
+    """The planted side, but None where prompts name the attributes and words differ in what else they show."""
     return None if true and row["setting"] == "explicit" else true
 
 

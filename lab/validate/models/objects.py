@@ -75,14 +75,14 @@ def read_run(path: Path) -> RunReading:
     rows = rows.assign(lemma=rows["label"].astype(str).map(lemma)).merge(images, on="sample_id")
     rows = rows[(rows["object"] >= 0) & ~rows["lemma"].isin(chosen.individuals)]
     keys = images.rename(columns={"triplet": "prompt"})
-    detections = rows.rename(columns={"triplet": "prompt"})[["prompt", "seed", "indicator"]]
     objects = sorted({*seen.columns, *rows["lemma"]})
     matrix = seen.reindex(columns=objects, fill_value=False).to_numpy(int)
-    detections = detections.assign(object=rows["lemma"].to_numpy())
+    detected = pd.crosstab(rows["sample_id"], rows["lemma"])
+    detected = detected.reindex(index=images["sample_id"], columns=objects, fill_value=0).to_numpy(int)
     return RunReading(
         benchmark_model=run.config.model
         + ("" if run.config.sampler.noise == "own" else f", noise {run.config.sampler.noise}"),
-        detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
+        detected=object_table(keys, detected, indicators=chosen.names, objects=objects),
         there=object_table(keys, matrix, indicators=chosen.names, objects=objects),
         counts=count_errors(images, rows, seen),
         sides=sides_of(members),
@@ -91,7 +91,7 @@ def read_run(path: Path) -> RunReading:
 
 
 def findings(reading: RunReading) -> pd.DataFrame:
-    """What a run would say of each object (``claim``), and whether the checker's reading says so too (``there``).
+    """The claim on each object of a run (``claim``), and whether the checker's reading says so too (``there``).
 
     ``plain``: significant by the paired test of two words, adjusted over objects, as detected; ``plain_there``: the
     same test of what the checker sees.

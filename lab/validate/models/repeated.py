@@ -25,7 +25,7 @@ RATES = ("any_false", "unhedged", "right", "small")  # of runs or cards
 
 
 def counted_claims(run: Run) -> dict:
-    """What the report of a run claims.
+    """The claims of a run's report, counted.
 
     ``false`` and ``unhedged``: how many claims contradict what was planted, and how many of these are no hint;
     ``cells`` of the atlas; ``small``: cards that say that nothing larger than δ is there; ``primary`` and ``right``:
@@ -51,7 +51,7 @@ def counted_claims(run: Run) -> dict:
 
 
 def grouped_claims(runs: Sequence[Run]) -> list[dict]:
-    """What the reports of runs claim by model and ``sampler.noise``, as JSON takes it: a group each.
+    """Claims of the reports of runs by model and ``sampler.noise``, as JSON takes it: a group each.
 
     ``any_false``, ``unhedged``, ``right``, ``small``: ``hits`` of ``n`` runs or cards; ``share`` of the cells of the
     atlas that are filled, in percent; ``kinds``: claims, hints and false ones by kind.
@@ -71,7 +71,7 @@ def claims_section(groups: Sequence[dict]) -> str:
 
 
 def _group(name: str, noise: str, runs: pd.DataFrame) -> dict:
-    """What the reports of all runs of a model and a kind of noise claim."""
+    """Claims of the reports of all runs of a model and a kind of noise."""
     filled = sum(claim.kind == ATLAS for own in runs["claims"] for claim in own)
     kinds = []
     for kind in KINDS:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.decoding.scores import FOLDS, PlaceRows, cross_validated
+from analysis.methods.decoding.scores import FOLDS, Choice, PlaceRows, cross_validated
 from analysis.stats.auc import IntervalEstimate, across_folds
 from lab.validate.statistics.simulation import COLUMNS, covered_row
 
@@ -58,7 +58,9 @@ def probe_coverage(
     for number, world in enumerate(worlds):
         rng = np.random.default_rng([seed, 1100 + number])
         found = [
-            cross_validated(draw_rows(world, rng), resamples=resamples, seed=number * simulations + one)
+            cross_validated(
+                draw_rows(world, rng), Choice(resamples=resamples, seed=number * simulations + one)
+            )
             for one in range(simulations)
         ]
         for name, plain in zip(("accuracy", "AUC"), zip(*found)):

@@ -116,7 +116,7 @@ def _rank(scores: PlaceScores, model: LocatedModel) -> dict[str, float]:
 
 
 def _worth(name: str, chosen: Sequence[tuple[LocatedModel, Result]]) -> dict[str, Any]:
-    """How well a method finds the true site, over models."""
+    """Scores of a method over models."""
     pairs = [(from_json(result["methods"][name]), model) for model, result in chosen]
     found = [_found(scores.by_place(), scores, model) for scores, model in pairs]
     low, high = np.quantile(np.mean([1 / _resampled_ranks(*pair) for pair in pairs], axis=0), ENDS)

@@ -1,4 +1,4 @@
-"""What every method says of each place of a benchmark model, prompt by prompt, as JSON holds it."""
+"""Scores of every method for each place of a benchmark model, prompt by prompt, as JSON holds them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRUCTURE_METHODS = {
 
 
 def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> Subject:
-    """What a method is tried on: the same prompts and noise of every benchmark model, with words of one article."""
+    """The input of a method: the same prompts and noise of every benchmark model, with words of one article."""
     words = {word: word for word in (RECIPIENT, DONOR)}
     draws = [
         TripletDraw.of_texts(
@@ -39,7 +39,7 @@ def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: 
 
 
 def rank(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> dict[str, Any]:
-    """What every method says of a located model, and swaps at all cross-attentions by token position."""
+    """Scores of every method on a located model, and swaps at all cross-attentions by token position."""
     subject = subject_of(pipe, model, templates, steps)
     found = {name: as_json(run(subject)) for name, (_, run) in METHODS.items()}
     found["probe"] = as_json(methods.readable(subject, templates, (DONOR, RECIPIENT)))
@@ -50,7 +50,7 @@ def rank(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -
 def rank_structure(
     pipe: Any, structure: CausalStructure, prompts: int, seeds: int, steps: int
 ) -> dict[str, Any]:
-    """What each of `STRUCTURE_METHODS` says of each cross-attention, a mean of each prompt over its seeds.
+    """Scores of each of `STRUCTURE_METHODS` for each cross-attention, a mean of each prompt over its seeds.
 
     Swaps are made in both directions between the neutral word and each of the other two, and what counts is the
     difference between the masculine and the feminine one; of methods without a swap the mean over both words.

@@ -8,7 +8,6 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats import resampling
-from analysis.stats.word_pairs import pair_pseudo_values
 from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
 
 
@@ -170,22 +169,6 @@ def test_bad_shapes_are_named(bad):
         word_test(np.zeros((1, 1, 3, 1)), np.zeros((1, 1, 3, 1)), level=1.0)
 
 
-@pytest.mark.parametrize(
-    ("own", "least"),
-    [
-        ({"words": 3, "prompt": 1.0}, 0.03),
-        ({"words": 2, "prompt": 1.0, "word": 0.5}, 0.03),
-        # two samples of three words matter alike: cautious
-        ({"words": 3, "references": 3, "side": 1.0}, 0.01),
-    ],
-)
-def test_rejects_no_more_often_than_it_says_where_words_alone_make_gaps(own, least):
-    first, second = world(prompts=50, columns=4000, seed=9, **own)
-    assert least < (word_test(first, second).p_value < 0.05).mean() < 0.065
-    flips = stats.ttest_1samp((first - second)[0, 0], 0).pvalue
-    assert (flips < 0.05).mean() > 0.4  # against 0, one word against one word
-
-
 def vectors(words, prompts=6, columns=2, seed=0, size=5):
     """Unit vectors of words at prompts, shape (words, prompts, columns, size)."""
     drawn = np.random.default_rng([seed, words]).standard_normal((words, prompts, columns, size)) + 1
@@ -278,14 +261,3 @@ def test_pairs_of_one_word_or_of_another_shape_are_refused():
             word_test(*sides, within=pairs)
     with pytest.raises(ValueError, match="within"):
         word_test(*(side[:, :1] for side in sides), within=[np.ones((1, 1, 12, 4))] * 2)
-
-
-def test_pseudo_values_of_many_words_are_those_of_a_jackknife():
-    table = np.random.default_rng(0).random((5, 5))
-    table = (table + table.T) / 2
-
-    def mean(words):
-        return np.mean([table[v, w] for v in words for w in words if v != w])
-
-    every = [5 * mean(range(5)) - 4 * mean([v for v in range(5) if v != w]) for w in range(5)]
-    assert pair_pseudo_values(table) == pytest.approx(every)

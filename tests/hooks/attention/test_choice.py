@@ -125,16 +125,12 @@ def test_tokens_beyond_the_prompt(toy):
 # Definitions
 
 
-@pytest.mark.parametrize("kind", ["sd1", "sdxl"])
-def test_at_full_resolution_a_pixel_sums_to_the_number_of_calls(pipelines, kind):
+def test_at_full_resolution_a_pixel_sums_to_the_number_of_calls(pipelines):
     """No resizing, no clamping: probabilities sum to 1 over the tokens; PNDM makes five calls of four steps."""
-    pipe = pipelines(kind)
-    left_out = (4, 8) if kind == "sdxl" else (2, 4, 8)  # SDXL attends from half the resolution on
-    full = Definition("full", "1", left_out=left_out)
+    pipe, full = pipelines("sd1"), Definition("full", "1", left_out=(2, 4, 8))
     with Probe(pipe, sites="latent", word_maps=full) as probe:
         draw(pipe, TWO, num_inference_steps=STEPS)
-    calls = 5 if kind == "sd1" else 4
-    np.testing.assert_allclose(probe.maps.values.sum(1), calls, rtol=1e-5)
+    np.testing.assert_allclose(probe.maps.values.sum(1), 5, rtol=1e-5)
 
 
 def test_a_definition_by_hand(toy, truth):

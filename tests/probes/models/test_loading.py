@@ -205,7 +205,7 @@ def test_a_folder_that_holds_no_model(tmp_path):
         loading.resolve(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", [*schedulers.SCHEDULERS, "DDIMScheduler", "EULER"])
+@pytest.mark.parametrize("name", ["dpm", "DDIMScheduler", "EULER"])
 def test_schedulers_by_name_keep_the_model_settings(saved, name):
     loaded = load(saved(), scheduler=name)
     assert loaded.scheduler["class"] == schedulers.SCHEDULERS.get(name.lower(), name)
@@ -213,7 +213,7 @@ def test_schedulers_by_name_keep_the_model_settings(saved, name):
     assert np.isfinite(draw(loaded.pipe)).all()
 
 
-@pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
 def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     folder = shutil.copytree(saved(kind), tmp_path / "m", ignore=shutil.ignore_patterns("*.safetensors"))
     config = settings(folder)

@@ -101,14 +101,6 @@ def test_weights_that_are_no_numbers(value, copy):
         loading.load(loading.resolve(str(copy)), device="cpu", dtype="float16")
 
 
-@pytest.mark.parametrize("kind", ["Flux2Pipeline", "StableDiffusionInpaintPipeline"])
-def test_pipelines_that_are_not_supported(kind, copy, tmp_path, capsys):
-    change(copy, INDEX, _class_name=kind)
-    line = refused(copy, tmp_path, capsys)
-    assert f"expected a pipeline that can be read, got {kind}: " in line and "choose a text-to-image" in line
-    assert "download" not in line
-
-
 def hub(cache, name, **files):
     """A model of the hub as `huggingface_hub` keeps it in its cache."""
     commit = "0" * 40

@@ -11,7 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.methods.dalleval import mad, tables
 from analysis.methods.dalleval import words as dalleval_words
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED, Design, Reading
+from analysis.methods.dalleval.scores import DECIDED, AuditDesign, Reading
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.stats.noise_floor import mad_floor
 from analysis.stats.step_down import step_down_test
@@ -139,7 +139,7 @@ def test_where_professions_share_a_noise_whole_noises_are_flipped_too():
     )
     chosen = [("woman", "man", "contrast")]
     own, shared = (
-        dalleval_words.word_table([one], Design((), MEASURE, chosen, "all", shared=flag)).iloc[-1]
+        dalleval_words.word_table([one], AuditDesign((), MEASURE, chosen, "all", shared=flag)).iloc[-1]
         for flag in (False, True)
     )
     apart = of_noises[0, 1] - of_noises[0, 2]
@@ -273,7 +273,7 @@ def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
         values = np.where(np.arange(9) < female[:, None], 1.0, -1.0)[:, None]
         status = np.full(values.shape, DECIDED, dtype=object)
         one = Reading(values, status, tuple(own["profession"]), ("neutral",), "gender", "blip2")
-        design = Design(["neutral"], MEASURE)
+        design = AuditDesign(["neutral"], MEASURE)
         table = tables.profession_table([one], design)
         np.testing.assert_allclose(table["average"], own["average_gender"], atol=0.0051)
         (row,) = mad.mad_table([one], table, design).to_dict("records")
@@ -286,19 +286,10 @@ def test_the_prompt_without_a_profession_alone_has_no_mad():
     values = np.array([[[1.0, -1.0, 1.0]]])
     status = np.full(values.shape, DECIDED, dtype=object)
     one = Reading(values, status, (NONE,), ("neutral",), "gender", "blip2")
-    design = Design(["neutral"], MEASURE)
+    design = AuditDesign(["neutral"], MEASURE)
     table = tables.profession_table([one], design)
     assert mad.mad_table([one], table, design).empty
     assert len(mad.mad_table([one], table, replace(design, bare="all"))) == 1
-
-
-def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
-    readings = [one for one in read_all(run) if one.source == "toyworld-checker"]
-    chosen = [("feminine", "masculine", "contrast")]
-    table = dalleval_words.word_table(readings, Design((), MEASURE, chosen, paired=False))
-    single = table[table["profession"] != tables.ALL]
-    assert set(single["reason"]) == {dalleval_words.NOT_PAIRED} and single["p_value"].isna().all()
-    assert single["difference"].notna().all() and table["p_value"].notna().any()
 
 
 def test_professions_are_held_against_one_another_by_word_and_over_words(run, images):

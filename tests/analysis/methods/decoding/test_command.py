@@ -8,6 +8,7 @@ import yaml
 from analysis.methods.decoding import fit, generate, places
 from analysis.methods.decoding.figures import NOT_USED, draw_positions, draw_steps
 from analysis.methods.decoding.reader import reference
+from analysis.methods.decoding.scores import Choice
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -25,7 +26,7 @@ WORDS = {
     "gentleman": {"word": "gentleman", "control": "masculine"},
 }
 PROMPTS = [f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "kite", "cup")]
-QUICK = fit.Choice(folds=3, resamples=100)
+QUICK = Choice(folds=3, resamples=100)
 
 
 def config(**fields):
@@ -221,7 +222,7 @@ def test_the_reference_reader_reads_what_noise_leaves():
         "a person in the park",
         "a person in the snow",
     ]
-    table = reference(pipe, prompts, [999.0, 700.0], fit.Choice(resamples=100)).set_index("step")
+    table = reference(pipe, prompts, [999.0, 700.0], Choice(resamples=100)).set_index("step")
     assert table.loc[0, "auc_low"] < 0.5 < table.loc[0, "auc_high"]
     assert table.loc[-1, "auc_low"] > 0.8 and table.loc[-1, "auc"] > table.loc[1, "auc"] > 0.7
     assert list(table["n"]) == [7 * 2 * 15] * 3

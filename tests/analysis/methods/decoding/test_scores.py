@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from analysis.methods.decoding import scores
 from analysis.methods.decoding.scores import (
+    Choice,
     PlaceRows,
     decode,
     decoding_step,
@@ -19,7 +20,7 @@ from analysis.methods.decoding.scores import (
 )
 
 PROMPTS, SEEDS, CHANNELS = 24, 2, 10
-FAST = {"resamples": 300}
+FAST = Choice(resamples=300)
 
 
 def world(strength, *, seed=0, prompts=PROMPTS, seeds=SEEDS, channels=CHANNELS, noise=1.0):
@@ -43,7 +44,7 @@ def test_held_out_scores_are_scikit_learns():
     odds = cross_val_predict(
         scikit_learn(), rows.x, rows.label, cv=PredefinedSplit(fold), method="decision_function"
     )
-    result = decode(rows, **FAST)
+    result = decode(rows, choice=FAST)
     assert result.accuracy.value == pytest.approx(accuracy_score(rows.label, odds > 0), abs=1e-12)
     each = [
         (roc_auc_score(rows.label[fold == one], odds[fold == one]), (fold == one).sum() ** 2)
@@ -61,7 +62,7 @@ def test_without_information_every_score_is_chance_within_its_interval():
     for seed in range(40):
         rows = world(0.0, seed=seed)
         other = world(0.0, seed=1000 + seed)
-        result = decode(rows, {"other": other}, **FAST)
+        result = decode(rows, {"other": other}, FAST)
         values.append((result.auc.value, result.bits))
         for name, one, truth in (
             ("accuracy", result.accuracy, 0.5),
@@ -77,7 +78,7 @@ def test_without_information_every_score_is_chance_within_its_interval():
 
 def test_what_is_written_large_is_read_by_every_score():
     rows = world(8.0)
-    result = decode(rows, {"synonyms": world(8.0, seed=9)}, **FAST)
+    result = decode(rows, {"synonyms": world(8.0, seed=9)}, FAST)
     assert result.accuracy.value > 0.97 and result.auc.low > 0.97
     assert result.transfers["synonyms"].value > 0.97
     assert result.control_split == "seeds" and abs(result.control_accuracy - 0.5) < 0.15
@@ -92,7 +93,7 @@ def test_a_probe_that_learns_prompts_by_heart_is_not_selective():
     rows = PlaceRows(
         plain.x * 0.1 + codes[plain.prompt, plain.label.astype(int)], plain.prompt, plain.seed, plain.label
     )
-    result = decode(rows, **FAST)
+    result = decode(rows, choice=FAST)
     assert result.control_accuracy > 0.95 and abs(result.selectivity.value) < 0.05
     assert result.auc.low <= 0.5 <= result.auc.high  # and says nothing of another prompt
 
@@ -103,17 +104,17 @@ def test_transfer_is_of_the_probe_and_of_prompts_that_it_was_not_fitted_to():
     neutral = world(0.0, seed=5)
     outcome = PlaceRows(neutral.x, neutral.prompt, neutral.seed, (neutral.x[:, 0] > 0).astype(float))
     unknown = PlaceRows(outcome.x, outcome.prompt, outcome.seed, np.full(len(outcome.label), np.nan))
-    result = decode(rows, {"turned": turned, "outcome": outcome, "unknown": unknown}, **FAST)
+    result = decode(rows, {"turned": turned, "outcome": outcome, "unknown": unknown}, FAST)
     assert result.transfers["turned"].value < 0.1
     assert result.transfers["outcome"].value > 0.8
     assert np.isnan(result.transfers["unknown"].value) and result.transfers["unknown"].reason
     leak = PlaceRows(rows.x, rows.prompt, rows.seed, rows.label)  # the very rows are scored as held-out ones
-    again = decode(rows, {"leak": leak}, **FAST)
+    again = decode(rows, {"leak": leak}, FAST)
     assert again.transfers["leak"].value == again.auc.value
 
 
 def test_with_one_seed_the_control_holds_prompts_out():
-    result = decode(world(4.0, seeds=1), **FAST)
+    result = decode(world(4.0, seeds=1), choice=FAST)
     assert result.control_split == "prompts" and abs(result.control_accuracy - 0.5) < 0.25
 
 

@@ -134,12 +134,3 @@ def test_artificial_differences_are_what_the_images_hold():
     )  # labels as an estimate give the difference
     np.testing.assert_allclose(got["tenfold"], 10 * got["labelled"], atol=1e-12)
     assert (got.loc[got["attribute"] == "never", "labelled"] == 0).all()  # nothing else can be put together
-
-
-def test_the_same_seed_draws_the_same_set_and_several_audits_are_joined():
-    labels, tenfold = audits()
-    first, second = (
-        evaluation.artificial_set([labels, labels], {"t": [tenfold, tenfold]}, "woman", "man", seed=s)
-        for s in (1, 1)
-    )
-    pd.testing.assert_frame_equal(first, second)

@@ -107,19 +107,3 @@ def test_a_second_value_of_an_image_is_refused():
     table = long_table(np.random.default_rng(4))
     with pytest.raises(ValueError, match="two for context 0, woman, 0, attribute 0"):
         scores.audit(pd.concat([table, table.iloc[:1]]), setting="neutral", source="x")
-
-
-def test_an_audit_is_laid_out_like_another_by_its_names():
-    rng = np.random.default_rng(3)
-    values = rng.random((3, 2, 4, 3))
-    whole = scores.Audit(
-        values, ("sea", "park", "bed"), ("woman", "man"), ("hat", "tie", "crown"), "neutral", "CLS"
-    )
-    labels = scores.Audit(
-        values[[2, 0]][:, [1], :2][..., [1, 0]], ("bed", "sea"), ("man",), ("tie", "hat"), "neutral", "human"
-    )
-    got = scores.like(labels, whole)
-    assert (got.contexts, got.attributes, got.source) == (whole.contexts, whole.attributes, "human")
-    known = ~np.isnan(got.values)
-    assert known.sum() == 2 * 2 * 2 and known[[0, 2]][:, 1, :2, :2].all()
-    np.testing.assert_array_equal(got.values[known], values[known])

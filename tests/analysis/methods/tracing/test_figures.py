@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from analysis.methods.tracing.effects import WHAT
 from analysis.methods.tracing.figures import draw_effects
@@ -18,22 +19,12 @@ def rows(low, high):
     )
 
 
-def lines(drawn):
+@pytest.mark.parametrize("end", [0.4, np.inf])
+def test_an_interval_without_ends_is_dotted_across_the_figure(end):
+    drawn = draw_effects(rows([-0.2, -end], [0.3, end]), 0.95, "verdict")
     (axes,) = drawn.figure.axes
     found = [one for one in axes.collections if hasattr(one, "get_segments")]
-    return axes, [segment for one in found for segment in one.get_segments()]
-
-
-def test_an_interval_without_ends_is_dotted_across_the_figure():
-    drawn = draw_effects(rows([-0.2, -np.inf], [0.3, np.inf]), 0.95, "verdict")
-    axes, segments = lines(drawn)
+    lengths = sorted(float(np.ptp(segment[:, 0])) for one in found for segment in one.get_segments())
     low, high = axes.get_xlim()
-    assert sorted(float(np.ptp(one[:, 0])) for one in segments) == sorted([0.5, high - low])
-    assert "Dotted: too few prompts" in drawn.caption and high < 1
-
-
-def test_intervals_with_ends_are_drawn_as_they_are():
-    drawn = draw_effects(rows([-0.2, -0.1], [0.3, 0.4]), 0.95, "verdict")
-    _, segments = lines(drawn)
-    np.testing.assert_allclose(sorted(float(np.ptp(one[:, 0])) for one in segments), [0.5, 0.5])
-    assert "Dotted" not in drawn.caption
+    np.testing.assert_allclose(lengths, sorted([0.5, 0.8 if end == 0.4 else high - low]))
+    assert ("Dotted: too few prompts" in drawn.caption) == (end == np.inf) and high < 1

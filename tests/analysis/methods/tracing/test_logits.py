@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import open_clip
-import pandas as pd
 import pytest
 import timm
 import torch
@@ -22,7 +21,6 @@ from analysis.methods.tracing.logits import (
     logit_settings,
     logits,
 )
-from analysis.methods.tracing.outcomes import TracedImages, outcomes
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run
@@ -101,17 +99,6 @@ def test_a_classifiers_logit_is_the_log_odds_of_two_of_its_classes(networks, ima
     assert (
         version.endswith("1 | 2") and version != logits("classifier", images, settings(networks, (2, 1)))[1]
     )
-
-
-def test_images_at_fault_have_no_logit(networks, images):
-    rows = pd.DataFrame(
-        {"triplet": 0, "seed": 0, "variant": ["none:a", "none:b", "site:x"], "kind": ["none", "none", "site"]}
-    ).assign(recipient=["a", "b", "a"], prompt="a person", fault=[None, "nan", None])
-    traced = TracedImages(rows, [*images[:2], None], "a", "b")
-    found = outcomes(traced, ["classifier"], settings(networks))
-    assert found["value"].isna().tolist() == [False, True, True]
-    assert found["value"][0] == logits("classifier", images[:1], settings(networks))[0][0]
-    assert found["reason"][2] == "image left out: it cannot be read"
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,6 @@ from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.traced_parts import STEPS, Truth, add_trace, deciding_step
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A trace with everything on, measured; its seeds are one."""
-    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=6, seeds=1, steps=STEPS)
-    found = configure(add_trace(path), measure={"bootstrap": 50, "permutations": 100})
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
-    return found
-
-
 def outcomes(run):
     """The outcome that is shown, a row a triplet."""
     table = run.table("trace_outcomes")
@@ -53,7 +43,7 @@ def test_every_figure_of_a_whole_trace_is_drawn(run):
 def test_the_section_says_what_was_traced_and_what_came_out(run):
     traced = read_trace(run)
     html = page(run, traced, {})
-    assert "Traced: 6 prompts with 1 seed each, 3 places one by one." in html
+    assert "Traced: 18 prompts with 1 seed each, 3 places one by one." in html
     beyond = int((traced.shown("trace_shares")["p_adjusted"][:3] < 0.05).sum())
     assert "The largest share is that of mid · attn 0 · cross: 1.00 [" in html
     assert f"{beyond} of 3 places " in html

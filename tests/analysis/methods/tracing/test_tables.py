@@ -1,30 +1,15 @@
-"""Tables of a trace whose truth is known: one place, one head, one step of each prompt decide its image."""
+"""Tables of a trace whose truth is known."""
 
 import numpy as np
 import pytest
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.outcomes import VERDICT
 from analysis.methods.tracing.shares import share_table
-from analysis.methods.tracing.tables import measure_trace
 from analysis.tables.registry import TABLES
-from analysis.tables.sharing import Sharing
-from probes.execution.team import Team
-from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
+from tests.analysis.methods.tracing.conftest import PROMPTS
+from tests.analysis.traced_parts import CROSS, Truth, deciding_step
 
 BOTH = "masculine-feminine"
-PROMPTS, SEEDS = 18, 1
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=PROMPTS, seeds=SEEDS, steps=STEPS)
-    found = add_trace(path)
-    configure(found, measure={"bootstrap": 400, "outcomes": [VERDICT, "tie"]})
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
-    return found
 
 
 @pytest.fixture(scope="module")

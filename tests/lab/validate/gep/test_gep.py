@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
@@ -13,11 +12,8 @@ from analysis.methods.gep.scores import Audit, by_context
 from lab.validate.gep import __main__ as command
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.page import page
-from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS, readings, unnamed
+from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS
 from lab.validate.gep.result import _setting
-from probes.errors import UserError
-from probes.runs.store import Run
-from tests.analysis.synthetic_run import write_run
 
 DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAMES = ("boots", "dress", "tie", "hat", "gloves")
@@ -54,40 +50,6 @@ def test_agreement_of_each_estimate_is_that_of_scipy_and_scikit_learn():
     both = result["agreement"]["CLS"]["auc"][0] - result["agreement"]["C"]["auc"][0]
     value, low, high = result["differences"]["CLS - C"]["auc"]
     assert value == pytest.approx(both) and 0 < low < value < high
-
-
-def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):
-    run = Run.open(write_run(tmp_path / "run", prompts=4, steps=2))
-    levels = [
-        {"setting": "explicit", "attribute": name, "context": context}
-        for name in ("boots", "tie")
-        for context in ("at sea", "at work")
-    ]
-    run.meta["config"]["resolved"]["prompts"] = [
-        {"id": f"p{number}", "text": f"a {{person}} {number}", "levels": one}
-        for number, one in enumerate(levels)
-    ]
-    run.write_meta()
-    run = Run.open(tmp_path / "run")
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    rng = np.random.default_rng(7)
-    said = pd.DataFrame(
-        [(name, thing, rng.random()) for name in samples["sample_id"] for thing in ("tie", "boots")],
-        columns=["sample_id", "attribute", "value"],
-    )
-    one = unnamed(run, said, "CLS")
-    assert one.attributes == ("boots", "tie") and one.contexts == ("at sea", "at work")
-    assert (np.isnan(one.values).mean(axis=(0, 1, 2)) == 0.5).all()
-    table = said.merge(samples, on="sample_id")
-    for number, word in enumerate(one.indicators):
-        for column, named in enumerate(("boots", "tie")):  # read where the other one is named
-            triplets = [place for place, level in enumerate(levels) if level["attribute"] != named]
-            rows = table[(table["attribute"] == named) & (table["indicator"] == word)]
-            expected = rows[rows["triplet"].isin(triplets)]["value"]
-            got = one.values[:, number, :, column]
-            np.testing.assert_allclose(np.sort(got[~np.isnan(got)]), np.sort(expected))
-    with pytest.raises(UserError, match="found nothing by C:"):
-        readings(run)
 
 
 def test_the_page_is_made_of_results_one_model_at_a_time(tmp_path, capsys):

@@ -1,0 +1,23 @@
+"""A trace with everything on, measured: one place, one head and one step of each prompt decide its image."""
+
+import pytest
+
+from analysis.methods.tracing.outcomes import VERDICT
+from analysis.methods.tracing.tables import measure_trace
+from analysis.tables.sharing import Sharing
+from probes.execution.team import Team
+from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.traced_parts import STEPS, add_trace
+
+PROMPTS = 18
+
+
+@pytest.fixture(scope="package")
+def run(tmp_path_factory):
+    found = add_trace(
+        write_run(tmp_path_factory.mktemp("runs") / "run", prompts=PROMPTS, seeds=1, steps=STEPS)
+    )
+    configure(found, measure={"bootstrap": 400, "permutations": 100, "outcomes": [VERDICT, "tie"]})
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    return found
