@@ -77,8 +77,9 @@ TOYWORLD = {
             "with a kite",
         )
     ],
-    "sampler": {"steps": 6},
+    "sampler": {"steps": 4},
     "generate": {"part_triplets": 4, "device": "cpu", "workers": 1},
+    "observe": {"features": ["dino"]},
     "trace": {"sites": ["unet.mid.attn.0.cross"], "cuts": False},
     "measure": {"bootstrap": 50, "permutations": 64},
     "report": {"gallery": 4},
