@@ -23,7 +23,7 @@ CONFIG = {
         "masculine": ["man", "gentleman"],
     },
     "prompts": [f"a {{person}} with {number} cats" for number in range(MOST)],
-    "stop": {"question": "interval", "within": 0.4, "fewest": 6},
+    "stop": {"question": "interval", "within": 0.4, "fewest": 6, "every": 1},
     "sampler": {"steps": 1},
     "capture": {"sites": ["latent.final"], "words": False},
     "generate": {"part_triplets": EACH, "batch_triplets": 1, "device": "cpu"},

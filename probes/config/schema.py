@@ -118,8 +118,8 @@ class Config(Section):
     model: Annotated[
         Model,
         option(
-            "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a hub"
-            " id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the"
+            "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a"
+            " hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the"
             " tool; docs/how_to/models.md says what others are read.",
             example="CompVis/stable-diffusion-v1-4",
         ),

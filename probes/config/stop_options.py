@@ -46,14 +46,9 @@ class Stop(Section):
         option("Prompts before the first look; all where there are fewer.", unit="prompts", example=24),
     ] = 12
     every: Annotated[
-        Positive | None,
-        option(
-            "Prompts from one look to the next.",
-            unit="prompts",
-            null="one part (`generate.part_triplets`)",
-            example=24,
-        ),
-    ] = None
+        Positive,
+        option("Prompts from one look to the next, at least one part.", unit="prompts", example=24),
+    ] = 8
     order: Annotated[
         Literal["random", "listed"],
         option(

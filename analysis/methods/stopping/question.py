@@ -56,7 +56,7 @@ class StopQuestion:
             within if stop.within is None else stop.within,
             config.measure.level,
             min(stop.fewest, most),
-            stop.every or 1,
+            stop.every,
             most,
             stop.reach,
         )
