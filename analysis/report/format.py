@@ -84,9 +84,10 @@ def as_int(value: object) -> int:
     return int(found) if math.isfinite(found) else 0
 
 
-def amount(value: float | None, metric: Metric, signed: bool = False) -> str:
-    """Format a gap of a metric with its unit."""
-    return number(as_float(value), metric.digits, signed) + (f" {metric.gap_unit}" if metric.unit else "")
+def amount(value: float | None, metric: Metric, signed: bool = False, *, scaled: bool = False) -> str:
+    """Format a gap of a metric with its unit; where it has none and `scaled`, with what it is a difference in."""
+    unit = f" {metric.gap_unit}" if metric.unit else f" in {metric.scale}" if scaled else ""
+    return number(as_float(value), metric.digits, signed) + unit
 
 
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:

@@ -44,7 +44,7 @@ ANSWERS = {
     "claim": (_NEARER, ", by more than synonyms differ"),
     "two words": (f"About these two words alone: {_NEARER}", ""),
     "hint": (f"A hint, from {{words}}, {{references}}: {_NEARER}", ""),
-    "small": (f"No difference larger than δ = {{delta}}: {_AS_NEAR}", ", to within δ"),
+    "small": (f"No difference larger than δ = {{delta_named}}: {_AS_NEAR}", ", to within δ"),
     "no gap": (f"No gap: {_AS_NEAR}", ""),
     "open": ("Open, since the interval holds 0: {whether}", "; a gap beyond {bound} is excluded"),
     "words": ("Not known: {whether}", "; {adjusted}the gap is no more than synonyms differ"),
@@ -59,7 +59,7 @@ CLAIMS = {
     "claim": _WORDED,
     "two words": f"About these two words alone: {_WORDED}",
     "hint": f"A hint, from {{rests}}: {_WORDED}",
-    "small": "No difference larger than δ = {delta}: {thing} are as near to {one} as to {two}, to within δ.",
+    "small": "No difference larger than δ = {delta_named}: {thing} are as near to {one} as to {two}, to within δ.",
     "no gap": "No gap: {thing} are as near to {one} as to {two}.",
     "open": (
         f"The interval holds 0: whether {_EITHER} is open. The gap between them is smaller than {{bound}}, either way."
@@ -175,6 +175,7 @@ def _said(
         "whether": f"whether {thing} are nearer to those of {first} or of {second} prompts",
         "gap": amount(gap, metric, True),
         "delta": amount(row.get("delta"), metric),
+        "delta_named": amount(row.get("delta"), metric, scaled=True),
         "bound": amount(upward(max(abs(low), abs(high)), metric), metric) if bounded else DASH,
         "n": counted(n, unit),
         "why": why,

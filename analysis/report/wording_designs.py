@@ -39,7 +39,7 @@ def _design_for(delta: float, design: GapDesign, metric: Metric, alpha: float) -
     prompts, known = design.prompts_for(delta, alpha=alpha), min(design.words)
     more = ((words, design.resized(words=words).prompts_for(delta, alpha=alpha)) for words in MORE_WORDS)
     words, fewer = next(((words, n) for words, n in more if words > known and n), (0, 0))
-    to_find = f" To find one of δ = {amount(delta, metric)} so often takes"
+    to_find = f" To find one of δ = {amount(delta, metric, scaled=True)} so often takes"
     with_more = f"{words} words a side and of the reference"
     if prompts and fewer and fewer < prompts:
         return f"{to_find} about {_rounded(prompts)} prompts, or {_rounded(fewer)} with {with_more}."

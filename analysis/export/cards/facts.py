@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.export.cards.object_results import object_results
 from analysis.report.finding import Finding
 from analysis.report.findings import Summary, contrast_words, summaries
-from analysis.report.format import DASH, counted, interval, listed, number, over, p_value
+from analysis.report.format import DASH, amount, counted, interval, listed, number, over, p_value
 from analysis.report.method import reported_methods
 from analysis.report.objects import Objects, detector_rows, read_objects
 from analysis.report.result import Result
@@ -219,8 +219,7 @@ def _delta(finding: Finding, level: float) -> str:
     row, metric = finding.row, finding.metric
     if not defined(row.get("delta")):
         return f"δ {DASH}, undefined here"
-    unit = f" {metric.gap_unit}" if metric.unit else ""
-    delta, p = f"δ = {number(row['delta'], metric.digits)}{unit}", row.get("p_equivalent")
+    delta, p = f"δ = {amount(row['delta'], metric, scaled=True)}", row.get("p_equivalent")
     source = f" ({row['delta_source']})" if row.get("delta_source") else ""
     if not defined(p):
         return f"{delta}{source}; not tested whether the gap is smaller"

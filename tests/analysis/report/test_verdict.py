@@ -108,7 +108,7 @@ def test_few_words_are_a_hint_and_say_how_few():
 def test_small_differences_are_called_small():
     small = card(p_equivalent=0.01, unseen=0.117)
     assert small.claim.startswith(
-        "No difference larger than δ = 0.020: images generated from neutral prompts (person)"
+        "No difference larger than δ = 0.020 in SSIM: images generated from neutral prompts (person)"
     )
     assert small.tag == "no difference above 0.020"
     assert "fewer than 12 % of such prompts may be missing among 24 prompts" in small.remarks[0]
@@ -178,14 +178,14 @@ def test_what_cannot_be_told_names_the_gap_that_would_be_found_and_the_next_desi
     prompts = TTestPower().solve_power(effect_size=0.1 / sd, power=0.8, alpha=0.05)
     numbers = re.match(
         r"With these words and prompts a gap of ([\d.]+) is found in four runs of five\. "
-        r"To find one of δ = 0\.10\d* so often takes about ([\d,]+) prompts\.$",
+        r"To find one of δ = 0\.10\d* in SSIM so often takes about ([\d,]+) prompts\.$",
         said,
     )
     assert numbers, said
     assert float(numbers[1]) == pytest.approx(found, rel=0.05)
     assert int(numbers[2].replace(",", "")) == pytest.approx(prompts, rel=0.1)
     words = card(**row | {"share_words": 0.9, "share_prompts": 0.1, "delta": 0.02}).remarks[-1]
-    assert words.endswith("To find one of δ = 0.020 so often takes more than 12 words a side.")
+    assert words.endswith("To find one of δ = 0.020 in SSIM so often takes more than 12 words a side.")
     assert not any("four runs of five" in remark for remark in card().remarks)  # a direction is claimed
     assert not any("four runs" in remark for remark in card(p_control=NAN, ci_low=-1.0).remarks)  # no test
 
