@@ -64,6 +64,7 @@ def test_the_plan_of_the_default_run_fits_one_screen(capsys):
     assert re.search(r"^216 images, .* on disk \(", out, re.M), out
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_says_nothing_but_our_lines(tmp_path):
     """The README's command, of one prompt."""
     line = f"-m probes.run {ROOT / 'triplets.yaml'} --out {tmp_path / 'run'} --limit 1 --steps 2".split()

@@ -210,6 +210,7 @@ def run(extended, said):
     return Run.open(extended / "run")
 
 
+@pytest.mark.slow
 def test_a_metric_is_a_function_and_a_row(run):
     gap = pd.read_parquet(run.path / "tables/gap.parquet")
     assert "mae" in set(gap["metric"]) and "MAE" in (run.path / "report.html").read_text("utf-8")

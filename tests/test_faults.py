@@ -103,6 +103,7 @@ def chain(model, tmp_path_factory):
         yield Chain(model, tmp_path_factory.mktemp("chain"), monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_stages_write_what_they_say_and_no_more(chain):
     """Measured again with another contrast: the tables of the first and what is said of them are gone."""
     first, again = (set(chain.after[name]) for name in ("report", "measure again"))

@@ -68,7 +68,13 @@ def test_killed_at_random_moments_and_started_again(tiny, tmp_path, capsys):
     assert not list(path.rglob(".tmp-*"))
 
 
-@pytest.mark.parametrize("who", ["terminal", "batch system", "parent", "helper"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        "helper",
+        *(pytest.param(who, marks=pytest.mark.slow) for who in ("terminal", "batch system", "parent")),
+    ],
+)
 def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(who, tiny, tmp_path):
     path, said, expected = tmp_path / "run", tmp_path / "said", stored(tiny.run)
     line = (tiny.yaml, path, "--workers", "2", "--stage", "generate")

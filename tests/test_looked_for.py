@@ -39,6 +39,7 @@ def test_a_real_model_is_looked_at_for_everyday_nouns_and_those_of_its_prompts(t
     assert "tags from vocabulary, prompt (" in line and "passes of the detector over each image" in line
 
 
+@pytest.mark.slow
 def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path):
     """On images that hold what was asked for, so that there is something to say nothing of."""
     text = YAML.format(model="toyworld", detector="toyworld", segmenter="toyworld", more=", tags: [prompt]")

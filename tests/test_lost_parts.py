@@ -74,6 +74,7 @@ def line_of(path, kind, *numbers):
     return f"missing {kind}/part-{numbers[0]:05d}.parquet{more} (stage {made}): {command}"
 
 
+@pytest.mark.slow
 def test_the_record_says_which_parts_there_are(tiny):
     assert Run.open(tiny.run).meta["kinds"] == dict.fromkeys(sorted(KINDS), PARTS)
 

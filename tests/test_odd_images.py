@@ -162,6 +162,7 @@ def test_no_warning_of_a_library_reaches_the_terminal(taken):
         assert said not in taken
 
 
+@pytest.mark.slow
 def test_every_later_stage_goes_through(folder, taken, capfd):
     for stage in ("observe", "measure", "report"):
         assert (

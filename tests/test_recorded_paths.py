@@ -123,6 +123,7 @@ def test_nothing_tells_of_the_home_the_installation_or_the_kernel(project, tmp_p
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_run_finds_its_model_and_images_again_where_its_project_was_moved(
     project, tmp_path, monkeypatch, capsys
 ):

@@ -90,6 +90,7 @@ def test_shards_together_store_what_one_process_does(tiny, tmp_path):
     assert not list(path.rglob(".tmp-*"))
 
 
+@pytest.mark.slow
 def test_the_last_one_out_finishes(tiny, tmp_path, capsys):
     """One after another, with another number of shards halfway: what is there is gone on with."""
     path = tmp_path / "run"
@@ -217,6 +218,7 @@ def test_times_of_shards_are_added_up(generated):
 # A run that is not finished
 
 
+@pytest.mark.slow
 def test_measuring_what_is_there(generated, tiny, capsys):
     """Part 1 is not generated, part 2 was not looked at."""
     kept = {name: data for name, data in stored(generated).items() if "part-0000" in name}

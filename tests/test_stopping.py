@@ -167,6 +167,7 @@ def test_a_site_that_is_not_captured_is_missed_after_the_first_part(yaml_file, t
     assert len(list((tmp_path / "run" / "samples").glob("part-*"))) == 1
 
 
+@pytest.mark.slow
 def test_pictures_can_be_asked_about(yaml_file, tmp_path):
     config = json.loads(yaml_file.read_text())
     config |= {"measure": {"primary": "ssim", **CONFIG["measure"]}, "limit": 20}

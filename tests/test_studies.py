@@ -36,6 +36,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_a_study_ends_with_its_page(name, tiny, tmp_path, capsys):
     file, out = tmp_path / f"{name}.yaml", tmp_path / "run"

@@ -1,6 +1,7 @@
 """A trace of a wired transformer as a user runs it: the place is the one that the truth names, exactly."""
 
 import numpy as np
+import pytest
 import yaml
 
 from probes.runs.images import read_image
@@ -25,6 +26,7 @@ def alike(one, other):
     return np.abs(one.astype(int) - other).max() <= 1
 
 
+@pytest.mark.slow
 def test_words_are_traced_to_the_block_that_reads_them(tmp_path, capsys):
     file, out = tmp_path / "triplets.yaml", str(tmp_path / "run")
     file.write_text(yaml.safe_dump(SETTINGS, sort_keys=False))

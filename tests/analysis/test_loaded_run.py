@@ -111,6 +111,7 @@ def test_a_finding_has_its_numbers(loaded):
     assert np.isnan(single.word_gap) and "over all words" not in repr(single)
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_report_before_there_is_one(loaded):
     assert "findings" not in loaded.run.tables()
     drawn = page.draw(page.read(loaded.run))

@@ -117,6 +117,7 @@ def test_a_transformer_of_no_known_layout_is_refused_by_name():
         sites.available(pipe)
 
 
+@pytest.mark.slow
 def test_a_compiled_unet_is_refused():
     pipe = tiny_pipeline("toy")
     pipe.unet = torch.compile(pipe.unet)

@@ -109,6 +109,7 @@ def test_a_stage_is_one_of_the_stages():
         triptych.run({"prompts": PROMPTS}, stage="measur")
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared(tmp_path):
     runs = [triptych.load_run(write_run(tmp_path / name, seed=seed)) for name, seed in (("a", 0), ("b", 1))]
     for run in runs:
@@ -129,6 +130,7 @@ def test_two_runs_are_compared(tmp_path):
         triptych.compare(runs[0], runs[0].path)
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard_for_its_helpers(tmp_path):
     """Helpers are spawned, and `multiprocessing` would have each of them run the script again.
 

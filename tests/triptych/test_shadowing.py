@@ -54,6 +54,10 @@ def test_the_import_names_what_hides_a_package(tmp_path):
 FINDER = f"""
 import importlib.machinery, sys
 
+import pytest
+
+import pytest
+
 sys.path.append({str(Path(rich_argparse.__file__).parents[1])!r})
 
 class Finder:
@@ -84,6 +88,7 @@ def test_the_command_works_all_the_same(tmp_path):
     ) and err == "nowhere.yaml: expected a YAML file, found none: check the path\n"
 
 
+@pytest.mark.slow
 def test_its_workers_work_all_the_same(tmp_path):
     """Those of measuring, which load no torch: any stage has them of one `Team`."""
     for name, kind in (("analysis", "package"), ("hooks", "file"), ("probes", "package")):

@@ -51,6 +51,7 @@ def bytes_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
     """Two: `tests/test_same_bytes.py`."""
     path = tmp_path / "run"

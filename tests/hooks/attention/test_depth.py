@@ -104,6 +104,7 @@ def test_the_decoders_blocks(deep):
     close(kept["vae.decoder.up.0.upsample"], kept["vae.decoder.up.0"])
 
 
+@pytest.mark.slow
 def test_the_page_of_the_docs_is_current():
     page = Path(__file__).parents[3] / "docs" / "reference" / "sites.md"
     assert pages_sites.page() == page.read_text(encoding="utf-8"), (

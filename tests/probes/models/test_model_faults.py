@@ -287,6 +287,7 @@ def fuzzed(saved, tmp_path, numbers):
     return outcomes, faults, slowest
 
 
+@pytest.mark.slow
 def test_mutated_folders(saved, tmp_path):
     outcomes, faults, _ = fuzzed(saved, tmp_path, range(7))
     assert not faults, "\n".join(faults)

@@ -35,6 +35,7 @@ def drawn(pipe, scheduler):
         assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_every_scheduler_of_diffusers_draws_or_is_refused(pipe):
     """Those that diffusers itself counts as interchangeable for Stable Diffusion, but for what they cannot do here.
 

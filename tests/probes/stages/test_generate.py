@@ -83,7 +83,9 @@ def test_members_share_every_draw(saved, tmp_path, scheduler):
     assert captures.loc["neutral-other", "x0_pred:cosine"].iloc[0].min() < 0.9999
 
 
-@pytest.mark.parametrize("kind", ["sd1", "sd2", "sdxl"])
+@pytest.mark.parametrize(
+    "kind", ["sd1", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sd2", "sdxl"))]
+)
 def test_every_architecture(saved, tmp_path, kind):
     run = Run.open(generated(tmp_path, settings(saved(kind), seeds=[0], prompts=["a {person}"])).path)
     calls = 3 if kind == "sd1" else 2  # PNDM calls the UNet once more than it has steps

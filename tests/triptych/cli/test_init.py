@@ -1,5 +1,6 @@
 """Every file that ``triptych init`` writes is a configuration, and so are the lines that it offers as comments."""
 
+import json
 import re
 
 import pytest
@@ -25,6 +26,8 @@ def folder(tmp_path, monkeypatch):
         Image.effect_noise((64, 64), 50).convert("RGB").save(pictures / file)
         rows.append(f"{file},a {word} in a hat,{name},11")
     (pictures / "metadata.csv").write_text("\n".join(rows))
+    captions = [f"a person with {number} cats" for number in range(24)]
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

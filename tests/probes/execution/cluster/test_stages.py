@@ -106,6 +106,7 @@ def started(whole, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_all_stages_give_the_bytes_of_one_process_also_where_workers_are_lost(
     config, whole, tmp_path, monkeypatch
 ):
@@ -254,6 +255,7 @@ def test_a_part_that_fails_is_named_after_the_others_are_there_and_made_by_the_s
     assert stored(path)["samples/part-00002.parquet"] == stored(whole)["samples/part-00002.parquet"]
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_makes_its_prefixes_on_a_cluster(saved, tmp_path):
     over = {**OVER, "prompts": [f"a {{person}} with {number} dogs" for number in range(8)], "trace": None}
     asked = {"fewest": 6}  # three looks

@@ -57,6 +57,7 @@ def subsets(sites):
     return chain.from_iterable(combinations(sites, size) for size in range(1, len(sites) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOOLEAN)
 def test_sets_of_places_do_what_the_truth_says(name):
     # in float64: `LOUD` (2^14) makes some 2^-10 of float32's rounding (2^-24), more on one processor than another
