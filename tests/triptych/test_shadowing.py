@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import rich_argparse
 
 from tests.analysis.synthetic_run import measured_by
@@ -53,10 +54,6 @@ def test_the_import_names_what_hides_a_package(tmp_path):
 
 FINDER = f"""
 import importlib.machinery, sys
-
-import pytest
-
-import pytest
 
 sys.path.append({str(Path(rich_argparse.__file__).parents[1])!r})
 
