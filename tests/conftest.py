@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
@@ -21,43 +22,43 @@ THREADS = int(os.environ["OMP_NUM_THREADS"].split(",")[0])
 # for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests. The
 # first two need different runs of `tests.runs`.
 LONGEST = (
-    "tests/test_same_bytes.py",
     "tests/test_lost_parts.py",
     "tests/test_cli.py",
     "tests/test_trace.py",
-    "tests/test_public_face.py",
-    "tests/test_kills.py",
-    "tests/test_faults.py",
-    "tests/test_shards.py",
+    "tests/test_same_bytes.py",
     "tests/test_stopping.py",
-    "tests/probes/config/test_fuzz.py",
-    "tests/test_pages.py",
-    "tests/test_contributing.py",
-    "tests/test_skills_images.py",
-    "tests/probes/toyworld/test_dependency_groups.py",
+    "tests/test_public_face.py",
+    "tests/test_foreign.py",
+    "tests/probes/models/test_single_file.py",
+    "tests/test_imports.py",
+    "tests/probes/models/test_transformer_models.py",
+    "tests/test_plain_runs.py",
+    "tests/analysis/studies/test_compare.py",
     "tests/probes/stages/test_generate.py",
-    "tests/probes/models/test_model_faults.py",
-    "tests/probes/runs/test_part_faults.py",
-    "tests/analysis/report/test_objects.py",
-    "tests/analysis/methods/test_registry.py",
     "tests/analysis/report/test_page.py",
-    "tests/hooks/test_transformers_elsewhere.py",
-    "tests/hooks/test_patches_by_hand.py",
+    "tests/test_pages.py",
+    "tests/probes/models/test_hub.py",
+    "tests/probes/models/test_loading.py",
     "tests/hooks/test_attach.py",
     "tests/hooks/test_cases.py",
-    "tests/hooks/architectures/test_transformer.py",
+    "tests/test_faults.py",
+    "tests/test_foreign_code.py",
+    "tests/test_cli_input.py",
 )
 
 
+LABORATORY = (Path(__file__).parent / "lab", Path(__file__).parents[1] / "lab")
 TWO_WORKERS = ("tests/test_same_bytes.py",)  # these have all cores
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
-def pytest_configure() -> None:
-    """Give each of several test processes its share of the cores.
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each of several test processes its share of the cores, and do not collect what is deselected.
 
     A run that is asked for as many workers as cores then starts none that would take a core from the other tests.
     """
+    if "not lab" in config.option.markexpr:
+        config.option.ignore = [*(config.option.ignore or ()), *map(str, LABORATORY)]
     name = os.environ.get("PYTEST_XDIST_WORKER", "")
     if name.removeprefix("gw").isdigit() and hasattr(os, "sched_setaffinity"):
         processes, cores = int(os.environ["PYTEST_XDIST_WORKER_COUNT"]), sorted(os.sched_getaffinity(0))
@@ -78,7 +79,10 @@ def all_cores_for_two_workers(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files of `LONGEST` first."""
+    """Put the files of `LONGEST` first, and the laboratory's behind its mark."""
+    for item in items:
+        if any(map(item.path.is_relative_to, LABORATORY)) and not item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.lab)
     place = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
 

@@ -200,6 +200,7 @@ def test_two_at_once(tiny_copy, tiny, capsys):
     one_line(capsys.readouterr(), "expected to be the only one writing here")
 
 
+@pytest.mark.slow
 def test_a_report_without_figures(toyworld, tmp_path):
     """`report.figures: false` leaves out figures, on the page and as files, and nothing else."""
     copy, other = shutil.copytree(toyworld.run, tmp_path / "run"), tmp_path / "other.yaml"

@@ -217,26 +217,31 @@ def test_a_metric_is_a_function_and_a_row(run):
     assert (gap[gap["metric"] == "mae"]["n_prompts"] == 3).all()
 
 
+@pytest.mark.slow
 def test_a_set_of_prompts_is_a_file(run):
     prompts = run.samples(["indicator", "prompt"])
     neutral = prompts[prompts["indicator"] == "neutral"]["prompt"].unique().tolist()
     assert neutral == ["a carpenter planes a board", "a mason lays a brick", "a smith bends a bar"]
 
 
+@pytest.mark.slow
 def test_an_observer_is_a_file_and_a_row(run):
     vectors = [one for table in run.part_tables("features/brightness") for one in table["vector"].to_pylist()]
     assert len(vectors) == 12 and all(0 <= vector[0] <= 255 for vector in vectors)
 
 
+@pytest.mark.slow
 def test_a_command_is_a_file_and_a_row(said):
     assert said["greet"] == "hello, world\n" and "greet" in said["help"]
 
 
+@pytest.mark.slow
 def test_an_option_is_a_field_that_is_checked_recorded_and_in_the_schema(said, run):
     assert run.meta["config"]["resolved"]["report"]["author"] == "Ada"
     schema = json.loads(said["schema"])
     assert schema["$defs"]["Report"]["properties"]["author"]["description"] == "Who ran it."
 
 
+@pytest.mark.slow
 def test_a_page_is_a_template_and_a_file(said):
     assert re.fullmatch(r"There are \d+ metrics\.\n+", said["page"])

@@ -52,6 +52,7 @@ def helpers(child):
     return [one for one in children if "resource_tracker" not in " ".join(one.cmdline())]
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_and_started_again(tiny, tmp_path, capsys):
     """SIGKILL twice while parts are written: parts and tables end byte-identical."""
     path, expected, rng = tmp_path / "run", stored(tiny.run), random.Random(time.time_ns())

@@ -80,6 +80,7 @@ def test_notebooks_are_short_and_end_in_a_figure_of_which_a_sentence_is_true(pat
     assert caption.cell_type == "markdown" and caption.metadata.holds and caption.source.startswith("*")
 
 
+@pytest.mark.slow
 def test_a_notebook_is_executed_in_a_kernel(tmp_path):
     """Paths in a temporary folder are written as they are there; a sentence that is not true is found."""
     code = """
@@ -112,6 +113,7 @@ folder / "run"
 RUN = [path for path in NOTEBOOKS if path.stem != ELSEWHERE]
 
 
+@pytest.mark.slow
 def test_the_first_notebook_runs(monkeypatch):
     monkeypatch.chdir(FOLDER.parent)
     assert run_cells(read(RUN[0]), {})

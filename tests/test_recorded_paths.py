@@ -78,6 +78,7 @@ def record(run):
     return json.loads((run / "run.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_run_with_figures_names_neither_this_machine_nor_where_it_is(toyworld):
     needles = (str(toyworld.run.parents[1]), os.path.expanduser("~") + "/", str(ROOT), platform.release())
     assert leaks(toyworld.run, *needles) == []

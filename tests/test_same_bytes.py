@@ -36,25 +36,30 @@ def noted(run):
     }
 
 
-def test_two_processes_in_another_folder(toyworld, tmp_path, monkeypatch, capfd):
-    expected = tree(toyworld.run)
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [("tiny", set()), pytest.param("toyworld", {"pdf", "png"}, marks=pytest.mark.slow)],
+)
+def test_two_processes_in_another_folder(name, figures, request, tmp_path, monkeypatch, capfd):
+    made = request.getfixturevalue(name)
+    expected = tree(made.run)
     kinds = {name.partition("/")[0] for name in expected}
-    assert {"samples", "captures", "words", "objects", "features", "traced", "tables", "figures"} < kinds
+    assert {"samples", "captures", "words", "objects", "features", "traced", "tables"} < kinds
     assert {"report.html", "triplets.yaml"} < kinds
-    assert {name.rpartition(".")[2] for name in expected if name.startswith("figures/")} == {"pdf", "png"}
+    assert {name.rpartition(".")[2] for name in expected if name.startswith("figures/")} == figures
     (tmp_path / "deep" / "er").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "deep" / "er")
     capfd.readouterr()
-    assert run_here(toyworld.yaml, "another", "--workers", "2") == 0
+    assert run_here(made.yaml, "another", "--workers", "2") == 0
     assert capfd.readouterr().err == ""  # of helpers neither warnings nor progress
     run = tmp_path / "deep" / "er" / "another"
     assert tree(run) == expected
-    assert noted(run) == noted(toyworld.run)
+    assert noted(run) == noted(made.run)
     meta = json.loads((run / "run.json").read_text())
     assert (meta["device"]["workers"], meta["device"]["threads"]) == (2, 1)
     assert (meta["observer"]["workers"], meta["observer"]["threads"]) == (2, 1)
     assert meta["config"]["resolved"]["generate"]["workers"] == 2
-    assert json.loads((toyworld.run / "run.json").read_text())["device"]["workers"] == 1
+    assert json.loads((made.run / "run.json").read_text())["device"]["workers"] == 1
 
 
 @pytest.mark.slow

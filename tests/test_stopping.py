@@ -84,7 +84,7 @@ def test_its_page_begins_with_the_question(stopped):
     assert "do not know that the run stopped" in page
 
 
-@pytest.mark.parametrize("workers", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", [pytest.param(count, marks=pytest.mark.slow) for count in (2, 3)])
 def test_more_processes_draw_the_same(workers, yaml_file, stopped, tmp_path):
     assert run_here(yaml_file, tmp_path / "run", "--stage", "generate", "--workers", workers) == 0
     assert stored(tmp_path / "run") == drawn(stopped)
@@ -123,6 +123,7 @@ def test_a_part_that_was_damaged_is_made_again_and_the_end_is_the_same(yaml_file
     assert stored(tmp_path / "run") == stored(stopped)
 
 
+@pytest.mark.slow
 def test_its_images_are_those_of_a_run_that_does_not_stop(yaml_file, stopped, tmp_path):
     config = json.loads(yaml_file.read_text())
     config |= {"prompts": Run.open(stopped).config.prompts, "limit": Run.open(stopped).meta["images"] // 6}

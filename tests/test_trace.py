@@ -132,6 +132,7 @@ def test_run_again_changes_nothing_and_a_damaged_part_is_made_again(copy, whole,
     assert len(Run.open(copy).meta["made_again"]) == 1
 
 
+@pytest.mark.slow
 def test_shards_trace_what_one_process_does(copy, whole, model, tmp_path):
     file = settings(tmp_path, model)
     stage.forget(Run.open(copy))
@@ -211,6 +212,7 @@ def with_pipeline(monkeypatch, change):
     monkeypatch.setattr(loading, "load", changed)
 
 
+@pytest.mark.slow
 def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, capsys):
     file = settings(tmp_path, model, trace={"positions": [], "windows": 0, "cuts": False})
     with monkeypatch.context() as patch:

@@ -30,9 +30,7 @@ SITES = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind == "sd3" else pytest.mark.slow) for kind in SITES]
-)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in SITES])
 def test_from_a_folder_to_the_report(kind, tmp_path, capsys):
     model, run, file = tmp_path / "model", tmp_path / "run", tmp_path / "triplets.yaml"
     tiny_transformer_pipeline(kind).save_pretrained(model)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -12,6 +13,21 @@ from hooks.sites import attention_sites, module_at
 from tests.tiny_transformers import KINDS, call_options
 
 READ = KINDS
+QUICK = (
+    "sd3",
+    "flux-dev",
+    "pixart-sigma",
+    "sana",
+    "lumina2",
+    "qwen-image",
+)  # a layout each; the others are slow
+
+
+def tiers(kinds: Iterable[str]) -> list[Any]:
+    """Cases by kind, slow but for those of `QUICK`."""
+    return [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in kinds]
+
+
 # of different lengths, so that padding and masks differ by row
 PROMPTS = [
     "a person holding an umbrella",

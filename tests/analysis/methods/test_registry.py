@@ -53,6 +53,7 @@ def test_a_row_brings_table_section_figure_and_latex(small):
     assert "- `indicator` (text): Indicator of the images." in page
 
 
+@pytest.mark.slow
 def test_without_the_row_nothing_of_it_is_left(small):
     run, _, configuration = small
     assert "brightness" not in TABLES and "pixels" not in needs()

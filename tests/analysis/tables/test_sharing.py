@@ -61,6 +61,7 @@ def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
     assert bytes_of(path / "tables") == alone
 
 
+@pytest.mark.slow
 def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unmeasured, alone, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)

@@ -11,7 +11,7 @@ from hooks import HookError, Probe, sites
 from hooks.architectures import registry
 from hooks.shapes import shapes
 from tests.hooks.conftest import all_hooks
-from tests.hooks.transformers import PROMPTS, READ, STEPS, draw
+from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, tiers
 from tests.tiny_transformers import call_options, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
@@ -19,7 +19,7 @@ FLOWS = tuple(kind for kind in READ if not kind.startswith("pixart"))
 PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
 
 
-@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("kind", tiers(READ))
 def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
     pipe = dit(kind)
     without = draw(pipe, kind)
@@ -50,7 +50,7 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in READ if kind not in ("sd35", "flux-schnell", "pixart-alpha")]
+    "kind", tiers(kind for kind in READ if kind not in ("sd35", "flux-schnell", "pixart-alpha"))
 )
 def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)
@@ -76,7 +76,7 @@ def patches(values):
     return values.permute(0, 1, 3, 5, 2, 4, 6).flatten(4)
 
 
-@pytest.mark.parametrize("kind", FLOWS)
+@pytest.mark.parametrize("kind", tiers(FLOWS))
 def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     pipe = dit(kind)
     with Probe(pipe, keep=["x0_pred", "latent", "noise_pred.*"]) as probe:

@@ -79,6 +79,7 @@ def half(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_weights_of_a_variant(half, saved, cache):
     keep(cache, half)
     for options in ({}, {"variant": "fp16"}):
@@ -206,6 +207,7 @@ def test_behind_a_proxy_the_client_decides(online, monkeypatch):
     hub._require_network()
 
 
+@pytest.mark.slow
 def test_a_run_stays_with_the_commit_it_began_with(saved, cache, tmp_path, capsys):
     """A branch that moves between two commands does not mix two models, and does not stop the run either."""
     keep(cache, saved("sd1"))

@@ -106,6 +106,7 @@ def test_a_site_that_is_not_kept_is_named(whole):
         list(kept.kept_vectors(whole, "unet.up.0"))
 
 
+@pytest.mark.slow
 def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
     for path, capture in ((whole.path, {"keep_places": "all"}), (tmp_path / "run", {"keep_places": 5})):
         config = settings(saved(), prompts=["a {person} with a dog"], capture=CAPTURE | capture)

@@ -159,6 +159,7 @@ def test_nothing_is_cut_off(drawn):
         assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, figure.name
 
 
+@pytest.mark.slow
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
     name = "atlas-masculine-feminine"
     figure, again = drawn[name], atlas(run.table("gap"))

@@ -16,7 +16,7 @@ from probes.stages.trace.site_selection import patch_sites
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import CUTS, TraceWords, plan
 from tests.hooks.transformers import draw as generate
-from tests.hooks.transformers import rows_of_prompts
+from tests.hooks.transformers import rows_of_prompts, tiers
 from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
 
 STEPS = 2
@@ -55,7 +55,7 @@ def traced(kind, trace, texts=TEXT, words=WORDS):
     return places, {one.variant.name: one for one in drawn}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", tiers(KINDS))
 def test_cuts_have_the_share_that_they_must(kind):
     """The image is the donor's, or the recipient's, but for the order of sums."""
     asked = Trace(sites=["dit.in.text"], necessity=False, windows=[[1, 2]])
