@@ -53,6 +53,7 @@ def test_images_show_in_datasets(tiny, tmp_path):
     assert found[0]["word_positions"][1] == [2]
 
 
+@pytest.mark.slow
 def test_stages_one_by_one(tiny, tmp_path, capsys):
     path = tmp_path / "run"
     stages = {"plan": "planned", "generate": "generated", "observe": "observed", "trace": "observed"}
@@ -65,6 +66,7 @@ def test_stages_one_by_one(tiny, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_measure_again_from_the_run_directory_alone(tiny_copy):
     """On a laptop, without the model: the folder is enough, and no torch is loaded."""
     before = (tiny_copy / "tables" / "gap.csv").read_bytes()
@@ -80,6 +82,7 @@ def test_measure_again_from_the_run_directory_alone(tiny_copy):
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_observe_again(tiny_copy, tiny, tmp_path, capsys):
     """Other choices need --overwrite, which generates nothing; without a detector the stage is skipped."""
     config, other, before = json.loads(tiny.yaml.read_text()), tmp_path / "other.yaml", stored(tiny_copy)

@@ -116,6 +116,7 @@ def test_the_stages_write_what_they_say_and_no_more(chain):
     chain.crash("overwrite", chain.calls["overwrite"] // 2)
 
 
+@pytest.mark.slow
 def test_what_the_observe_stage_wrote_may_be_taken_away(chain):
     """Measured again, the tables of objects are gone."""
     path = chain.folder / "without"

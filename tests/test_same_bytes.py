@@ -26,7 +26,7 @@ def tree(run):
 
 def noted(run):
     """What its record says but for processes, seconds and the way from it to its model."""
-    meta = json.loads(re.sub(r"(\.\./)+", "", json.dumps(record(run))))
+    meta = json.loads(re.sub(r'"(\.\./)+([^"/]*/)*', '"', json.dumps(record(run))))
     apart = ("workers", "seconds")
     return {
         name: {key: value for key, value in entry.items() if key not in apart}

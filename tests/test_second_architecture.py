@@ -92,6 +92,7 @@ def test_descriptions_that_do_not_fit_are_named(registered, model, tmp_path, cap
     assert expected in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_whole_run(registered, model, tmp_path, capsys):
     run = tmp_path / "run"
     assert main([written(tmp_path, model), "--dry-run"]) == 0

@@ -56,7 +56,9 @@ def check(pipe, prompt=PROMPTS[:2], branch=(1, 2), atol=1e-5, **call):
     return probe, images
 
 
-@pytest.mark.parametrize("kind", ["sd1", "sd2", "sdxl"])
+@pytest.mark.parametrize(
+    "kind", ["sdxl", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sd1", "sd2"))]
+)
 def test_architectures(pipelines, kind):
     check(pipelines(kind))
 

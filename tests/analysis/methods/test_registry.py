@@ -37,6 +37,7 @@ def small(tmp_path_factory):
     return Run.open(folder / "run"), page, configuration
 
 
+@pytest.mark.slow
 def test_a_row_brings_table_section_figure_and_latex(small):
     run, page, _ = small
     table = run.table("brightness")

@@ -32,7 +32,11 @@ def with_description(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "ending"), [("sd1", "ckpt"), ("sd2", "safetensors"), ("sdxl", "safetensors")]
+    ("kind", "ending"),
+    [
+        ("sd1", "ckpt"),
+        *(pytest.param(kind, "safetensors", marks=pytest.mark.slow) for kind in ("sd2", "sdxl")),
+    ],
 )
 def test_a_file_in_the_layout_it_is_published_in_draws_as_its_folder(kind, ending, saved, tmp_path):
     """SD 1.x as a .ckpt of pytorch_lightning, SD 2.x with OpenCLIP's names, XL with both text encoders."""
