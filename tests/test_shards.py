@@ -83,7 +83,8 @@ def test_shards_together_store_what_one_process_does(tiny, tmp_path):
             assert (process.returncode, err) == (0, ""), err
             assert out.startswith("shard ")
     assert Run.open(path).status == "planned"  # nobody has finished it
-    assert run_here(tiny.yaml, path, "--stage", "measure") == 0
+    for stage in ("measure", "report"):
+        assert run_here(tiny.yaml, path, "--stage", stage) == 0
     assert stored(path) == stored(tiny.run)
     found = Run.open(path).meta["shards"]
     assert sorted(one["shard"] for one in found) == sorted([f"{index}/3" for index in range(3)] * 3)
