@@ -7,6 +7,7 @@ from contextlib import redirect_stderr
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import analysis
@@ -183,6 +184,17 @@ def test_a_part_that_was_cut_is_refused(tiny_copy, capsys):
         damaged.truncate(100)
     assert stage(tiny_copy, "measure") == 2
     assert "expected a whole part, got a damaged file" in capsys.readouterr().err
+
+
+def test_a_part_of_another_program_that_lacks_rows_is_refused(tiny_copy, tiny, capsys):
+    """It does not say what it was made from, so its rows are counted."""
+    for kind, got in (("words", "rows of 0 of 4"), ("objects", " detections in ")):
+        file = tiny_copy / kind / "part-00001.parquet"
+        pq.write_table(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file)
+        assert stage(tiny_copy, "measure") == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"{file}: expected what belongs to " in said and got in said
+        shutil.copy(tiny.run / kind / "part-00001.parquet", file)
 
 
 # Studies, and the notebook

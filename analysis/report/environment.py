@@ -30,7 +30,7 @@ def environment(written: Mapping[str, Saved] | None = None) -> Environment:
     """
     made = _environment()
     made.policies["written"] = (
-        written  # a filter of its own would stay the first one in the macros, which are kept
+        written  # not a filter of each page: templates keep the macros of the first one
     )
     return made
 

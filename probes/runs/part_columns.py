@@ -27,9 +27,7 @@ def conform(path: Path, table: pa.Table, fixed: pa.Schema, columns: Sequence[str
     for name in fixed.names if columns is None else columns:
         if table.column_names.count(name) != 1:
             raise _wrong(path, f"a column `{name}`", "none" if name not in table.column_names else "several")
-    lists = (
-        path.parent.name == "captures"
-    )  # beside the fixed columns it has one of similarities for each site
+    lists = path.parent.name == "captures"  # which has similarities of a site in each further column
     arrays = {}
     for name, values in zip(table.column_names, table.columns):
         wanted = fixed.field(name).type if name in fixed.names else _LISTS if lists else values.type

@@ -242,7 +242,7 @@ class Run(ResultWriter):
         """Columns of all parts of a kind, kept while no file changes: to open a part takes longer than to read it."""
         stamps = [
             stamp(file) for file in self._files(kind)
-        ]  # before they are read: later changes are read again
+        ]  # before they are read: what changes then is read again
         if None in stamps or stamps != self._read.get(kind, (None, {}))[0]:
             self._read[kind] = (stamps, {})
         known = self._read[kind][1]

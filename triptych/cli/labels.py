@@ -102,11 +102,19 @@ def _sheet(run: Run, options: argparse.Namespace) -> str:
     from analysis.studies.human_check import detections
     from analysis.studies.human_check.method import people_check
     from analysis.studies.questions import sheet as questions
+    from probes.errors import UserError
     from probes.prompts.audit import places
     from probes.prompts.diagnostic import is_diagnostic
 
     usual = "attributes" if places(run.config) else "questions" if is_diagnostic(run.config) else "objects"
     about = options.about or usual
+    if about != "objects" and options.objects is not None:
+        raise UserError(f"--objects: expected a sheet about objects, got one about {about}: leave it out")
+    if about == "objects" and options.annotators > 1:
+        raise UserError(
+            "--annotators: expected a sheet about questions or attributes, got one about objects, which everybody opens"
+            " and exports under a name: leave it out"
+        )
     images = options.images or ABOUT[about]
     if about != "objects":
         write = attributes.write if about == "attributes" else questions.write
@@ -122,6 +130,7 @@ def _read(run: Run, files: Sequence[Path], *, replace: bool) -> str:
     from analysis.studies.human_check import detections
     from analysis.studies.human_check.method import people_check
     from analysis.studies.questions import answers as questions
+    from probes.errors import UserError
     from probes.prompts.user_tables import open_table
 
     names = open_table(files[0], ("attribute", "question", "answer")).columns
@@ -129,6 +138,8 @@ def _read(run: Run, files: Sequence[Path], *, replace: bool) -> str:
         return attributes.label(run, files, replace=replace)
     if "question" in names or "answer" in names:
         return questions.label(run, files, replace=replace)
+    if replace:
+        raise UserError("--replace: expected answers to questions or attributes, got objects: leave it out")
     if skills := people_check(run.config):
         return "\n".join(skills.agreement(run, files))
     return detections.agreement(run, files)

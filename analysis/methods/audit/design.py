@@ -30,9 +30,8 @@ class Design:
     factors: tuple[str, ...]  # the first is tested between its levels, others against their first level
     levels: Mapping[str, tuple[str, ...]]  # of each factor and of ``model``, in their order
     reference: Mapping[str, float]  # by level of the first factor: what its share is compared with
-    reference_n: Mapping[str, int] = field(
-        default_factory=dict
-    )  # how many it rests on; exact where a level is missing
+    # how many that rests on; exact where a level is missing
+    reference_n: Mapping[str, int] = field(default_factory=dict)
     clustered: bool = False  # whether pictures of a model share a noise; else each is by itself
     against: str = "one half"  # the reference in words
     level: float = 0.95  # of intervals; tests are at one less this
