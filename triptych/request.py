@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from probes.config.messages import naming
 from probes.config.schema import Config, Trace
-from probes.config.yaml import YamlSource
 from probes.errors import UserError, printable
 from probes.execution import shards
 from probes.execution.shards import Shard
+from probes.fields.messages import naming
+from probes.fields.yaml import YamlSource
 from probes.prompts.source import LoadedPrompts
 from probes.storage.claim import Hold
 from triptych.options import STAGES, options

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from probes.config.loading import build_config, load_config, load_data
 from probes.config.schema import Config
-from probes.config.yaml import YamlSource, read_yaml, yaml_text
 from probes.errors import UserError
+from probes.fields.yaml import YamlSource, read_yaml, yaml_text
 from probes.prompts import of_captions, table
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
 from probes.runs.store import Run

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from probes.config.types import CHARACTERS, Model, Positive, Section, option
+from probes.fields.types import CHARACTERS, Model, Positive, Section, option
 
 CHECKER = "toyworld-checker"  # which is no captioning network
 

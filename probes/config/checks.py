@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
-from probes.config.types import IMAGES, PERSON, fail, has_template, one_person
+from probes.fields.types import IMAGES, PERSON, fail, has_template, one_person
 
 FEWEST = 6  # prompts, of fewer than which no direction is told
 INDICATORS = 40  # every pair of them is compared at every site and step

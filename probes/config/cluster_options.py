@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import ADDRESS, Section, Share, option, takes
+from probes.fields.types import ADDRESS, Section, Share, option, takes
 
 WORKERS = 100_000  # of a cluster
 AUTO, LOCAL, NONE = "auto", "local", "none"

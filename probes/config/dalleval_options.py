@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import READER, Section, Unique, option
+from probes.fields.types import READER, Section, Unique, option
 
 READERS = ("human", "toyworld-checker", "blip2", "toyworld-vqa", "clip")
 Reader = Annotated[str, Field(pattern=READER)]

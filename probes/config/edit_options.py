@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.types import CHARACTERS, Section, Word, fail, one_person, option, shown
+from probes.fields.types import CHARACTERS, Section, Word, fail, one_person, option, shown
 
 # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
 CONTEXTS = (

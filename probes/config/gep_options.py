@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import LABEL, Section, SentenceTemplate, Word, option
+from probes.fields.types import LABEL, Section, SentenceTemplate, Word, option
 
 _AS_ABOVE = "as in `gep` itself"
 

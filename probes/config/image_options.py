@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from probes.config.types import PathOrName, option
+from probes.fields.types import PathOrName, option
 
 Column = Annotated[str, Field(min_length=1)]
 LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named

@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from probes.config.messages import message, naming
 from probes.config.schema import Config
-from probes.config.types import shown
-from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
+from probes.fields.messages import message, naming
+from probes.fields.types import shown
+from probes.fields.yaml import YamlSource, read_yaml
 from probes.prompts.source import LoadedPrompts
 from probes.stages.external_images import configuration as foreign
 

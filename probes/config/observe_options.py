@@ -9,7 +9,7 @@ from pydantic import Field
 from probes.config.caption_options import Captions
 from probes.config.question_options import Questions
 from probes.config.skin_options import SkinTone
-from probes.config.types import Alters, Device, Model, PathOrName, Positive, Section, Share, option, takes
+from probes.fields.types import Alters, Device, Model, PathOrName, Positive, Section, Share, option, takes
 
 
 class Observe(Section):

@@ -21,13 +21,14 @@ from probes.config.edit_options import Edit
 from probes.config.gep_options import Gep
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
-from probes.config.messages import message
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
 from probes.config.skills_options import Skills
 from probes.config.stop_options import Stop, in_order
 from probes.config.trace_options import Trace
-from probes.config.types import (
+from probes.errors import UserError
+from probes.fields.messages import message
+from probes.fields.types import (
     FLAVOUR,
     NAME,
     PERSON,
@@ -44,8 +45,7 @@ from probes.config.types import (
     shown,
     takes,
 )
-from probes.config.yaml import YamlSource, yaml_text
-from probes.errors import UserError
+from probes.fields.yaml import YamlSource, yaml_text
 from probes.prompts import paintskills, plain, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve

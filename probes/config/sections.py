@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import (
+from probes.fields.types import (
     Alters,
     AutoOrCount,
     AutoOrWorkers,

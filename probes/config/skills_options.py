@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from probes.config.types import Section, Share, Word, option
+from probes.fields.types import Section, Share, Word, option
 
 
 class Skills(Section):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from probes.config.types import Model, Section, fail, option, shown, takes
+from probes.fields.types import Model, Section, fail, option, shown, takes
 
 LIGHTS = ("A", "B", "C", "D50", "D55", "D65", "D75", "E", "F2", "F11")
 _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}")

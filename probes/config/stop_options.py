@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from probes.config.checks import FEWEST
-from probes.config.types import Positive, Section, Seed, option
+from probes.fields.types import Positive, Section, Seed, option
 
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from probes.config.sections import Indicator
-from probes.config.types import Section, shown
+from probes.fields.types import Section, shown
 
 _Model = TypeVar("_Model", bound=Section)
 

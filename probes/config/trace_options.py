@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from hooks.prompt.positions import GROUPS, REST
-from probes.config.types import (
+from probes.fields.types import (
     AutoOrCount,
     Positive,
     Section,

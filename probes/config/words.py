@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from probes.config.types import as_text, fail, shown
+from probes.fields.types import as_text, fail, shown
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from probes.config.types import PERSON
+from probes.fields.types import PERSON
 from probes.prompts.grammar.articles import mended
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from probes.config.types import CHARACTERS
 from probes.errors import printable
+from probes.fields.types import CHARACTERS
 from probes.prompts.neutral import HUMAN, Articles, CaptionVerdict, Forms, judge, swap
 
 DUPLICATE = "said before"

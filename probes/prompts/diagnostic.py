@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.config.checks import HasPrompts, levels
-from probes.config.types import fail, shown
+from probes.fields.types import fail, shown
 from probes.prompts.grids import cells, slug
 
 AXIS = "profession"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.config.types import PERSON, as_text, fail, one_person, option, shown
+from probes.fields.types import PERSON, as_text, fail, one_person, option, shown
 from probes.prompts.grammar.articles import mended
 
 PLACE = re.compile(r"{([^{}]*)}")

@@ -14,7 +14,7 @@ from itertools import chain, count, zip_longest
 from typing import Any
 
 from probes.config.checks import HasPrompts, levels
-from probes.config.types import fail
+from probes.fields.types import fail
 from probes.prompts.grammar.articles import article, mended
 from probes.prompts.grammar.plurals import plural
 from probes.prompts.grids import slug

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from probes.config.types import shown
 from probes.errors import UserError
+from probes.fields.types import shown
 
 ROWS = 10_000  # read at a time
 # what reading a damaged or a hostile file ends with

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.config.checks import ABOUT
-from probes.config.types import PERSON, as_text, fail, nearest, shown
+from probes.fields.types import PERSON, as_text, fail, nearest, shown
 from probes.prompts import table
 from probes.prompts.templates import is_crossed
 

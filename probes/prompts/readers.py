@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from probes.config.yaml import show
 from probes.errors import UserError
+from probes.fields.yaml import show
 from probes.json_text import parse_json
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
 from probes.prompts.user_tables import UserTable, open_table

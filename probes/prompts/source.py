@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from probes.config.checks import ABOUT
-from probes.config.messages import first_fault
-from probes.config.types import Positive, Word, fail, option, shown
 from probes.errors import UserError
+from probes.fields.messages import first_fault
+from probes.fields.types import Positive, Word, fail, option, shown
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms

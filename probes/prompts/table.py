@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from probes.config.image_options import LEVELS
-from probes.config.messages import first_fault
-from probes.config.types import TEXT, fail, option, shown
 from probes.errors import UserError
+from probes.fields.messages import first_fault
+from probes.fields.types import TEXT, fail, option, shown
 from probes.prompts.user_tables import UserTable, open_table
 from probes.storage.paths import expand
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.config.checks import SKILL, SYSTEM_PROMPT
-from probes.config.types import CHARACTERS, Text, as_text, fail, one, option, shown, takes
+from probes.fields.types import CHARACTERS, Text, as_text, fail, one, option, shown, takes
 from probes.prompts.grids import Grid, slug
 from probes.prompts.table import PromptTable
 

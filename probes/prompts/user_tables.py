@@ -23,9 +23,9 @@ from unicodedata import normalize
 import pandas as pd
 import pyarrow.parquet as pq
 
-from probes.config.types import shown
 from probes.csv_text import csv_rows, read_text, restored
 from probes.errors import UserError, printable
+from probes.fields.types import shown
 from probes.json_text import parse_json
 from probes.prompts import parquet
 from probes.storage.paths import expand, require_regular

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from hooks.attention import definitions
 from probes.config.schema import Config
-from probes.config.types import Alters
+from probes.fields.types import Alters
 from probes.runs.parts import digest
 
 # what stands for the default in the identity of parts: former versions knew that of U-Nets alone

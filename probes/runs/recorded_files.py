@@ -1,6 +1,6 @@
 """Texts of a run's record that name files, written and read by `probes.runs.recorded_paths`.
 
-Fields of the configuration are found by their mark in the schema (`probes.config.types.MayBePath`).
+Fields of the configuration are found by their mark in the schema (`probes.fields.types.MayBePath`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from probes.config.schema import Config
-from probes.config.types import MayBePath
-from probes.config.yaml import parse_yaml, read_yaml
 from probes.errors import UserError
+from probes.fields.types import MayBePath
+from probes.fields.yaml import parse_yaml, read_yaml
 from probes.runs.recorded_paths import hides_nothing, name_of, out, resolve_path, same, sentence, written
 
 KEY = "paths"  # of run.json: says how to read the others

@@ -18,8 +18,8 @@ from probes.config import words
 from probes.config.image_options import Images
 from probes.config.loading import build_config
 from probes.config.schema import Config
-from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
+from probes.fields.yaml import YamlSource, read_yaml
 from probes.prompts.audit import clip_name
 from probes.prompts.user_tables import ENDINGS
 from probes.runs.images import read_header

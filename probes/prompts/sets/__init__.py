@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from probes.config.yaml import read_yaml
 from probes.errors import UserError
+from probes.fields.yaml import read_yaml
 from probes.prompts import diagnostic, paintskills
 from probes.prompts.grammar.articles import article
 from probes.prompts.grids import cells, named, slug

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from probes.config.checks import SKILL, caption, levels, normal, prompt_id, template
-from probes.config.types import shown
 from probes.errors import UserError
+from probes.fields.types import shown
 from probes.prompts.alignment import fill
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from probes.config import presets
 from probes.config.image_options import UNNAMED, Images
-from probes.config.types import PERSON, shown
 from probes.errors import UserError
+from probes.fields.types import PERSON, shown
 from probes.prompts import paintskills, sets
 from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
 from probes.stages.external_images.singles import singles
@@ -21,7 +21,7 @@ from probes.stages.external_images.table import ImageRow, find, has_indicators, 
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
-    from probes.config.yaml import YamlSource
+    from probes.fields.yaml import YamlSource
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from probes.config.types import shown
 from probes.errors import UserError
+from probes.fields.types import shown
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Draw, Triplets, are_paired, numbered, times_of_seeds
 

@@ -17,8 +17,8 @@ from unicodedata import normalize
 import pyarrow as pa
 
 from probes.config.image_options import LEVELS, Images
-from probes.config.types import shown
 from probes.errors import UserError
+from probes.fields.types import shown
 from probes.prompts import parquet
 from probes.prompts.user_tables import ENDINGS, UserTable, find_file, open_table
 from probes.runs.images import find_images, unread_note

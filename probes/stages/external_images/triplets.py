@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hooks.prompt.spans import split_words
-from probes.config.types import PERSON, shown
 from probes.errors import UserError
+from probes.fields.types import PERSON, shown
 from probes.prompts.alignment import fill, forms, occurrences
 from probes.stages.external_images.table import ImageRow
 

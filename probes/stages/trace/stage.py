@@ -17,7 +17,6 @@ from typing import Any
 
 from hooks.errors import HookError
 from probes.config.schema import Config
-from probes.config.types import shown
 from probes.errors import UserError
 from probes.execution import batches, loop, settings, shards, workers
 from probes.execution.cluster.driver import ClusterWorkers, tasks_of
@@ -25,6 +24,7 @@ from probes.execution.cluster.job import Job
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
+from probes.fields.types import shown
 from probes.models import estimate, loading
 from probes.models import requirements as model_requirements
 from probes.prompts.plan import Sample

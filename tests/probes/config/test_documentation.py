@@ -12,7 +12,7 @@ from probes.config.documentation import flag_help, option_at, sections, shipped_
 from probes.config.image_options import Images
 from probes.config.question_options import BLIP2_WEIGHTS
 from probes.config.schema import Config, schema_text
-from probes.config.types import SeedRange
+from probes.fields.types import SeedRange
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource
 from probes.prompts.table import PromptTable

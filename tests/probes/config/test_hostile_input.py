@@ -11,8 +11,8 @@ from analysis.observe.checkpoints import find
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes import errors
 from probes.config.loading import build_config
-from probes.config.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.errors import UserError
+from probes.fields.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.models import loading
 from probes.storage.paths import expand
 from tests.soon import soon

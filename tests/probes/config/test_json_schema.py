@@ -9,8 +9,8 @@ import yaml
 
 from probes.config.loading import build_config
 from probes.config.schema import schema_text
-from probes.config.yaml import YamlSource
 from probes.errors import UserError
+from probes.fields.yaml import YamlSource
 from triptych.cli.run import main
 
 ROOT = Path(__file__).parents[3]

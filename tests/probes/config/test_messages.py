@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from probes.config.image_options import Images
 from probes.config.loading import build_config
 from probes.config.schema import Config
-from probes.config.yaml import parse_yaml
 from probes.errors import UserError
+from probes.fields.yaml import parse_yaml
 from probes.prompts.source import PromptSource
 
 WRONG = [

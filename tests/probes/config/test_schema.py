@@ -8,8 +8,8 @@ from analysis.study import indicators
 from probes.config import presets
 from probes.config.loading import build_config, load_config
 from probes.config.schema import Config, Measure, Observe, Sampler
-from probes.config.yaml import parse_yaml
 from probes.errors import UserError
+from probes.fields.yaml import parse_yaml
 from triptych import plan_text
 
 PROMPTS = "prompts: ['a {person} with a dog']\n"

@@ -1,7 +1,7 @@
 """Messages on errors in ``triplets.yaml``, in one line each: place, rule, value, remedy.
 
 Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
-innermost fault (``trace.windows[2]``), or names what the place takes (`probes.config.types.takes`).
+innermost fault (``trace.windows[2]``), or names what the place takes (`probes.fields.types.takes`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from probes.config.types import FORMS, HINT, TAKES, as_text, shown
-from probes.config.yaml import Loc, YamlSource, show
 from probes.errors import UserError
+from probes.fields.types import FORMS, HINT, TAKES, as_text, shown
+from probes.fields.yaml import Loc, YamlSource, show
 
 Node = Mapping[str, Any]  # of a JSON schema
 
