@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table
 from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions

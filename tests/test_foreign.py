@@ -9,7 +9,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from triptych.cli.run import main
 
 SETTINGS = {

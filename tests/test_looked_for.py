@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.tables.objects.looked_for import PROMPTS_ALONE
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main

@@ -16,7 +16,7 @@ from PIL import Image
 from probes.runs import image_faults
 from probes.runs.image_faults import RATIO, SIDE
 from probes.runs.images import read_header, read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.external_images.stage import OTHER_SIZE
 from triptych.cli.run import main
 

@@ -23,7 +23,7 @@ from analysis.observe.objects.tags.ram import PUBLISHED
 from hooks import Intervention, Patch, sites
 from probes.models import hub, loading, single_file, tokenizers
 from probes.models.description import INDEX, Source, read_index, read_kind, read_object
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram

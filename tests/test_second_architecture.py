@@ -13,7 +13,7 @@ from scipy.spatial.distance import cosine
 
 from hooks.architectures import registry
 from probes.models import loading
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.second_architecture import TinyTransformer, tiny_transformer_pipeline
 from triptych.cli.run import main
 

@@ -12,7 +12,7 @@ from analysis.tables.objects.objects import observed_images
 from probes.execution import shards
 from probes.execution.shards import Shard, SharedRun
 from probes.runs import completeness, directory
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.storage.claim import Hold, claim
 from tests import runs
 from tests.probes.conftest import stored

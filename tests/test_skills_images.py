@@ -13,7 +13,7 @@ import analysis.methods.skills.section
 from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.palette import paint
 from tests.analysis.observe.random_detr import TINY, save_detr
 from triptych.cli.run import main

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.runs import parts, schemas
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.trace import requirements, stage
 from tests.probes.conftest import flipped
 from tests.tiny import tiny_pipeline

@@ -6,7 +6,7 @@ import yaml
 
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from triptych.cli.main import main
 
 JOINT = [f"dit.block.{number}.joint" for number in range(2)]  # the words are read by the second

@@ -16,7 +16,7 @@ from probes.fields.yaml import YamlSource, read_yaml, yaml_text
 from probes.paths import expand_run
 from probes.prompts import of_captions, table
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]

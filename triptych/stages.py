@@ -16,9 +16,10 @@ from probes.execution import shards, signals, workers
 from probes.execution.command import StageCall
 from probes.execution.shards import SharedRun
 from probes.execution.team import Team, loading_libraries
-from probes.runs import completeness, folders, image_faults
 from probes.runs import directory as runs_directory
-from probes.runs.store import Run
+from probes.runs import image_faults
+from probes.runs.missing import require_whole
+from probes.runs.run import Run
 from probes.storage.claim import HeldError, claim
 from triptych.request import Command, Request, read_request, require_shareable
 from triptych.run_plan import RunPlan, make_plan
@@ -87,8 +88,6 @@ def _planned_and_done(request: Request, team: Team) -> Config:
         directory = SharedRun(directory, request.shard) if request.shard else directory
         done = _Work(request, plan, directory, team).through()
     request.announce(done)
-    if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
-        request.announce(f"the run is not finished: {request.stages[-1]} over {over}")
     return plan.config
 
 
@@ -185,7 +184,7 @@ class _Work:
             if request.includes("generate"):
                 self.generate(cluster)
             else:
-                self.take_up()
+                self.resume()
             if request.includes("observe"):
                 self.observe(cluster)
             if request.includes("trace"):
@@ -268,19 +267,14 @@ class _Work:
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Go on with a run whose images are there."""
         request = self.request
-        runs_directory.take_up(
-            self.run,
-            self.plan.config,
-            request.stages,
-            passed=request.passed,
-            text=request.text,
-            share=request.shard is not None,
+        runs_directory.resume(
+            self.run, self.plan.config, request.stages[0], passed=request.passed, text=request.text
         )
         if request.replaces("observe"):
-            folders.remove(self.run, folders.OBSERVED)
+            runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: ClusterWorkers | None) -> None:
         """Observe the images."""
@@ -314,7 +308,7 @@ class _Work:
         from analysis.tables.stage import measure
 
         began = monotonic()
-        runs_directory.fix_parts(self.run)
+        require_whole(self.run)
         what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
         self.request.say(f"measure: {what}")
         measure(self.run, team=self.team, processes=workers.measure_workers(config))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from probes.csv_text import csv_bytes
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 _SAMPLES = (
     *("sample_id", "triplet", "prompt_id", "template", "indicator", "word", "prompt", "negative_prompt"),

@@ -13,7 +13,7 @@ from probes.errors import UserError
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def planned(job: Job) -> dict[str, Any]:

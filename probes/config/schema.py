@@ -46,13 +46,12 @@ from probes.fields.types import (
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
-from probes.paths import expand_run
+from probes.paths import expand_run, name_of
 from probes.prompts import paintskills, plain, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve
 from probes.prompts.table import PromptTable
 from probes.prompts.templates import Templates
-from probes.runs.recorded_paths import name_of
 
 __all__ = [
     "PERSON",

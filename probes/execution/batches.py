@@ -25,7 +25,7 @@ from probes.execution.part import Part
 from probes.models import loading
 from probes.models.requirements import image_size
 from probes.runs.parts import DamagedPartError, disk_error, read_identity
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 @dataclass(frozen=True)

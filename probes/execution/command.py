@@ -11,10 +11,10 @@ from probes.config.schema import Config
 from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.loop import note_damaged
 from probes.execution.team import Team
-from probes.runs import directory, folders
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.selection import REGISTERED
-from probes.runs.store import Run
+from probes.runs.record import REGISTERED
+from probes.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StageCall:
     def cleared(self, run: Run) -> None:
         """Remove what a run directory holds, where it is to be overwritten."""
         if self.overwrite:
-            folders.clear(run)
+            directory.clear(run)
 
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any

@@ -24,7 +24,7 @@ from probes.execution.team import Team, Work
 from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 

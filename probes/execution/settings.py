@@ -11,7 +11,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.execution import batches, workers
 from probes.models import estimate, loading, requirements
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 @dataclass(frozen=True)

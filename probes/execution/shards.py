@@ -24,15 +24,14 @@ from typing import Any
 from probes.errors import UserError
 from probes.execution.part import Part
 from probes.json_text import parse_json
-from probes.runs import completeness, recorded_files
+from probes.runs import parts as part_files
 from probes.runs.directory import now
-from probes.runs.folders import SHARDS
 from probes.runs.parts import create_bytes, is_leftover, write_bytes
-from probes.runs.record import read_record, record_bytes
-from probes.runs.selection import KEY, KINDS, number
-from probes.runs.store import Run
+from probes.runs.record import KINDS, read_record, record_bytes
+from probes.runs.run import Run
 from probes.storage.locks import FolderHold, Hold
 
+KEY, SHARDS = "unfinished", "shards"
 BEGUN = "part_fields"  # of run.json: what it is drawn from is settled
 STAGES = ("generate", "observe", "trace")  # of which a shard does its share
 SIZES = ("batch_triplets", "trace_batch")
@@ -103,7 +102,7 @@ class SharedRun(Run):
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there and of this shard, in order."""
-        return [file for file in super().parts(kind) if self.shard.holds(number(file))]
+        return [file for file in super().parts(kind) if self.shard.holds(part_files.part_number(file))]
 
     def write_meta(self, **fields: Any) -> None:
         """Note fields in the record of this process; where the run has not begun, begin it with them."""
@@ -114,8 +113,8 @@ class SharedRun(Run):
             noted["observe"] = fields["config"]["resolved"]["observe"]
         noted |= {name: value for name, value in fields.items() if name not in _OF_RUN}
         self._record["seconds"] |= (fields.get("times") or {}).get("seconds", {})
-        self.meta = {**self.meta, **recorded_files.as_read(fields, self.path)}
-        record = {**self._record, "fields": recorded_files.written_record(noted, self.path)}
+        self.meta = {**self.meta, **fields}
+        record = {**self._record, "fields": noted}
         text = json.dumps(record, indent=2, ensure_ascii=False)
         write_bytes(self.path / SHARDS / f"{self._record['id']}.json", f"{text}\n".encode())
 
@@ -123,7 +122,7 @@ class SharedRun(Run):
         """Write ``run.json``, unless another process has, which can be where there are no locks (`startup_lock`)."""
         if (self.path / "run.json").exists():
             Run(self.path, self.meta).write_meta(**fields)  # of what was planned
-        elif not create_bytes(self.path / "run.json", record_bytes(fields, self.path)):
+        elif not create_bytes(self.path / "run.json", record_bytes(fields)):
             raise UserError(
                 f"{self.path}: another process has begun this run at the same moment: run it again"
             )
@@ -197,7 +196,7 @@ def is_complete(path: Path, shard: Shard | None = None) -> bool:
         return False
     run.meta = merged_record(run.meta, list(_records(path)))
     run.meta.pop(KEY, None)
-    return BEGUN in run.meta and not completeness.has_missing_parts(run)
+    return BEGUN in run.meta and not run.missing()
 
 
 def became_complete(path: Path) -> bool:
@@ -220,7 +219,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             record = parse_json(file.read_text(encoding="utf-8"))
             if record["id"] != file.stem:  # it is removed under this name once it is gathered
                 raise ValueError
-            fields = recorded_files.found_record(dict(record["fields"]), path)
+            fields = dict(record["fields"])
             found.append((str(record["began"]), str(record["id"]), {**record, "fields": fields}))
         except FileNotFoundError:
             continue

@@ -15,7 +15,7 @@ from probes.config.checks import caption, prompt_id
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.source import LoadedPrompts, NoFileError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEY = "captions"  # in ``run.json``
 LONGER = "longer_than_the_model_reads"

@@ -136,7 +136,7 @@ class StoredImages:
         self._unreadable: dict[Stamp, set[str]] = {}  # of each file that was looked through, as it was
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
-        """Images in the order asked for; :meth:`probes.runs.store.Run.images` says what it raises."""
+        """Images in the order asked for; :meth:`probes.runs.run.Run.images` says what it raises."""
         wanted = list(sample_ids)
         self._look_up(wanted)
         data: dict[str, bytes | None] = {}

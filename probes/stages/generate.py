@@ -26,10 +26,10 @@ from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.models import description, estimate, loading
 from probes.prompts.plan import Sample
-from probes.runs import directory, identity, kinds
+from probes.runs import directory, identity
 from probes.runs import parts as part_files
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.record import KINDS
+from probes.runs.run import Run, kinds_of_capture
 from probes.stages.drawing import Drawing, image_bytes, load
 
 _REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
@@ -90,7 +90,7 @@ def generation(
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
-            **{batches.USED: sizes, KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
+            **{batches.USED: sizes, KINDS: run.with_kinds(parts[0].paths, len(parts))},
         )
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
@@ -209,7 +209,7 @@ def part_of(
     chunk: list[list[Sample]],
 ) -> Part:
     """A part, cut into batches of the size in force, or of that it was drawn with."""
-    paths = {kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)}
+    paths = {kind: run.part_path(kind, index) for kind in kinds_of_capture(config.capture)}
     size = batches.size_of(paths.values(), sizes)
     return Part(
         paths=paths,

@@ -17,7 +17,7 @@ from probes.models import description, loading
 from probes.prompts import plan as prompts
 from probes.prompts.plan import Sample
 from probes.runs import identity
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import generate
 from probes.stages.drawing import Drawing, load
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from probes.errors import UserError
 from probes.execution.shards import merge_records
 from probes.paths import link_of
-from probes.runs.folders import FOLDERS, with_inner
+from probes.runs.directory import FOLDERS, with_inner
 from probes.runs.parts import clean, disk_error, is_leftover
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.storage.locks import GATE, GUARDS, FolderHold, GoneError, Hold, OtherHoldsError, is_lock
 
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much

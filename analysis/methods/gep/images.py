@@ -23,7 +23,7 @@ from probes.fields.yaml import YamlSource, read_yaml
 from probes.prompts.audit import clip_name
 from probes.prompts.user_tables import ENDINGS
 from probes.runs.images import read_header
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import find, read_rows
 

@@ -19,7 +19,7 @@ from probes.errors import UserError
 from probes.prompts.audit import SETTINGS, attributes, places
 from probes.prompts.grammar.nouns import lemma
 from probes.prompts.user_tables import read_answers
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 LABEL_COLUMNS = ("sample_id", "attribute", "annotator", "label")

@@ -33,7 +33,7 @@ from probes.config.schema import Config
 from probes.prompts.audit import places
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 NAMES = ("gep_vector", "gep_score", "gep_agreement", "gep_auc")
 MORE = (

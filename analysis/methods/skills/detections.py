@@ -13,7 +13,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.paintskills import SkillRequest, requests
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 DETR, DETR_THRESHOLD = "detr", 0.7
 NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector observed it"

@@ -15,7 +15,7 @@ from analysis.observe.observer import Needs, StoredImage
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
 from probes.runs.coco_masks import encode
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 class ObjectObserver:

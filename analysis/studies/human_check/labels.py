@@ -11,7 +11,7 @@ import pandas as pd
 
 from probes.errors import UserError
 from probes.prompts.user_tables import open_table, require_annotators
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")

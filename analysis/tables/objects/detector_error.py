@@ -22,7 +22,7 @@ from analysis.tables.objects.claims import COUNTS
 from analysis.tables.similarities.families import by_unit
 from probes.json_text import parse_json
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, MODELS, SHARED, WEIGHTS
 from probes.toyworld.checker import THINGS, VERSION, read_images
 from probes.toyworld.draw import SIZE

@@ -12,7 +12,7 @@ from probes.config.questions import ResolvedQuestion, asked_of, people_questions
 from probes.errors import UserError
 from probes.prompts import user_tables
 from probes.runs import schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 LABELS = "question_labels"  # the table of people's answers, written by `triptych labels read`
 COLUMNS = ("sample_id", "question", "annotator", "answer")

@@ -41,7 +41,7 @@ from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.similarities import pair_name
 from probes.config.schema import Measure
 from probes.prompts.grammar.nouns import human_words
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 Objects = tuple[pd.DataFrame, pd.DataFrame]  # tables ``nouns`` and ``objects``

@@ -16,7 +16,7 @@ from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
 from probes.config.schema import Measure
 from probes.prompts.audit import clip_name
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
 OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")

@@ -40,7 +40,7 @@ from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.scene import chance_of_b, parse
 from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world

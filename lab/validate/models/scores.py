@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from lab.templates import render
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.checker import LEAST
 from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world

@@ -21,7 +21,7 @@ from probes.execution.cluster.pool import Pool
 from probes.execution.cluster.worker import PATIENCE, libraries
 from probes.execution.part import Part
 from probes.runs.parts import clean
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.versions import pip_line
 
 NAMED = 5  # parts that failed, in the line about them

@@ -12,7 +12,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.models import loading
 from probes.runs.record import checksum
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images")  # of run.json
 

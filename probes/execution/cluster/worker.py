@@ -24,7 +24,7 @@ from probes.errors import UserError
 from probes.execution.cluster.job import Job, record_checksum
 from probes.execution.part import Part, make_whole
 from probes.execution.team import Do
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.versions import versions
 
 PATIENCE = 60.0  # seconds until a network file system shows what another machine has written

@@ -26,10 +26,10 @@ from probes.execution import loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
-from probes.runs import directory, image_faults, kinds, parts, schemas
+from probes.runs import directory, image_faults, parts, schemas
 from probes.runs.images import read_header, read_image
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.record import KINDS
+from probes.runs.run import Run
 from probes.stages.external_images.configuration import grouped
 from probes.stages.external_images.table import ImageBytes, ImageRow
 from probes.stages.external_images.triplets import Draw
@@ -228,7 +228,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
         taken_in=taken.record,
         parts=len(made),
         images=taken.images,
-        **{KINDS: kinds.with_kinds(run, ("samples",), len(made))},
+        **{KINDS: run.with_kinds(("samples",), len(made))},
     )
     with command.helpers() as team:
         loop.make("take in", made, todo, Storing(), team, progress=command.progress)

@@ -28,11 +28,11 @@ from probes.fields.types import shown
 from probes.models import estimate, loading
 from probes.models import requirements as model_requirements
 from probes.prompts.plan import Sample
-from probes.runs import folders, image_faults, kinds, rows, schemas
+from probes.runs import directory, image_faults, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import as_written, traced_fields
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.identity import traced_fields
+from probes.runs.record import KINDS
+from probes.runs.run import Run
 from probes.stages import generate
 from probes.stages.drawing import load_again
 from probes.stages.trace import requirements
@@ -73,7 +73,7 @@ class Tracing:
 
 def forget(run: Run) -> None:
     """Remove what the stage stored, so that a run is traced anew."""
-    folders.remove(run, ("traced",))
+    directory.remove(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 
@@ -102,7 +102,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
-    run.write_meta(**noted, **{USED: sizes, KINDS: kinds.with_kinds(run, ("traced",), every)})
+    run.write_meta(**noted, **{USED: sizes, KINDS: run.with_kinds(("traced",), every)})
     loop.note_damaged(run, damaged)
     with command.helpers() as team:
 
@@ -216,7 +216,7 @@ def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw
 
 
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
-    old, new = (shown(as_written(field, value)) for value in (old, new))
+    old, new = (shown(value) for value in (old, new))
     return UserError(
         f"{path}: was drawn with {field} {old}, expected {new}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"

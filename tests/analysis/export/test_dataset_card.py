@@ -15,7 +15,7 @@ from analysis.export.cards.markdown import plain
 from analysis.export.exporting import export_run
 from analysis.report.findings import summaries
 from analysis.tables.registry import read
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.export.conftest import WEIGHTS, make
 
 
@@ -95,18 +95,6 @@ def test_a_readme_of_the_users_stays(finished, tmp_path):
     (tmp_path / "run" / "README.md").write_text("my notes")
     said = write_dataset_card(Run.open(tmp_path / "run"))
     assert "left as it is" in said and (tmp_path / "run" / "README.md").read_text() == "my notes"
-
-
-def test_a_run_without_a_part_names_those_that_are_there(tmp_path):
-    run = make(tmp_path / "run", prompts=8)
-    noted = {"samples": "0", "captures": "0", "words": "0", "observed": "0"}
-    run.meta["unfinished"] = {"triplets": [4, 8], "images": [36, 72], "observed": [36, 72], "parts": noted}
-    write_dataset_card(run)
-    text = (run.path / "README.md").read_text("utf-8")
-    assert front(text)["configs"][0]["data_files"] == ["samples/part-00000.parquet"]
-    assert "not finished:** this is over 36 of 72 images" in text
-    found = load_dataset(str(run.path), cache_dir=str(tmp_path / "cache"))["train"]
-    assert len(found) == 36
 
 
 def test_markdown_of_a_prompt_is_none(finished, tmp_path):

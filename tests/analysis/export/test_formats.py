@@ -16,7 +16,7 @@ from analysis.export.exporting import export_run
 from analysis.export.registry import FORMATS
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis import object_parts
 from tests.analysis.synthetic_run import write_run
 

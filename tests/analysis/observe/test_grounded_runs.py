@@ -15,7 +15,7 @@ from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_folders import save_detector_folder, save_segmenter_folder
 

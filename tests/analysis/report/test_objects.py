@@ -21,7 +21,7 @@ from analysis.tables.objects.claims import HOLDS, DetectorCounts, claim_table
 from analysis.tables.objects.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.registry import write
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.checker import THINGS, VERSION
 from tests.analysis.report.test_page import Page
 from tests.analysis.synthetic_objects import add_objects, detections

@@ -16,7 +16,7 @@ from analysis.report.page import answers, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.config.schema import Config
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}

@@ -24,7 +24,7 @@ from analysis.studies.human_check.sheet import render_sheet
 from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 from triptych.cli.main import command as command_of

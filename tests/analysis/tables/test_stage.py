@@ -9,7 +9,7 @@ from analysis.metrics.registry import computed_from, definition
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
 from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 

@@ -37,7 +37,7 @@ import time
 from pathlib import Path
 from analysis.tables.sharing import Piece, Sharing
 from probes.execution.team import Team
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 def own():  # helpers do not run this script again, and know none of its functions
     time.sleep(0.5)

@@ -7,7 +7,7 @@ import pytest
 from hooks import sites
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main
 

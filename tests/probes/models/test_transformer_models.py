@@ -23,7 +23,7 @@ from probes.models import estimate, loading
 from probes.models.published import published
 from probes.models.requirements import check_before_weights
 from probes.runs.image_faults import eight_bits
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, change, refused
 from tests.tiny_transformers import ROWS, call_options, tiny_transformer_pipeline

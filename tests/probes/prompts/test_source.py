@@ -10,7 +10,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import of_captions, sets
 from probes.prompts.plan import plan
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.tiny import tiny_tokenizer
 from triptych.cli import run as stages
 from triptych.cli.main import command as command_of

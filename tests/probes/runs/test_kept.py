@@ -7,7 +7,7 @@ from probes.errors import UserError
 from probes.models import estimate, loading
 from probes.prompts import plan
 from probes.runs import kept
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import generated, settings
 
 SITES = ["unet.mid", "+unet.mid.attn.0.cross.heads", "text.final", "latent"]

@@ -12,7 +12,7 @@ from analysis.observe.stage import observe
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.storage.claim import claim
 from tests.probes.conftest import flipped, generated, settings, stored
 
@@ -64,7 +64,7 @@ def test_a_damaged_part_is_made_again(damage, kind, whole, saved, capsys):
     generated(whole.path, small(saved))
     assert stored(whole.path) == before
     assert f"{path}: expected a whole part, got a damaged file" in capsys.readouterr().err
-    assert Run.open(whole.path).meta["made_again"][-1]["found"].startswith(f"{kind}/{path.name}: expected")
+    assert Run.open(whole.path).meta["made_again"][-1]["found"].startswith(f"{path}: expected")
 
 
 # Images at fault

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.execution import batches
 from probes.models import loading
 from probes.runs.rows import png
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import drawing
 from tests.probes.conftest import generated, settings, stored
 

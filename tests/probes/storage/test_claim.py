@@ -10,7 +10,7 @@ import time
 import pytest
 
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.storage.claim import DAY, HeldError, Hold, claim
 from probes.storage.locks import FolderHold, GoneError, is_lock
 
@@ -19,7 +19,7 @@ ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
 
 @pytest.fixture
 def run(tmp_path):
-    Run(tmp_path / "run", {}).write_meta(format=3, status="planned", config={"resolved": {}})
+    Run(tmp_path / "run", {}).write_meta(format=4, status="planned", config={"resolved": {}})
     return tmp_path / "run"
 
 

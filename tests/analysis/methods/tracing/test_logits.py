@@ -23,7 +23,7 @@ from analysis.methods.tracing.logits import (
 )
 from probes.errors import UserError
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main

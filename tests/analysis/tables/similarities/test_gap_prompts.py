@@ -8,7 +8,7 @@ from analysis.metrics.registry import headline_metrics
 from analysis.tables.registry import TABLES, read
 from analysis.tables.similarities.gap_prompts import COLUMNS, NO_PAIR, gap_prompts
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 MEASURES = [metric for metric in headline_metrics() if metric.needs != "features"]

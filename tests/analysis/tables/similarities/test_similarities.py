@@ -17,7 +17,7 @@ from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]

@@ -30,7 +30,7 @@ from lab.train.detectors.tagger import (
     train_tagger,
 )
 from lab.train.detectors.tagger_quality import BAR, agreement, says
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
 

@@ -15,7 +15,7 @@ from probes.execution.command import StageCall
 from probes.models import description, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import drawing as drawn
 from probes.stages import remote as drawing
 from probes.stages.generate import generate
@@ -71,7 +71,7 @@ def on_cluster(path, config, cluster, stages=("generate",), model=None, **option
             directory.require_same(run, config.resolved())
             generate(run, config, samples, source, command)
         else:
-            directory.take_up(run, config, stages)
+            directory.resume(run, config, stages[0])
         if "observe" in stages:
             observe(run, progress=False, cluster=cluster)
         if "trace" in stages:

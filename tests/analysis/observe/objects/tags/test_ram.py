@@ -12,7 +12,7 @@ from analysis.observe.objects.tags.ram import PUBLISHED, Ram, RamTagger, pixels,
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.objects.tags.ram_equations import logits, other_layout, tagger_layout
 from tests.analysis.observe.stored_images import image_run
 

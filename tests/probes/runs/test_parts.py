@@ -11,7 +11,7 @@ from probes.errors import UserError
 from probes.execution import loop
 from probes.execution.part import Part
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 
