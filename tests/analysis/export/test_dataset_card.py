@@ -16,7 +16,7 @@ from analysis.export.exporting import export_run
 from analysis.report.findings import summaries
 from analysis.tables.registry import read
 from probes.runs.run import Run
-from tests.analysis.export.conftest import WEIGHTS, make
+from tests.analysis.export.conftest import WEIGHTS
 
 
 def digests(path) -> dict[str, str]:

@@ -10,8 +10,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
 from probes.runs.directory import require_same
-from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.runs.run import Run
+from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import complete, parse
