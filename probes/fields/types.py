@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
@@ -78,12 +79,50 @@ class Section(BaseModel):
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Self:
+        """Return a section from plain data of a run's record, which was checked when it was written."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{cls.__name__}: expected fields, got {shown(values)}")
+        fields = {name: field.alias or name for name, field in cls.model_fields.items()}
+        return cls.model_construct(
+            **{
+                name: _stored(cls.model_fields[name].annotation, values[key])
+                for name, key in fields.items()
+                if key in values
+            }
+        )
+
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Yield what is not a default."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
             if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, _Shortened(value) if isinstance(value, list) and len(value) > LISTED else value
+
+
+def types_in(annotation: Any) -> list[type]:
+    """Return the types that an annotation is made of, through unions and containers."""
+    inner = [kind for argument in get_args(annotation) for kind in types_in(argument)]
+    return [annotation, *inner] if isinstance(annotation, type) else inner
+
+
+def section_in(annotation: Any) -> type[Section] | None:
+    """Return the section that a field of this annotation holds; None if none."""
+    return next((kind for kind in types_in(annotation) if issubclass(kind, Section)), None)
+
+
+def _stored(annotation: Any, value: Any) -> Any:
+    """Return a stored value of a field, its sections (those of a mapping or a list one by one) made again."""
+    section = section_in(annotation)
+    if section is None or value is None:
+        return value
+    match get_origin(annotation):
+        case builtins.dict:
+            return {key: section.stored(entry) for key, entry in value.items()}
+        case builtins.list:
+            return [section.stored(entry) for entry in value]
+    return section.stored(value)
 
 
 class _Shortened:
