@@ -37,7 +37,6 @@ from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, Stor
 from probes.errors import UserError
 from probes.execution.team import Team
 from probes.runs.store import Run
-from probes.storage.cache import cache_parts
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
@@ -58,7 +57,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring wrote and this one
     does not, such as those of another contrast, are removed.
     """
-    with contextlib.ExitStack() as stack, cache_parts(), run.writing("measure"):
+    with contextlib.ExitStack() as stack, run.writing("measure"):
         team = team or stack.enter_context(Team())
         _measure(run, Sharing(run, team, processes))
         for name in run.written("report"):

@@ -46,13 +46,13 @@ from probes.fields.types import (
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
+from probes.paths import expand_run
 from probes.prompts import paintskills, plain, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve
 from probes.prompts.table import PromptTable
 from probes.prompts.templates import Templates
 from probes.runs.recorded_paths import name_of
-from probes.storage.paths import expand_run
 
 __all__ = [
     "PERSON",
@@ -301,7 +301,7 @@ class Config(Section):
     out: Annotated[
         str | None,
         option(
-            "Run directory, or an address of object storage. See docs/how_to/object_storage.md.",
+            "Run directory.",
             null="runs/NAME",
             example="runs/first-light",
         ),

@@ -28,7 +28,7 @@ from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import auto, quiet, readable
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
 CONFIGURATIONS = {
