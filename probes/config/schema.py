@@ -45,13 +45,13 @@ from probes.fields.types import (
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
+from probes.paths import expand_run
 from probes.prompts import paintskills, plain, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource, resolve
 from probes.prompts.table import PromptTable
 from probes.prompts.templates import Templates
 from probes.runs.recorded_paths import name_of
-from probes.storage.paths import expand_run
 
 __all__ = [
     "PERSON",
@@ -216,7 +216,7 @@ class Config(Section):
     report: Annotated[Report, option(example={"gallery": 100}), Alters("report")] = Report()
     """What the page shows."""
     out: Annotated[str | None, option(null="runs/NAME", example="runs/first-light"), Alters("nothing")] = None
-    """Run directory, or an address of object storage. See docs/how_to/object_storage.md."""
+    """Run directory."""
 
     if not TYPE_CHECKING:  # who checks types reads the fields
 
