@@ -33,7 +33,6 @@ class ProbeResults(HookedBlock):
     _latents: dict[str, Kept]
     _maps: WordMaps | None
     _layer_maps: LayerMaps | None
-    _self_maps: LayerMaps | None
     _size: tuple[int, int]  # height and width of an image
     _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
     _words: PromptWords
@@ -118,17 +117,12 @@ class ProbeResults(HookedBlock):
     @property
     def maps(self) -> WordMaps:
         """Heat maps of every token of every row."""
-        return self._result("maps", "_maps", "word_maps=True, or a MapChoice with a definition")
+        return self._result("maps", "_maps", "word_maps=True")
 
     @property
     def layer_maps(self) -> LayerMaps:
         """Sums of cross-attention, layer by layer."""
-        return self._result("layer_maps", "_layer_maps", "word_maps=hooks.MapChoice(...)")
-
-    @property
-    def self_attention(self) -> LayerMaps:
-        """Sums of self-attention, layer by layer."""
-        return self._result("self_attention", "_self_maps", "self_attention=hooks.MapChoice(...)")
+        return self._result("layer_maps", "_layer_maps", "word_maps=True, layer_maps=1")
 
     def words(self, row: int | None = None) -> list[Word]:
         """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
