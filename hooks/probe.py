@@ -33,10 +33,8 @@ from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
-from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition, default_name
-from hooks.attention.final import FinalSums
-from hooks.attention.wanted import settle, sums_of
+from hooks.attention.definitions import Definition
+from hooks.attention.final import FinalSums, attention_sums
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
@@ -76,12 +74,12 @@ class Probe(ProbeResults):
         Of each row of the batch the token positions by the name of their group, see `hooks.position_groups`. By text
         encoder where their tokens differ ("text", "text_2", "text_3"), and "dit" for the text that a diffusion
         transformer is given.
-    word_maps : bool, str, Definition or MapChoice
-        Whether to sum cross-attention into word maps: True or the name of a definition
-        (`hooks.attention.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
-        `MapChoice` to keep sums by layer, head, step and token too.
-    self_attention : MapChoice, optional
-        Sums of self-attention to keep.
+    word_maps : bool, str or Definition
+        Whether to sum cross-attention into word maps, at a memory that does not grow with the steps: True or the name
+        of a definition (`hooks.attention.definitions`).
+    layer_maps : int
+        Beside word maps, every layer's attention apart, heads averaged, in so many bins of (nearly) equal numbers of
+        calls; 0 for none. More bins than calls are a bin for each.
     prompts : str or sequence of str, optional
         The texts of the batch, for words with the characters they have there; without them, words are read
         off the token ids that the text encoders were given.
@@ -108,8 +106,8 @@ class Probe(ProbeResults):
         Of sparse autoencoders: means over space (or tokens), of shape (n_calls, rows, n_latents).
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
-    layer_maps, self_attention : LayerMaps
-        What each `MapChoice` kept.
+    layer_maps : LayerMaps
+        The same layer by layer.
 
     Raises
     ------
@@ -128,9 +126,9 @@ class Probe(ProbeResults):
         keep: str | Iterable[str] = (),
         pool: str | Iterable[str] = (),
         position_groups: RowGroups | Mapping[str, RowGroups] | None = None,
-        word_maps: bool | str | Definition | MapChoice = False,
+        word_maps: bool | str | Definition = False,
         text_layer_norm: bool = True,
-        self_attention: MapChoice | None = None,
+        layer_maps: int = 0,
         prompts: str | Sequence[str] | None = None,
         keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
@@ -142,7 +140,7 @@ class Probe(ProbeResults):
         self._pool_patterns, self._position_groups = pool, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
-        self._asked_maps = (word_maps, self_attention)
+        self._word_maps, self._bins = word_maps, layer_maps
         self._text_layer_norm = text_layer_norm
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
@@ -169,10 +167,9 @@ class Probe(ProbeResults):
             )
         self._asked = {site.address for site in (*compared, *kept, *pooled, *coded)}
         self._check_vae()
-        self._attention: dict[str, AttentionSums] = {}
-        wanted_sums = settle(*self._asked_maps, default_name(self._architecture.readings))
-        for kind, definition, kept_sums in wanted_sums:
-            self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
+        self._attention: dict[str, AttentionSums] = attention_sums(
+            pipe, lambda: self._call, self._word_maps, self._bins
+        )
         shown = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
         hooked = self._asked | {site.address for site in shown}
         self._sites = {site.address: site for site in site_table.available(pipe) if site.address in hooked}
@@ -299,18 +296,16 @@ class Probe(ProbeResults):
         self._similarity, tensors = self._recorder.results()
         self._kept, self._pooled, self._latents = (tensors[kind] for kind in ("kept", "pooled", "latents"))
         self._require_run()
-        cross, self_sums = self._attention.get("cross"), self._attention.get("self")
-        self._maps = self._layer_maps = self._self_attention = None
+        cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
         pictures = tensors["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
             sums.require_complete(self._calls)
         if cross is not None:
-            self._maps, self._layer_maps = maps.word_maps(cross, self_sums), maps.layer_maps(cross)
+            self._maps = maps.word_maps(cross, self._attention.get("self"))
+            self._layer_maps = maps.layer_maps(cross, self._calls)
             scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
-        if self_sums is not None:
-            self._self_attention = maps.layer_maps(self_sums)
 
     def _require_whole_call(self) -> None:
         """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""

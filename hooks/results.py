@@ -113,14 +113,9 @@ class ProbeResults(HookedBlock):
         "latents",
         "Means of the latents of sparse autoencoders by address, in the order in which the sites run.",
     )
-    maps: WordMaps = _result(
-        "maps", "Heat maps of every token of every row.", "word_maps=True, or a MapChoice with a definition"
-    )
+    maps: WordMaps = _result("maps", "Heat maps of every token of every row.", "word_maps=True")
     layer_maps: LayerMaps = _result(
-        "layer_maps", "Sums of cross-attention, layer by layer.", "word_maps=hooks.MapChoice(...)"
-    )
-    self_attention: LayerMaps = _result(
-        "self_attention", "Sums of self-attention, layer by layer.", "self_attention=hooks.MapChoice(...)"
+        "layer_maps", "Sums of cross-attention, layer by layer.", "word_maps=True, layer_maps=1"
     )
 
     def __repr__(self) -> str:

@@ -197,9 +197,9 @@ class Architecture(ABC):
         """Steps that the pipeline plans, while it draws; None where it does not say."""
         return getattr(pipe, "num_timesteps", None)
 
-    def word_layers(self, pipe: Any) -> tuple[tuple[str, float], ...]:
-        """Globs of the attentions, each with a weight, that a definition of word maps takes which names none."""
-        return (("*", 1.0),)
+    def word_layers(self, pipe: Any) -> tuple[str, ...]:
+        """Globs of the attentions that a definition of word maps takes which names none."""
+        return ("*",)
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """The prediction in what the denoiser returned, shape (rows of all branches, c, h, w)."""

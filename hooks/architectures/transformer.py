@@ -124,7 +124,7 @@ class Transformer(Architecture):
         """The stack that a site lies in."""
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
-    def word_layers(self, pipe: Any) -> tuple[tuple[str, float], ...]:
+    def word_layers(self, pipe: Any) -> tuple[str, ...]:
         """See `Architecture.word_layers`: those that the literature prefers."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
@@ -132,7 +132,7 @@ class Transformer(Architecture):
             any(getattr(block, "attn2", None) is not None for block in blocks) and stack.attention == "attn"
         )
         chosen = dict(self.row.word_layers).get((len(blocks), dual), range(len(blocks)))
-        return tuple((f"{stack.address}.{number}.{stack.role}", 1.0) for number in chosen)
+        return tuple(f"{stack.address}.{number}.{stack.role}" for number in chosen)
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
         """Return why `x0_pred` cannot be computed, where it cannot."""
