@@ -13,8 +13,7 @@ import torch
 
 from hooks.architectures.registry import architecture_of
 from hooks.pooling import vectors
-from hooks.shapes import shapes
-from hooks.sites import resolve
+from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
