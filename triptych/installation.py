@@ -19,7 +19,6 @@ USES = {  # of the optional parts
     "faces": "faces of photographs, for skin tones",
     "notebooks": "the notebooks",
     "storage": "runs on object storage, s3:// and gs://",
-    "textblob": "nouns by TextBlob",
     "xlsx": "labels from XLSX",
 }
 

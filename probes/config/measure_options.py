@@ -133,13 +133,13 @@ class Measure(Section):
         option("Whose masks can guide an object: the nouns of the prompt, or all its words.", example="all"),
     ] = "nouns"
     nouns: Annotated[
-        Literal["lemminflect", "textblob", "nltk"],
+        Literal["hanta", "nltk"],
         option(
-            "Which program finds the nouns of a prompt. `lemminflect` comes with the package; `nltk` is that of Wu et"
+            "Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et"
             " al. 2025.",
             example="nltk",
         ),
-    ] = "lemminflect"
+    ] = "hanta"
     compounds: Annotated[
         bool,
         option("Whether two nouns side by side (*tennis racket*) are taken together, as one.", example=True),
