@@ -13,7 +13,7 @@ from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.models.network_limits import require_moderate
 from probes.models.pretrained import readable, tensors
-from probes.storage.paths import expand_model, require_regular
+from probes.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"

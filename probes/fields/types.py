@@ -74,7 +74,9 @@ class Alters:
 class Section(BaseModel):
     """A section of the configuration: fields that are all named in it, each of just its kind."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Yield what is not a default."""
@@ -94,7 +96,7 @@ class _Shortened:
         return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
 
 
-def option(text: str, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
+def option(text: str | None = None, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
     """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
 
     From it come ``--help``, what editors show, and ``docs/reference/configuration.md``. The first sentence of `text`

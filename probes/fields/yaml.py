@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from probes.errors import UserError
-from probes.storage.paths import require_regular
+from probes.paths import require_regular
 
 DEPTH = 20  # lists and mappings within each other; the schema has five
 BYTES = 4 << 20  # of a file

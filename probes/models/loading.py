@@ -31,8 +31,8 @@ from probes.models.schedulers import build_scheduler, pick_scheduler, require_us
 from probes.models.source import CARD
 from probes.models.tokenizers import tokenizer
 from probes.models.weights import modules, read_pipeline, require_finite, weight_hash
+from probes.paths import expand_model
 from probes.runs.recorded_paths import name_of
-from probes.storage.paths import expand_model
 from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, SHARED, WEIGHTS, bundled_folder
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it

@@ -22,7 +22,7 @@ from probes.models.pretrained import from_single_file, quiet, tensors
 from probes.models.source import CARD
 from probes.models.tokenizers import tokenizer
 from probes.models.weights import modules, pipeline_options
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 ENDINGS = (".safetensors", ".ckpt")
 _ROOT = Path(str(files(__package__) / "descriptions"))

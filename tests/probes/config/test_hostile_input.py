@@ -14,7 +14,7 @@ from probes.config.loading import build_config
 from probes.errors import UserError
 from probes.fields.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.models import loading
-from probes.storage.paths import expand
+from probes.paths import expand
 from tests.soon import soon
 from triptych.cli.run import main
 

@@ -22,13 +22,13 @@ from torch import nn
 
 from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.model_folders import described, from_folder, sides
-from analysis.observe.objects.engines.passes import computed_once, remember_texts
 from analysis.observe.objects.models import hf_keys, hf_settings
+from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import auto, quiet, readable
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
 CONFIGURATIONS = {

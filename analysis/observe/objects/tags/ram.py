@@ -32,8 +32,8 @@ from probes.config.schema import Observe
 from probes.errors import UserError
 from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import readable
+from probes.paths import expand, require_regular
 from probes.runs.parts import digest
-from probes.storage.paths import expand, require_regular
 
 FIELD = "observe.ram"
 TAG_LIST, THRESHOLDS = "ram_tag_list.txt", "ram_tag_list_threshold.txt"
