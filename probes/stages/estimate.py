@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from hooks.architectures.registry import architecture_of
-from hooks.shapes import shapes
+from hooks.sites import shapes
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
