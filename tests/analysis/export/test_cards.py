@@ -128,7 +128,9 @@ def test_an_unfinished_run_is_refused(finished, tmp_path):
             reportable_facts(run)
     run.meta["status"] = "complete"
     run.meta |= {"parts": 3, "kinds": {"samples": 3}}  # one more than there are
-    with pytest.raises(UserError, match="expected all parts of the run: missing samples/part-00002.parquet"):
+    with pytest.raises(
+        UserError, match=r"expected all parts of the run: missing samples/part-00002\.parquet"
+    ):
         reportable_facts(run)
 
 
