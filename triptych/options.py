@@ -6,6 +6,7 @@ import argparse
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from probes import command_line
 from probes.config.documentation import flag_help
@@ -28,7 +29,6 @@ EXAMPLES = {
 # of a command that goes through stages: what an option of `triptych run` says, where it has none
 STAGED = {
     "stage": None,
-    "shard": None,
     "dry_run": False,
     "overwrite": False,
     "quiet": False,
@@ -94,6 +94,12 @@ _FIELDS = {  # by the title of their group in --help
 WHAT, HOW, WHERE = _FIELDS
 
 
+def _no_shard(text: str) -> NoReturn:
+    raise UserError(
+        f"--shard: removed, got {text!r}: start the same command in each job of the array, they share the parts"
+    )
+
+
 def parser() -> command_line.Parser:
     """Return the parser of ``triptych run``; most of its options override a field of ``triplets.yaml``."""
     main = staged_parser(
@@ -106,11 +112,7 @@ def parser() -> command_line.Parser:
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
     )
-    which.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory (default: all)",
-    )
+    which.add_argument("--shard", type=_no_shard, help=argparse.SUPPRESS)
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument(
         "--samples", action="store_true", help="with --dry-run: list every image that is planned"

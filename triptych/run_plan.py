@@ -51,8 +51,9 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
-        from probes.models import estimate, weights
+        from probes.models import weights
         from probes.prompts.vocabulary import PromptTokens
+        from probes.stages import estimate
 
         read = PromptTokens.of(self.samples)
         generated, more = estimate.estimate(self.config, self.samples, self.source), []
@@ -108,9 +109,10 @@ def _taken_in(request: Request) -> RunPlan:
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import estimate, loading, requirements, weights
+    from probes.models import loading, requirements, weights
     from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
+    from probes.stages import estimate
 
     source = _source(request)
     tokenizers, limit = loading.tokenizers(source)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probes.config.schema import Config
-from probes.models import estimate
 from probes.models.loading import Source
+from probes.stages import estimate
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, rows
 from probes.stages.trace.variants import images
