@@ -21,7 +21,7 @@ from probes.errors import UserError
 from probes.execution.batches import BatchSize, no_room
 from probes.execution.part import Piece, RowsOfKind
 from probes.execution.processes import Tick
-from probes.models import description, loading, requirements
+from probes.models import loading, requirements
 from probes.models.devices import deterministic
 from probes.prompts.plan import Sample, pairs
 from probes.prompts.towers import TextTowers, indicator_spans
@@ -85,7 +85,7 @@ def load_again(
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
-    name = identity.differing(files or {}, description.files(source)) if files else None
+    name = identity.differing(files or {}, source.files) if files else None
     if name is not None:
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"

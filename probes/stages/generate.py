@@ -22,14 +22,14 @@ from probes.execution import batches, loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part
 from probes.locks import GATE, locked
-from probes.models import description, loading
+from probes.models import loading
 from probes.prompts.plan import Sample
 from probes.runs import directory, identity, kinds
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.stages import estimate
 from probes.stages.drawing import Drawing
+from probes.stages.estimate import processes
 from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
 
 FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
@@ -101,7 +101,7 @@ def generation(
         found.model["weight_hash"],
         found.threads,
         samples[0].sample_id,
-        {name: value for name, value in fields.items() if name.startswith("model/")},
+        source.files,
         loaded,
     )
     with command.helping() as helpers:
@@ -139,9 +139,7 @@ def _until(todo: Sequence[Part], parts: int) -> int:
 def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """Return how many processes of this machine draw the parts that are due."""
     left = sum(part.images for part in todo)
-    return loop.useful_workers(
-        estimate.processes(config, loaded.pipe, found.device, found.threads, left), todo
-    )
+    return loop.useful_workers(processes(config, loaded.pipe, found.device, found.threads, left), todo)
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
@@ -161,7 +159,7 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": found.model["weight_hash"],
-        **description.files(source),
+        **source.files,
         **identity.part_fields(config.resolved()),
         "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hooks.architectures.registry import architecture_of
 from probes.config.schema import Config
 from probes.execution import batches, workers
-from probes.models import loading, requirements
+from probes.models import loading
+from probes.models.weights import parameters
 from probes.prompts.plan import Sample
 from probes.runs.store import Run
-from probes.stages import estimate
 from probes.stages.drawing import image_bytes, load
 
 
@@ -66,7 +67,6 @@ def resolve_settings(
 ) -> tuple[ResolvedSettings, loading.LoadedModel]:
     """Load the model of a run and return what follows from it, and the model; `first`: the images of one triplet."""
     loaded = load(source, config, config.generate.device)
-    requirements.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     batch, measured, auto = config.generate.batch_triplets, None, config.generate.batch_triplets == "auto"
 
     def settings(triplets: int) -> ResolvedSettings:
@@ -107,7 +107,7 @@ def keep_begun_settings(config: Config, run: Run) -> Config:
 
 def threads(loaded: loading.LoadedModel) -> int:
     """Threads that torch is given for a model that is loaded."""
-    return workers.threads(estimate.parameters(loaded.pipe), loaded.device)
+    return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
 
 
 def _name(device: str) -> str:

@@ -32,8 +32,9 @@ from probes.runs import parts as part_files
 from probes.runs.identity import as_written, traced_fields
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.stages import estimate, generate, settings
+from probes.stages import generate, settings
 from probes.stages.drawing import load_again
+from probes.stages.estimate import processes
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
@@ -105,9 +106,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     left = sum(part.images for part in todo)
     rows_at_once = min(size, len(draws) * images(plan.variants))
     if loaded is not None:
-        wanted = estimate.processes(
-            config, loaded.pipe, found["device"], found["threads"], left, rows_at_once
-        )
+        wanted = processes(config, loaded.pipe, found["device"], found["threads"], left, rows_at_once)
     count = loop.useful_workers(wanted, todo) if loaded else cluster.room()
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}

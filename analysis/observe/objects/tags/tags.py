@@ -82,7 +82,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     if path == EVERYDAY:
         return list(everyday())
     if path == TOYWORLD:
-        from analysis.observe.objects.models.toyworld_checker import TAGS
+        from probes.toyworld.checker import TAGS
 
         return list(TAGS)
     path = expand(path, "observe.vocabulary")
