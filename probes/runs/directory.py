@@ -11,6 +11,7 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.locks import is_lock
 from probes.paths import link_of, name_of
 from probes.runs.identity import (
     differing,
@@ -316,11 +317,7 @@ def with_inner(path: Path, names: Sequence[str]) -> list[str]:
 def _foreign_files(path: Path) -> list[str]:
     """Files and folders that no run writes, by their paths in the folder."""
     known = {"run.json", "triplets.yaml", *FOLDERS}
-    names = [
-        entry.name
-        for entry in path.iterdir()
-        if entry.name not in known and not entry.name.startswith(".lock")
-    ]
+    names = [entry.name for entry in path.iterdir() if entry.name not in known and not is_lock(entry.name)]
     for folder in FOLDERS:
         if (path / folder).is_dir():
             names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]

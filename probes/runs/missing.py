@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError, printable
-from probes.runs.parts import column_names, identity_of, part_name, part_number, read_part, stage_of
+from probes.runs.parts import (
+    column_names,
+    identity_of,
+    part_name,
+    part_number,
+    read_part,
+    source_hash,
+    stage_of,
+)
 from probes.runs.run import Run
 
 UNMEASURED = ("kept", "pooled")  # no table is made of them
@@ -87,12 +95,12 @@ def require_same_images(run: Run) -> None:
             identity = identity_of(by_number[number]) or {}
             if identity.get("part", number) != number:
                 raise _unlike(kind, by_number[number], samples, f"those of part {identity['part']}")
-            source = identity.get("hash")
-            if kind not in _GENERATED:
-                source = identity.get("fields", {}).get("samples")
-            if not (source and "hash" in made_from):
+            source, expected = identity.get("fields", {}).get("samples"), source_hash(made_from)
+            if kind in _GENERATED:
+                source, expected = identity.get("hash"), made_from.get("hash")
+            if not (source and expected):
                 _require_rows(run, samples, kind, by_number[number], files["observed"].get(number))
-            elif source != made_from["hash"]:
+            elif source != expected:
                 raise _unlike(kind, by_number[number], samples, "those of others")
 
 

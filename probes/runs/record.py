@@ -41,7 +41,7 @@ def read_record(file: Path) -> dict[str, Any]:
         if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
             raise no_record(file, f"it has no `{field}`")
     sums = {name for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
-    if sums - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != checksum(meta)):
+    if sums - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
         raise UserError(
             f"{file}: expected the record of a run as it was written, got a damaged file (its checksum differs):"
             " restore it from a copy or choose another --out; if you edited it, take its line `checksum` out"
@@ -82,7 +82,7 @@ def planned_parts(meta: Mapping[str, Any], file: Path) -> dict[str, int]:
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
     """The ``run.json`` that says this, with a checksum of itself."""
-    return f"{_lines({'checksum': checksum(meta), **meta})}\n".encode()
+    return f"{_lines({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
 def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
@@ -98,6 +98,23 @@ def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
 
 
-def checksum(meta: Mapping[str, Any]) -> str:
-    """The checksum of a record, which stands in it beside the rest."""
+def merged_record(
+    before: Mapping[str, Any], after: Mapping[str, Any], current: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A record with what one process changed since it read it (`before`), and what others have written since.
+
+    The stage that was reached is the later one, where others have gone on meanwhile.
+    """
+    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    others_went_on = current["status"] not in (before.get("status"), after["status"])
+    if others_went_on and STATUSES.index(current["status"]) > STATUSES.index(after["status"]):
+        changed = {name: value for name, value in changed.items() if name not in ("status", "times")}
+    return {
+        name: value
+        for name, value in {**current, **changed}.items()
+        if name in after or name not in before or name in changed
+    }
+
+
+def _checksum(meta: Mapping[str, Any]) -> str:
     return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"

@@ -41,6 +41,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
+from probes.locks import GATE, locked
 from probes.paths import link_of, require_no_address
 from probes.runs.image_faults import reason
 from probes.runs.images import read_image
@@ -56,7 +57,7 @@ from probes.runs.parts import (
     require_names,
     write_bytes,
 )
-from probes.runs.record import KINDS, no_record, planned_parts, read_record, record_bytes
+from probes.runs.record import KINDS, merged_record, no_record, planned_parts, read_record, record_bytes
 from probes.runs.tables import read_table, table_bytes
 
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -84,10 +85,9 @@ class Run:
         run.image("t00000-s0-feminine")  # a PIL image
     """
 
-    shard: Any = None
-
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
+        self._before = dict(meta)  # the record as this process has read or written it last
         self._stage: str | None = None
         self._names: set[str] = set()  # results that the stage under way has written
         self._frames: dict[tuple, pd.DataFrame] = {}
@@ -130,10 +130,19 @@ class Run:
         return self.meta["status"]
 
     def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json`` and write it with a checksum of itself."""
-        meta = json.loads(json.dumps({**self.meta, **fields}))  # as whoever reads it has it
-        write_bytes(self.path / "run.json", record_bytes(meta))
-        self.meta = meta
+        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
+        file, meta = self.path / "run.json", json.loads(json.dumps({**self.meta, **fields}))
+        with locked(self.path / GATE):
+            current = read_record(file) if self.meta and file.exists() else None
+            noted = meta if current is None else merged_record(self._before, meta, current)
+            write_bytes(file, record_bytes(noted))
+        self.meta, self._before = meta, dict(meta)
+
+    def read_again(self) -> None:
+        """Read ``run.json`` again, if it is there: another process may have written it."""
+        if (self.path / "run.json").exists():
+            self.meta = read_record(self.path / "run.json")
+            self._before = dict(self.meta)
 
     # parts
 
