@@ -85,13 +85,12 @@ def require_model(path: Path, files: Mapping[str, str], published: str = "") -> 
     if not files or not (path / "run.json").exists():
         return
     run = Run.open(path)
-    there = run.meta.get("part_fields") or {}
-    there = {name: value for name, value in there.items() if name.startswith("model/")}
-    name = differing(there, files) if there else None
-    if name is not None and published not in ("", before := run.resolved.get("model")):
-        raise another_run(run, "model", before, published)
-    if name is not None:
-        raise another_run(run, name, there.get(name), files.get(name))
+    fields = run.meta.get("part_fields") or {}
+    before = {name: value for name, value in fields.items() if name.startswith("model/")}
+    if before and (name := differing(before, files)):
+        if published not in ("", model := run.resolved.get("model")):
+            raise another_run(run, "model", model, published)
+        raise another_run(run, name, before.get(name), files.get(name))
 
 
 def pinned(config: Config) -> str | None:

@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.fields.types import Alters
-from probes.runs.parts import digest
 
 # no kind of model takes another's, so each is the one that "default" stands for
 _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probability",), ("mass",))]
@@ -122,8 +121,3 @@ def later_fields(section: str, before: Any, after: Any) -> Any:
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The first field that differs, in the order of `after`; None where all are the same."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)
-
-
-def short(data: bytes | str) -> str:
-    """The beginning of a digest, enough to tell two files apart in an error."""
-    return digest(data)[:16]

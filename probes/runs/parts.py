@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -247,15 +247,14 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise damaged(path, error) from None
+        raise _damaged(path, error) from None
 
 
 class DamagedPartError(UserError):
     """A part is not as it was written: cut short, or with a bit flipped. The stage that made it makes it again."""
 
 
-def damaged(path: Path, error: Exception) -> DamagedPartError:
-    """The line that names a damaged part."""
+def _damaged(path: Path, error: Exception) -> DamagedPartError:
     first_line = (str(error).splitlines() or [""])[0][:120]
     stage = stage_of(path.parent.name)
     again = "it is made anew" if stage == "measure" else "only this part is made anew"
@@ -285,18 +284,13 @@ def conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Ta
 
 def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
     """The table of a part in the order of columns of the first part of its kind, without metadata."""
-    require_names(path, table.column_names, first_path, first.column_names)
+    if other := sorted({*table.column_names} ^ {*first.column_names}):
+        raise unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
     for name in first.column_names:
         got, wanted = table.schema.field(name).type, first.schema.field(name).type
         if got != wanted:
             raise unlike(path, f"`{name}` as in {first_path.name}", f"{got!s:.60}")
     return table.select(first.column_names).replace_schema_metadata(None)
-
-
-def require_names(path: Path, names: Iterable[str], first_path: Path, first: Iterable[str]) -> None:
-    """Refuse a part that has other columns than the first of its kind."""
-    if other := sorted({*names} ^ {*first}):
-        raise unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
 
 
 def unlike(path: Path, expected: str, got: str) -> UserError:

@@ -54,7 +54,6 @@ from probes.runs.parts import (
     part_name,
     part_number,
     read_part,
-    require_names,
     write_bytes,
 )
 from probes.runs.record import KINDS, merged_record, no_record, planned_parts, read_record, record_bytes
@@ -183,12 +182,8 @@ class Run:
             yield table
 
     def columns(self, kind: str) -> list[str]:
-        """The columns that all parts of a kind have."""
-        files = self._files(kind)
-        first = column_names(files[0])
-        for file in files[1:]:
-            require_names(file, column_names(file), files[0], first)
-        return first
+        """The columns of the parts of a kind."""
+        return column_names(self._files(kind)[0])
 
     def _files(self, kind: str) -> list[Path]:
         if files := self.parts(kind):
@@ -225,7 +220,7 @@ class Run:
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, one row per image; without the image itself unless `columns` names it."""
         if columns is None:
-            columns = [name for name in column_names(self._files("samples")[0]) if name != "image"]
+            columns = [name for name in self.columns("samples") if name != "image"]
         if "image" in columns or not columns:
             return self._frame("samples", columns)
         return self._remembered("samples", columns)
