@@ -14,8 +14,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
-from probes.config import presets
-from probes.models import devices
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -24,6 +22,8 @@ FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
 KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
 ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
+DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
+DEVICES = "auto, cpu, cuda, cuda:1 or mps"
 TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for
     NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
@@ -33,7 +33,7 @@ FORMS = {  # what of a text each asks for
     LABEL: "letters, digits and `_`, a letter first, 40 at most",
     ADDRESS: "auto, local, none or the address of a running Ray as host:port",
     TEXT: "a text",
-    devices.NAME: devices.EXPECTED,
+    DEVICE: DEVICES,
 }
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
@@ -324,8 +324,7 @@ AutoOrWorkers = Annotated[
     takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
-Preset = Literal[*presets.names()]  # type: ignore[valid-type]
-Device = Annotated[str, Field(pattern=devices.NAME)]
+Device = Annotated[str, Field(pattern=DEVICE)]
 _Window = Annotated[
     list[Step],
     Field(min_length=2, max_length=2),
