@@ -175,7 +175,7 @@ def test_they_load_no_torch():
         "import importlib, sys\nfor module in sys.argv[1:]:\n    importlib.import_module(module)\n"
         f"    found = {HEAVY | {'cv2', 'sklearn', 'ray'}!r} & {{name.split('.')[0] for name in sys.modules}}\n"
         "    assert not found, (module, found)\n"
-        "from hooks import Definition, MapChoice, Word, WordMap, sites, words\n"
+        "from hooks import Definition, Word, WordMap, sites, words\n"
         "assert 'torch' not in sys.modules\n"
         "import hooks\nhooks.Probe"
     )
