@@ -10,11 +10,10 @@ from hooks.architectures import decoder
 from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs, Step, other_branches
-from hooks.architectures.places import Place
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
-from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
+from hooks.architectures.transformer_sites import PART, Stack, block_sites
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
@@ -48,9 +47,6 @@ class Transformer(Architecture):
         """Refuse what skips, splits or fuses modules that are read, and noise that no generator of the run draws."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
-        classes = self.row.layout.denoiser.classes
-        if not any(base.__name__ in classes for base in type(denoiser).__mro__):
-            raise HookError(f"{name}: expected a {' or '.join(classes)}, but got {type(denoiser).__name__}")
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
         caches = [key for registry in hooked if registry is not None for key in registry.hooks if _skips(key)]
         if getattr(denoiser, "is_cache_enabled", False) or caches:
@@ -89,27 +85,23 @@ class Transformer(Architecture):
 
     # Its sites
 
-    def place(self, address: str) -> Place | None:
-        """See `place`."""
-        return place(address)
-
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
-        yield from text_sites(pipe, PART, place)
+        yield from text_sites(pipe, PART)
         if self.row.pooled is not None:
-            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
+            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
         yield _made("latent", BY_STEP)
         for address, path in self.row.entrances.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
                 more = {"read": "input", "stream": stream, "sequence": (stream,)}
-            yield Site(address, f"{PART}.{path}", place(address), **more)
+            yield Site(address, f"{PART}.{path}", **more)
         yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):
             yield _made(f"noise_pred.{branch}", _AFTER)
-        if self._x0_unavailable(pipe.scheduler) is None:
+        if self.unavailable(pipe, "x0_pred") is None:
             yield _made("x0_pred", _AFTER)
-        yield from decoder.decoder_sites(self.decoder(pipe), place)
+        yield from decoder.decoder_sites(self.decoder(pipe))
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""
@@ -133,22 +125,6 @@ class Transformer(Architecture):
         )
         chosen = dict(self.row.word_layers).get((len(blocks), dual), range(len(blocks)))
         return tuple(f"{stack.address}.{number}.{stack.role}" for number in chosen)
-
-    def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Return why `x0_pred` cannot be computed, where it cannot."""
-        return self._x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
-
-    def _x0_unavailable(self, scheduler: Any) -> str | None:
-        name, kind = type(scheduler).__name__, self.prediction_type(scheduler)
-        if kind == "flow_prediction":
-            return None if getattr(scheduler, "sigmas", None) is not None else f"{name} has no sigmas"
-        if kind not in ("epsilon", "v_prediction", "sample"):
-            return f"{name} has prediction_type {kind!r}"
-        return (
-            None
-            if getattr(scheduler, "alphas_cumprod", None) is not None
-            else f"{name} has no alphas_cumprod"
-        )
 
     # A call of the denoiser
 
@@ -366,7 +342,7 @@ class Transformer(Architecture):
 
 
 def _made(address: str, read_only: str) -> Site:
-    return Site(address, PART, place(address), read="pipeline", read_only=read_only)
+    return Site(address, PART, read="pipeline", read_only=read_only)
 
 
 def _skips(hook: str) -> bool:
