@@ -30,6 +30,7 @@ from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
@@ -194,9 +195,7 @@ class Probe(ProbeResults):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
                 self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
         self._readers = [
-            TextReader(pipe, name, part, self._inside_text(name))
-            for name, part in TEXT_ENCODERS.items()
-            if site_table.text_core(pipe, part) is not None
+            TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
         ]
         self._words = PromptWords(pipe, self._prompts)
 

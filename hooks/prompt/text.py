@@ -11,6 +11,7 @@ selections, padding or other encoders' tokens stand around it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
@@ -120,7 +121,7 @@ class TextReader:
         self._embeddings, self._layers, self._norm = (
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
-        self._ends = core.family.ends
+        self._ends = core.ends
         self._before = _width_before(pipe, name)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
@@ -268,11 +269,8 @@ class TextReader:
 def _width_before(pipe: Any, name: str) -> int:
     """Channels of the text encoders before this one."""
     width = 0
-    for other, part in TEXT_ENCODERS.items():
-        if other == name:
-            break
-        if text_core(pipe, part) is not None:
-            width += text_config(getattr(pipe, part)).hidden_size
+    for other in itertools.takewhile(lambda other: other != name, text_cores(pipe)):
+        width += text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size
     return width
 
 
