@@ -31,8 +31,7 @@ from hooks.errors import HookError
 from hooks.local_donors import local_donors
 from hooks.patch import Patch, write
 from hooks.pooling import of_tokens
-from hooks.prompt.guidance import told_by_texts
-from hooks.prompt.text import TextReader, select_runs
+from hooks.prompt.text import TextReader, branches_by_text, select_runs
 from hooks.records import counted
 from hooks.sampler import Step, StepCounter
 from hooks.sites import TEXT_ENCODERS, Site, module_at
@@ -219,7 +218,7 @@ class Intervention(HookedBlock):
                 "Intervention: expected one call of the pipeline inside the block: make a new one for each"
             )
         if self._calls == 0:
-            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
+            self._branches = branches_by_text(self._architecture, self._pipe, args, kwargs, self._readers)
         inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
         self._check_rows(inputs.batch)
         if self._calls == 0:

@@ -39,9 +39,8 @@ from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
 from hooks.probe_results import ProbeResults
-from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.promptwords import PromptWords
-from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.text import TextReader, branches_by_text, conditional_states, select_runs
 from hooks.recorder import PairPositions, Recorder
 from hooks.sampler import Step, StepCounter
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
@@ -85,6 +84,8 @@ class Probe(ProbeResults):
     prompts : str or sequence of str, optional
         The texts of the batch, for words with the characters they have there; without them, words are read
         off the token ids that the text encoders were given.
+    system_prompt : str, optional
+        With `prompts`, the system prompt that the pipeline is called with, where it is not its own.
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
@@ -134,6 +135,7 @@ class Probe(ProbeResults):
         prompts: str | Sequence[str] | None = None,
         keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
+        system_prompt: str | None = None,
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -144,6 +146,7 @@ class Probe(ProbeResults):
         self._shared_positions = shared_positions
         self._word_maps, self._bins = word_maps, layer_maps
         self._text_layer_norm = text_layer_norm
+        self._system_prompt = system_prompt
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
     # Entering and leaving
@@ -202,7 +205,6 @@ class Probe(ProbeResults):
             for name, part in TEXT_ENCODERS.items()
             if site_table.text_core(pipe, part) is not None
         ]
-        self._words = PromptWords(pipe, self._prompts)
 
     def _inside_text(self, name: str) -> list[Site]:
         """Sites within the layers of one encoder."""
@@ -255,7 +257,7 @@ class Probe(ProbeResults):
         self._refuse_second_call()
         if self._rows is None:
             self._require_unchanged()
-            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
+            self._branches = branches_by_text(self._architecture, self._pipe, args, kwargs, self._readers)
         inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
         rows = inputs.batch.rows
         if self._rows not in (None, rows):
@@ -274,7 +276,7 @@ class Probe(ProbeResults):
             self._pictures.begin(rows)
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words.begin(runs, rows, None if self._architecture.transformer else inputs.text)
+            self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])
