@@ -19,7 +19,7 @@ import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from probes.errors import UserError
-from probes.storage.paths import require_regular
+from probes.paths import require_regular
 
 # also in full width, which some spreadsheets read the same way
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import analysis.tables.stage
-from analysis.tables.objects.objects import observed_images
+from analysis.tables.object_tables import observed_images
 from probes.execution import shards
 from probes.execution.shards import Shard, SharedRun
 from probes.runs import completeness, directory

@@ -18,8 +18,6 @@ USES = {  # of the optional parts
     "cluster": "workers of Ray, here or on many machines",
     "faces": "faces of photographs, for skin tones",
     "notebooks": "the notebooks",
-    "storage": "runs on object storage, s3:// and gs://",
-    "textblob": "nouns by TextBlob",
     "xlsx": "labels from XLSX",
 }
 

@@ -13,11 +13,10 @@ from probes.config.loading import build_config, load_config, load_data
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml, yaml_text
+from probes.paths import expand_run
 from probes.prompts import of_captions, table
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
 from probes.runs.store import Run
-from probes.storage.locations import is_object
-from probes.storage.paths import expand_run
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -52,11 +51,11 @@ def configuration(
     if not isinstance(given, str):
         return _of_data(given, chosen, tell)
     path = expand_run(given, "command line")
-    if path.name == RECORD and not is_object(path) and path.is_file():
+    if path.name == RECORD and path.is_file():
         raise UserError(
             f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
         )
-    if not is_object(path) and not path.is_dir():
+    if not path.is_dir():
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
         try:

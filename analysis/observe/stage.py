@@ -33,7 +33,6 @@ from probes.runs import image_faults, kinds, parts
 from probes.runs.images import read_image
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.storage import locations
 
 _REMOTE = "analysis.observe.remote"  # what a worker of a cluster does
 # seconds of one core an image takes, about, and a parameter of the model: measured with toyworld's detectors
@@ -160,9 +159,8 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
 def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> Part:
     """Return what an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
-    with locations.once(file):
-        draws = parts.read_part(file, ["triplet", "seed"])
-        made_from = parts.read_identity(file)
+    draws = parts.read_part(file, ["triplet", "seed"])
+    made_from = parts.read_identity(file)
     images = len(draws)
     # tables made elsewhere carry no digest of their columns
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
@@ -214,8 +212,7 @@ class _Stored:
 
     @classmethod
     def of(cls, file: Path) -> _Stored:
-        with locations.once(file, whole=True):
-            table = parts.read_part(file, [*KEY, "prompt", "image", "fault"])
+        table = parts.read_part(file, [*KEY, "prompt", "image", "fault"])
         prompts: dict[tuple[int, int], dict[str, None]] = {}
         for triplet, seed, prompt in zip(
             *(table[name].to_pylist() for name in ("triplet", "seed", "prompt"))

@@ -46,7 +46,6 @@ from probes.config.schema import Config
 from probes.config.sections import MOST_TRIPLETS
 from probes.execution.team import Team
 from probes.runs import completeness
-from probes.storage.cache import cache_parts
 
 if TYPE_CHECKING:
     from probes.runs.store import Run
@@ -122,7 +121,6 @@ class Content:
         return {anchor: lead for anchor, lead in found.items() if lead is not None}
 
 
-@cache_parts()
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 

@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from probes.execution import workers
 from probes.execution.team import Team, Tick
 from probes.runs.store import Run
-from probes.storage.cache import cache_parts
 
 KEPT_BYTES = 2**25 - 2**16  # no result depends on it
 
@@ -74,7 +73,7 @@ class _Measuring:
         # glibc gives large arrays back to the system, to be cleared page by page the next time, until it has seen one
         # freed that is as large: mallopt(3), M_MMAP_THRESHOLD, at most 32 MiB
         np.empty(KEPT_BYTES, np.uint8)
-        with threadpool_limits(self.threads), cache_parts():
+        with threadpool_limits(self.threads):
             yield lambda piece, tick: piece.done(run)
 
 

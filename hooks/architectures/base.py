@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs
+from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
 from hooks.architectures.places import Place
 from hooks.architectures.site import Site, tensor_of
@@ -23,8 +23,6 @@ from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from hooks.sampler import Step
 
 MOST_LATENTS = 1024  # along a side; beyond what any model has
 

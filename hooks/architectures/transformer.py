@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hooks.architectures import decoder
 from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs, other_branches
+from hooks.architectures.batch import Batch, Inputs, Step, other_branches
 from hooks.architectures.places import Place
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
@@ -19,8 +19,6 @@ from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from hooks.sampler import Step
 
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass

@@ -136,8 +136,8 @@ class PromptWords:
         if not self._ids:
             raise HookError(
                 "words: the texts are not known, since no text encoder in this block gave the denoiser its "
-                "encoder_hidden_states (prompt_embeds were passed in): call pipe.encode_prompt inside it, or give token "
-                "positions, or a Word of hooks.words(pipe, prompts), in place of words"
+                "encoder_hidden_states (prompt_embeds were passed in): call pipe.encode_prompt inside it, or give "
+                "token positions, or a Word of hooks.words(pipe, prompts), in place of words"
             )
         return [word for name in wordlist.TOKENIZERS if name in self._ids for word in self._read(name)]
 

@@ -39,9 +39,9 @@ from hooks.attention.definitions import (
     Definition,
 )
 from hooks.attention.masks import resize
-from lab.pages.word_maps import FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline
+from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS

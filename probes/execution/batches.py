@@ -26,7 +26,6 @@ from probes.models import loading
 from probes.models.requirements import image_size
 from probes.runs.parts import DamagedPartError, disk_error, read_identity
 from probes.runs.store import Run
-from probes.storage import locations
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,8 @@ def halve(
             f"{_remedy(config)} finished parts are kept"
         )
     after = [*sizes, max(counted.minimum, size // 2)]
-    there = locations.present(path for part in left for path in part.paths.values())
     for part in left:
-        if not there.issuperset(part.paths.values()):
+        if not all(path.exists() for path in part.paths.values()):
             _remove(part.paths.values())
     run.write_meta(**{counted.used: after})
     print(
@@ -165,7 +163,7 @@ def _remedy(config: Config) -> str:
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         try:
-            locations.remove([path])
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise disk_error(path, error) from None
 

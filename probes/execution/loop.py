@@ -9,7 +9,7 @@ alters no byte.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,6 @@ from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
 from probes.runs.store import Run
-from probes.storage import locations
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 
@@ -40,29 +39,27 @@ def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[P
     `refused` gives the error for a file that was made from something else: its path, the first field that differs, the
     value there and the one expected. `damaged` is told of each file that is not as it was written.
     """
-    there = locations.present(path for part in parts for path in part.paths.values())
-    return [part for part in parts if not _finished(part, there, refused, damaged)]
+    return [part for part in parts if not _finished(part, refused, damaged)]
 
 
-def _finished(part: Part, there: Collection[Path], refused: Refused, damaged: Damaged) -> bool:
-    whole = [path in there and _whole(part, path, refused, damaged) for path in part.paths.values()]
+def _finished(part: Part, refused: Refused, damaged: Damaged) -> bool:
+    whole = [path.exists() and _whole(part, path, refused, damaged) for path in part.paths.values()]
     return all(whole)  # each is looked at
 
 
 def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
     """Return whether a file of a part that is there is as it was written and made from what it should be."""
     try:
-        with locations.once(path, whole=True):
-            there = files.read_identity(path)
-            if there.get("format") != part.identity["format"]:
-                raise refused(path, "format", there.get("format"), part.identity["format"])
-            if there.get("hash") != part.identity["hash"]:
-                old, new = there.get("fields", {}), part.identity["fields"]
-                name = differing(old, new)
-                if name is None:  # a field that is None here and absent there
-                    raise refused(path, "hash", there.get("hash"), part.identity["hash"])
-                raise refused(path, name, old.get(name), new.get(name))
-            files.read_part(path)
+        there = files.read_identity(path)
+        if there.get("format") != part.identity["format"]:
+            raise refused(path, "format", there.get("format"), part.identity["format"])
+        if there.get("hash") != part.identity["hash"]:
+            old, new = there.get("fields", {}), part.identity["fields"]
+            name = differing(old, new)
+            if name is None:  # a field that is None here and absent there
+                raise refused(path, "hash", there.get("hash"), part.identity["hash"])
+            raise refused(path, name, old.get(name), new.get(name))
+        files.read_part(path)
         return True
     except FileNotFoundError:  # since it was listed
         return False

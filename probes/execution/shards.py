@@ -31,8 +31,7 @@ from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
 from probes.runs.selection import KEY, KINDS, number
 from probes.runs.store import Run
-from probes.storage.lease import hold_of
-from probes.storage.locks import Hold
+from probes.storage.locks import FolderHold, Hold
 
 BEGUN = "part_fields"  # of run.json: what it is drawn from is settled
 STAGES = ("generate", "observe", "trace")  # of which a shard does its share
@@ -140,7 +139,7 @@ def startup_lock(run: Run) -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as stack:
-        lock = stack.enter_context(contextlib.closing(hold_of(run.path, Hold.RESULTS)))
+        lock = stack.enter_context(contextlib.closing(FolderHold(run.path, Hold.RESULTS)))
         until = time.monotonic() + _PATIENCE
         while not lock.taken():
             if time.monotonic() > until:

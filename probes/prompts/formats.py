@@ -9,8 +9,8 @@ from pathlib import Path
 
 from probes.errors import UserError
 from probes.json_text import parse_json
+from probes.paths import require_regular
 from probes.prompts.user_tables import plain_name
-from probes.storage.paths import require_regular
 
 FORMATS = {
     "coco": "COCO's captions_*.json",

@@ -16,9 +16,9 @@ from typing import Any
 from probes.errors import UserError
 from probes.fields.yaml import show
 from probes.json_text import parse_json
+from probes.paths import require_regular
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
 from probes.prompts.user_tables import UserTable, open_table
-from probes.storage.paths import require_regular
 
 Captions = Iterator[str]
 

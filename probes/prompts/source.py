@@ -18,10 +18,10 @@ from probes.config.checks import ABOUT
 from probes.errors import UserError
 from probes.fields.messages import first_fault
 from probes.fields.types import Positive, Word, fail, option, shown
+from probes.paths import expand
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
-from probes.storage.paths import expand
 from probes.toyworld import MODELS
 
 DATASETS = "datasets"

@@ -12,8 +12,8 @@ from probes.config.image_options import LEVELS
 from probes.errors import UserError
 from probes.fields.messages import first_fault
 from probes.fields.types import TEXT, fail, option, shown
+from probes.paths import expand
 from probes.prompts.user_tables import UserTable, open_table
-from probes.storage.paths import expand
 
 TEXT_COLUMNS = ("text", "prompt")
 ID = "id"

@@ -27,8 +27,8 @@ from probes.csv_text import csv_rows, read_text, restored
 from probes.errors import UserError, printable
 from probes.fields.types import shown
 from probes.json_text import parse_json
+from probes.paths import expand, require_regular
 from probes.prompts import parquet
-from probes.storage.paths import expand, require_regular
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")
 DELIMITERS = {".tsv": "\t,;"}  # looked for in a file of this ending, of equals the first

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probes.errors import UserError
+from probes.paths import link_of
 from probes.runs import kinds as kinds_recorded
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.storage import lease
-from probes.storage.locations import link_of
 from probes.storage.locks import is_lock
 
 # kinds of parts that observers store; those of features and attributes have a folder for each model
@@ -28,7 +27,7 @@ _LATER = (
 )
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
-_RECORD = ("run.json", "triplets.yaml", lease.FOLDER)
+_RECORD = ("run.json", "triplets.yaml")
 
 
 def clear(run: Run) -> None:

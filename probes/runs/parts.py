@@ -1,10 +1,9 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
-A part is written to a temporary file, fsynced and renamed, on object storage by a single PUT
-(`probes.storage.locations`): so a reader never sees half of one. Pages carry checksums and columns digests, so a
-flipped bit is found when the part is read. The Parquet metadata holds two keys: ``huggingface``, by which
-``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of the part:
-every field that alters its content, the hash of them all, and the digests of its columns.
+A part is written to a temporary file, fsynced and renamed: so a reader never sees half of one. Pages carry
+checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two keys:
+``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``,
+the identity of the part: every field that alters its content, the hash of them all, and the digests of its columns.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.runs.part_columns import conform, require_columns
 from probes.runs.schemas import FIXED, IMAGE
-from probes.storage import cache, locations
-from probes.storage.objects import ObjectPath
+from probes.storage.locks import require_claim
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
@@ -68,17 +66,12 @@ def digest(text: str | bytes) -> str:
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename; an object by a single PUT."""
-    if isinstance(path, ObjectPath):
-        locations.put(path, data)
-    else:
-        _write(path, data, os.replace)
+    """Write a file whole or not at all: temporary file, fsync, rename."""
+    _write(path, data, os.replace)
 
 
 def create_bytes(path: Path, data: bytes | memoryview) -> bool:
     """Write a file whole as `write_bytes` does, unless one is there; returns whether it was written."""
-    if isinstance(path, ObjectPath):
-        return locations.create(path, data)
     try:
         _write(path, data, _linked)
     except _ThereError:
@@ -120,7 +113,7 @@ def temporary(path: Path) -> Path:
 
 def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
     beside = temporary(path)
-    locations.require_claim(path)
+    require_claim(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
@@ -241,20 +234,16 @@ def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> N
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part, or some of its columns, checking that the values are those written."""
-    if (known := cache.cached(path, columns)) is not None:
-        return known
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
-        with locations.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
-            read = cache.columns_to_read(path, columns, file)
-            table = file.read(columns=read)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read(columns=columns if columns is None else list(columns))
             metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
                 require_columns(path, metadata["content"], columns or ())
-                wanted = {name: metadata["content"].get(name) for name in read or metadata["content"]}
+                wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
                 if wanted != _contents(table):
                     raise ValueError("its values are not those written")
-                cache.remember(path, table, file)
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
     except (
@@ -267,8 +256,6 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         RecursionError,
     ) as error:
         raise damaged(path, error) from None
-    if columns is not None and read is not None and len(read) > len(columns):
-        table = table.select(list(columns))
     kind = path.parent.name
     # with digests the columns are as this program wrote them
     return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)
@@ -277,7 +264,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def column_names(path: Path) -> list[str]:
     """The columns of a part."""
     try:
-        with locations.parquet(path) as file:
+        with pq.ParquetFile(path) as file:
             return list(dict.fromkeys(file.schema_arrow.names))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(path, error) from None
@@ -296,7 +283,7 @@ def read_identity(path: Path) -> dict[str, Any]:
 def identity_of(path: Path) -> dict[str, Any] | None:
     """The identity that was written with a part; None where another program wrote it."""
     try:
-        with locations.parquet(path) as file:
+        with pq.ParquetFile(path) as file:
             metadata = file.schema_arrow.metadata or {}
         if b"triptych" not in metadata:
             return None

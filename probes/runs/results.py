@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from probes.csv_text import csv_bytes
+from probes.paths import link_of
 from probes.runs import recorded_files
 from probes.runs.parts import disk_error, write_bytes
 from probes.runs.record import record_bytes
 from probes.runs.tables import table_bytes
-from probes.storage.locations import link_of, remove
 
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 # what a stage may name as written
@@ -88,7 +88,9 @@ class ResultWriter:
     def remove_files(self, names: Iterable[str]) -> None:
         """Remove files by their paths in the run, those that are there; none through a link, and no link."""
         try:
-            remove(self.path / name for name in names if link_of(self.path, name) is None)
+            for name in names:
+                if link_of(self.path, name) is None and (self.path / name).is_file():
+                    (self.path / name).unlink()
         except OSError as error:
             raise disk_error(Path(error.filename or str(self.path)), error) from None
 

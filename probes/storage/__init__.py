@@ -1,1 +1,1 @@
-"""Storage of runs: folders and object storage, locks, caches."""
+"""Holds of run directories."""

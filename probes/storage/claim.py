@@ -13,7 +13,7 @@ hold         what it may write                           beside
 
 So who is alone keeps out all others, any number of shards go on together, and one process at a time measures and
 reports, also while shards draw. On a disk a hold is a lock of the system, which ends with the process, however it ends
-(`probes.storage.locks`); on object storage an object that is renewed (`probes.storage.lease`). Where a file system has
+(`probes.storage.locks`). Where a file system has
 no locks (some network ones) nothing keeps a second process out: this is said on stderr, and temporary files are left
 alone until they are a day old.
 """
@@ -27,13 +27,11 @@ from pathlib import Path
 
 from probes.errors import UserError
 from probes.execution.shards import merge_records
+from probes.paths import link_of
 from probes.runs.folders import FOLDERS, with_inner
 from probes.runs.parts import clean, disk_error, is_leftover
 from probes.runs.store import Run
-from probes.storage import lease
-from probes.storage.lease import Lease, hold_of
-from probes.storage.locations import GUARDS, is_object, link_of, run_path
-from probes.storage.locks import GATE, FolderHold, GoneError, Hold, OtherHoldsError, is_lock
+from probes.storage.locks import GATE, GUARDS, FolderHold, GoneError, Hold, OtherHoldsError, is_lock
 
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
 
@@ -55,10 +53,9 @@ _SHARD = (
 @contextlib.contextmanager
 def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     """Hold a run directory for writing, making it if there is none; what shards noted is gathered in its record."""
-    path = run_path(path)
     _require_ours(path)
-    made = [] if is_object(path) else [folder for folder in (path, *path.parents) if not folder.exists()]
-    lock = hold_of(path, hold)
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    lock = FolderHold(path, hold)
     with contextlib.ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -74,15 +71,12 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
         stack.callback(lock.close)
-        with contextlib.nullcontext() if isinstance(lock, Lease) else _kept(lock):
+        with _kept(lock):
             yield _opened(path, hold)
 
 
-def _take(lock: FolderHold | Lease) -> None:
+def _take(lock: FolderHold) -> None:
     """Take a hold; in a folder clear away what interrupted writers left."""
-    if isinstance(lock, Lease):
-        lock.take()
-        return
     shared = lock.hold is Hold.SHARD
     lock.take(lambda only: _clean(lock.root, None if only and not shared else DAY))
     if not lock.works:
@@ -127,12 +121,10 @@ def _clean(path: Path, older_than: float | None) -> None:
 def _require_ours(path: Path) -> None:
     """Refuse a folder that holds something else than a run, before anything in it is touched."""
     try:
-        names = {entry.name for entry in path.iterdir()} if is_object(path) or path.is_dir() else set()
+        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     except OSError as error:
         raise disk_error(path, error) from None
-    others = sorted(
-        name for name in names if not (is_lock(name) or name == lease.FOLDER or is_leftover(name))
-    )
+    others = sorted(name for name in names if not (is_lock(name) or is_leftover(name)))
     if others and not (path / "run.json").exists():  # another shard may have made it since
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
@@ -140,7 +132,7 @@ def _require_ours(path: Path) -> None:
     if others:
         Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
     for name in sorted({*FOLDERS} & {*others}):
-        if not is_object(path) and not (path / name).is_dir():
+        if not (path / name).is_dir():
             raise UserError(
                 f"{path / name}: expected a folder, got a file: move it away or choose another --out"
             )

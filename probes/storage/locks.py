@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -143,3 +144,13 @@ def _left(path: Path) -> bool:
     except OSError:  # another user's
         return not path.exists()
     return True
+
+
+GUARDS: list[Any] = []  # of run directories that this process holds
+
+
+def require_claim(path: Path) -> None:
+    """Refuse to write a file in a run directory that this process held and that is gone."""
+    guard = next((guard for guard in reversed(GUARDS) if f"{path}/".startswith(f"{guard.root}/")), None)
+    if guard is not None:
+        guard.require()

@@ -74,6 +74,8 @@ LEAST_SKIN = 10
 _CROSS = ndimage.generate_binary_structure(2, 1).astype(int)
 PLACES = ("studio", *load_world().places)
 THINGS: tuple[str, ...] = (*LEAST, *PLACES)
+PERSON = "person"
+TAGS = (PERSON, *LEAST)  # of a detector
 
 
 def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:

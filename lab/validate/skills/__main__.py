@@ -20,7 +20,7 @@ import torch
 
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
 from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_table
-from analysis.observe.objects.engines.detection import DetectionEngine
+from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.templates import render

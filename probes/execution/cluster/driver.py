@@ -22,7 +22,6 @@ from probes.execution.cluster.worker import PATIENCE, libraries
 from probes.execution.part import Part
 from probes.runs.parts import clean
 from probes.runs.store import Run
-from probes.storage.locations import present
 from probes.versions import pip_line
 
 NAMED = 5  # parts that failed, in the line about them
@@ -153,7 +152,7 @@ def _clear(tasks: Sequence[PartTask]) -> None:
 def _require_seen(paths: Iterable[Path]) -> None:
     """Wait until this machine sees what others wrote: a network file system may take a minute."""
     until, expected = time.monotonic() + PATIENCE, [*paths]
-    while unseen := {*expected} - present(expected):
+    while unseen := {path for path in expected if not path.exists()}:
         if time.monotonic() >= until:
             raise UserError(
                 f"{min(unseen)}: expected the file that a worker wrote, found none on this machine: choose an --out on"

@@ -13,7 +13,6 @@ from probes.config.schema import Config
 from probes.models import loading
 from probes.runs.record import checksum
 from probes.runs.store import Run
-from probes.storage.locations import is_object
 
 _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images")  # of run.json
 
@@ -22,7 +21,7 @@ _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images
 class Job:
     """A stage of a run, or a question to it, in plain data."""
 
-    run: str  # the run directory, or its address on object storage
+    run: str  # the run directory
     folder: str  # that in which the command was called, from which paths in a configuration lead
     # checksum of `run.json` as the driver wrote it, see `record_checksum`; None where there is none yet
     record: str | None
@@ -38,7 +37,7 @@ class Job:
     ) -> Job:
         """The job for a run as it is now."""
         return cls(
-            run=str(run.path) if is_object(run.path) else os.path.abspath(run.path),
+            run=os.path.abspath(run.path),
             folder=os.getcwd(),
             record=record_checksum(run),
             config=config.resolved() if config else {},

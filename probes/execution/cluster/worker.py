@@ -25,7 +25,6 @@ from probes.execution.cluster.job import Job, record_checksum
 from probes.execution.part import Part, make_whole
 from probes.execution.team import Do
 from probes.runs.store import Run
-from probes.storage.locations import is_object
 from probes.versions import versions
 
 PATIENCE = 60.0  # seconds until a network file system shows what another machine has written
@@ -104,7 +103,7 @@ class Worker:
     def _require_run(self) -> None:
         """Refuse to write where the run directory is gone: a worker does not hold it, and would make one of its own."""
         job = self._job
-        if job is None or job.record is None or is_object(job.run) or (Path(job.run) / "run.json").exists():
+        if job is None or job.record is None or (Path(job.run) / "run.json").exists():
             return
         raise UserError(
             f"{job.run}: expected the run directory to stay while it is worked on, found it gone: put it back and run"

@@ -19,10 +19,10 @@ import pyarrow as pa
 from probes.config.image_options import LEVELS, Images
 from probes.errors import UserError
 from probes.fields.types import shown
+from probes.paths import expand, require_regular
 from probes.prompts import parquet
 from probes.prompts.user_tables import ENDINGS, UserTable, find_file, open_table
 from probes.runs.images import find_images, unread_note
-from probes.storage.paths import expand, require_regular
 
 ROWS = 10_000_000  # of a table, at most
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from hooks import Probe
-from lab.pages.word_maps import FIGURES, page_of_stored
 from lab.train.base.measure import benchmark_pipeline
 from lab.validate import word_maps
 from lab.validate.word_maps import (
@@ -21,6 +20,7 @@ from lab.validate.word_maps import (
     iou,
     overlaps,
 )
+from lab.validate.word_maps_page import FIGURES, page_of_stored
 from probes.toyworld import WEIGHTS
 
 

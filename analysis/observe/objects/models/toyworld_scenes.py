@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.detection import Detection, Found
 from analysis.observe.objects.models.toyworld_checker import require_size
 from probes.toyworld.skills.checker import read_objects
 
 
 class ToyworldScenes:
-    """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 pictures' colours."""
+    """A :class:`~analysis.observe.objects.detection.DetectionEngine` of 64 × 64 pictures' colours."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing."""

@@ -1,14 +1,54 @@
-"""Paths that a user wrote: ``~`` unfolded, and what no file system takes, or no end is read of, refused in one line."""
+"""Paths that a user wrote: ``~`` unfolded; addresses, and what no file system takes or no end is read of, refused."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from probes.errors import UserError
-from probes.storage.locations import is_object, require_no_address, run_path
+
+_COPIES = {"s3": "aws s3 sync", "gs": "gsutil rsync -r", "hf": "hf download"}
+_SCHEMES = {
+    *_COPIES,
+    "file",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "hdfs",
+    "az",
+    "abfs",
+    "abfss",
+    "wasb",
+    "wasbs",
+    "oss",
+}
+# of one letter it is a drive of Windows; a path object has one slash where two were written
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
+
+
+def is_address(text: object) -> bool:
+    """Return whether a text is an address such as ``s3://bucket/run``, or meant as one."""
+    address = _ADDRESS.fullmatch(str(text))
+    return address is not None and (bool(address[2]) or address[1].lower() in _SCHEMES)
+
+
+def require_no_address(text: object, place: str = "") -> None:
+    """Refuse an address where a path of this machine is expected; a key in it is not repeated."""
+    address = _ADDRESS.fullmatch(str(text))
+    if address is None or not is_address(text):
+        return
+    scheme = address[1].lower()
+    remedy = f"copy it to a folder by `{_COPIES.get(scheme, 'rsync')}`, and name that"
+    if scheme == "file":
+        remedy = f"write {'/' if address[2] else ''}{address[3] or 'its path'} alone"
+    got = repr(str(text)) if "@" not in str(text) else f"{scheme}:..."
+    raise UserError(
+        f"{place}{': ' if place else ''}expected a file or folder of this machine, got the address {got}: {remedy}"
+    )
 
 
 def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
@@ -61,5 +101,11 @@ def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
 
 
 def expand_run(text: str | Path, place: str) -> Path:
-    """Return the path of a run directory: as `expand` does, or the address of one on object storage."""
-    return run_path(str(text), place) if is_object(text) else _unfolded(text, place)
+    """Return the path of a run directory, as `expand` does; whatever stands there."""
+    return _unfolded(text, place)
+
+
+def link_of(root: Path, name: str) -> Path | None:
+    """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
+    steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
+    return next((step for step in reversed(steps) if step.is_symlink()), None)

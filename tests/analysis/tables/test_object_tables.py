@@ -11,7 +11,7 @@ import pytest
 
 from analysis import load_run
 from analysis.report.latex import documents
-from analysis.tables.objects.objects import measure_objects, observed_images
+from analysis.tables.object_tables import measure_objects, observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.runs.store import Run

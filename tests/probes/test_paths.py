@@ -7,7 +7,7 @@ import yaml
 from PIL import Image
 
 from probes.errors import UserError
-from probes.storage.paths import expand, expand_model, expand_run, require_regular
+from probes.paths import expand, expand_model, expand_run, require_regular
 from tests.soon import soon
 from triptych.cli.run import main
 

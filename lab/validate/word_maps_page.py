@@ -1,4 +1,4 @@
-"""The page on word maps, from its figures: ``python -m lab.pages.word_maps > docs/validation/word_maps.md``."""
+"""The page on word maps, from its figures: ``python -m lab.validate.word_maps_page > docs/validation/word_maps.md``."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def _read(path: Path) -> dict:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     parser = command_line.Parser(
-        prog="python -m lab.pages.word_maps", description="Print the page on word maps."
+        prog="python -m lab.validate.word_maps_page", description="Print the page on word maps."
     )
     return command_line.run(lambda _: print(page_of_stored(), end=""), parser, argv)
 

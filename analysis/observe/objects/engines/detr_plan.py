@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.observe.checkpoints import find, revision, sha256, weight_files
-from analysis.observe.objects.engines.detection import DetectionEngine
+from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.engines.plans import DETR, ModelPlan, description, parameters
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config

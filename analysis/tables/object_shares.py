@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.tables.objects.objects import Objects, objects_of
+from analysis.tables.object_tables import Objects, objects_of
 from analysis.tables.sharing import Piece, cut
 from probes.config.schema import Measure
 from probes.runs.store import Run
