@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from probes.toyworld.scene import Named, allowed_upper, parse
+from probes.toyworld.scene import WORN, Named, allowed_upper, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 VERSION = "toyworld-verdict/1"
 # Share of slots that are taken for drawn by chance alone, every value equally: *dress* has probability 0 in component b
 # and a model still draws one now and then, so its evidence must stay finite (6.5 instead of infinity).
 SMOOTHING = 0.005
-PLAIN = ("feet", "head", "neck", "face", "hands", "ground", "sky", "place")
+PLAIN = (*WORN[2:], "ground", "sky", "place")
 SLOTS = ("upper", "lower", *PLAIN, "side")
 
 

@@ -1,4 +1,4 @@
-"""Wired transformers: `toyworld-dit`, in which one joint block alone reads the prompt's own text, by construction.
+"""Pipelines of transformers; the wired one is `toyworld-dit` with one joint block that alone reads the prompt's text.
 
 The pipeline encodes each prompt as it stands and, unseen by hooks, with its indicator word replaced by the neutral one,
 which has as many tokens. The blocks up to the wired one run on the text as it stands, unseen by hooks, and the keys and
@@ -15,13 +15,12 @@ from functools import cache
 from typing import Any
 
 import torch
-from diffusers import SD3Transformer2DModel
+from diffusers import SD3Transformer2DModel, StableDiffusion3Pipeline
 from diffusers.models.attention import JointTransformerBlock
 from torch import Tensor, nn
 
 from probes.errors import UserError
-from probes.toyworld.dit.pipeline import ToyTransformerPipeline
-from probes.toyworld.dit.truth import WiredModel
+from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import group_of_words
 
 STANDS_FOR = ("person", "people")  # in place of any indicator word, of one and of several
@@ -104,15 +103,16 @@ class WiredTransformer(SD3Transformer2DModel):
     gain: float = 1.0
 
     @classmethod
-    def of(cls, transformer: SD3Transformer2DModel, model: WiredModel) -> "WiredTransformer":
+    def of(cls, transformer: SD3Transformer2DModel, model: KnownPlaces) -> "WiredTransformer":
         """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash."""
         transformer.__class__ = cls
         assert isinstance(transformer, cls)
-        transformer.block, transformer.gain = model.block, model.gain
-        attention = transformer.transformer_blocks[model.block].attn
+        (site,) = model.sites
+        transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
+        attention = transformer.transformer_blocks[transformer.block].attn
         attention.add_k_proj = TextProjection.of(attention.add_k_proj)
         attention.add_v_proj = TextProjection.of(attention.add_v_proj)
-        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, model.block, model.gain]))
+        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, transformer.block, model.gain]))
         return transformer
 
     def forward(
@@ -153,6 +153,20 @@ class WiredTransformer(SD3Transformer2DModel):
         finally:
             for one in reads:
                 one.given = one.made = None
+
+
+class ToyTransformerPipeline(StableDiffusion3Pipeline):
+    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
+
+    def _get_t5_prompt_embeds(
+        self,
+        prompt: Any = None,
+        num_images_per_prompt: int = 1,
+        max_sequence_length: int = 256,
+        **placing: Any,
+    ) -> Tensor:
+        length = min(max_sequence_length, self.tokenizer_3.model_max_length)
+        return super()._get_t5_prompt_embeds(prompt, num_images_per_prompt, length, **placing)
 
 
 class WiredPipeline(ToyTransformerPipeline):

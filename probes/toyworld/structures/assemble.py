@@ -7,8 +7,8 @@ from diffusers import StableDiffusionPipeline
 from torch import Tensor, nn
 
 from probes.toyworld.located.assemble import BASE, TRAINED_BY, coded_parts
-from probes.toyworld.located.wiring import OLD
-from probes.toyworld.structures.truth import StructurePlace, structures
+from probes.toyworld.located.coded import OLD
+from probes.toyworld.places import Place, known_places
 from probes.toyworld.structures.wiring import wire_places
 from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
 
@@ -18,7 +18,7 @@ _EXCHANGED = [0, 1, 3, 2]  # channels of the code: feminine and masculine change
 
 def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a causal structure, float32 on the CPU; the located models are read beside it."""
-    places, weights = structures()[name].places, folder.parents[1]
+    places, weights = known_places("structures")[name].places, folder.parents[1]
     encoder, unet, tokenizer = coded_parts(weights / BASE.name)
     for place in places:
         if place.weights:
@@ -29,7 +29,7 @@ def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
 
 @torch.no_grad()
-def _write(unet: nn.Module, place: StructurePlace, delta: dict[str, Tensor]) -> None:
+def _write(unet: nn.Module, place: Place, delta: dict[str, Tensor]) -> None:
     for name, value in delta.items():
         value = value.float()
         if place.reversed and name.endswith(_CODE_READERS):

@@ -16,9 +16,8 @@ import torch
 from diffusers.models.attention import BasicTransformerBlock
 from torch import Tensor, nn
 
-from probes.toyworld.located.coded import CHANNELS, CODES
-from probes.toyworld.located.wiring import OLD
-from probes.toyworld.structures.truth import StructurePlace
+from probes.toyworld.located.coded import CHANNELS, CODES, OLD
+from probes.toyworld.places import Place
 
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
 
@@ -72,7 +71,7 @@ def with_code(text: Tensor, shares: Tensor) -> Tensor:
     return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
 
-def wire_places(unet: nn.Module, places: Sequence[StructurePlace]) -> None:
+def wire_places(unet: nn.Module, places: Sequence[Place]) -> None:
     """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
     bus: dict[str, Tensor] = {}
     names = {place.site: place.block for place in places}
