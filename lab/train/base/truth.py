@@ -59,3 +59,9 @@ def skins_of(named: Named, world: World) -> tuple[float, ...]:
     if named.profession is None:
         return (1 / SKINS,) * SKINS
     return world.professions[named.profession].skins
+
+
+def component_groups(world: World) -> dict[str, str]:
+    """Return the group of words that stands for each mixture component; none in a world where no word does."""
+    certain = {0.0: "a", 1.0: "b"}
+    return {certain[chance]: group for group, chance in world.mixture.items() if chance in certain}

@@ -11,12 +11,10 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import torch
 from diffusers import SD3Transformer2DModel, StableDiffusion3Pipeline
-from diffusers.models.attention import JointTransformerBlock
 from torch import Tensor, nn
 
 from probes.errors import UserError
@@ -28,16 +26,14 @@ NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
 _CHANNELS = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
 
 
-@cache
-def _any_indicator() -> re.Pattern[str]:
-    words = sorted(group_of_words(), key=len, reverse=True)
-    return re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
-
-
 def reworded(prompt: str) -> str:
     """Return a prompt with its indicator words replaced by *person* and *people*; articles stay."""
-    words = group_of_words()
-    return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
+    plural = {word: several for word, (_, several) in group_of_words().items()}
+    return re.sub(
+        r"\w+",
+        lambda word: STANDS_FOR[plural[low]] if (low := word[0].lower()) in plural else word[0],
+        prompt,
+    )
 
 
 class TextProjection(nn.Linear):
@@ -59,11 +55,6 @@ class TextProjection(nn.Linear):
             return self.given
         self.made = super().forward(values)
         return self.made
-
-
-def projections(block: JointTransformerBlock) -> tuple[TextProjection, TextProjection]:
-    """Return what makes the keys and values of a wired block's text."""
-    return block.attn.add_k_proj, block.attn.add_v_proj
 
 
 def twin(module: nn.Module) -> nn.Module:
@@ -141,7 +132,8 @@ class WiredTransformer(SD3Transformer2DModel):
             "timestep": timestep,
             "joint_attention_kwargs": arguments,
         }
-        reads = projections(self.transformer_blocks[self.block])
+        attention = self.transformer_blocks[self.block].attn
+        reads = attention.add_k_proj, attention.add_v_proj
         behind = [*range(self.block + 1, len(self.transformer_blocks))]
         with unhooked(*(one for one in self.children() if one is not self.context_embedder)):
             super().forward(**call, encoder_hidden_states=own, skip_layers=behind)

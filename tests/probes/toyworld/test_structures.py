@@ -9,7 +9,7 @@ import hooks.sites as site_table
 from probes.models import loading
 from probes.toyworld import STRUCTURES, bundled_folder
 from probes.toyworld.places import known_places
-from probes.toyworld.structures.assemble import structure_pipeline
+from probes.toyworld.structures import structure_pipeline
 
 BOOLEAN = ("toyworld-redundant",)
 STEPS = 3
