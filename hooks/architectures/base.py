@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs
+from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
 from hooks.architectures.places import Place
 from hooks.architectures.site import Site, tensor_of
@@ -23,8 +23,6 @@ from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from hooks.sampler import Step
 
 MOST_LATENTS = 1024  # along a side; beyond what any model has
 
@@ -199,9 +197,9 @@ class Architecture(ABC):
         """Steps that the pipeline plans, while it draws; None where it does not say."""
         return getattr(pipe, "num_timesteps", None)
 
-    def word_layers(self, pipe: Any) -> tuple[tuple[str, float], ...]:
-        """Globs of the attentions, each with a weight, that a definition of word maps takes which names none."""
-        return (("*", 1.0),)
+    def word_layers(self, pipe: Any) -> tuple[str, ...]:
+        """Globs of the attentions that a definition of word maps takes which names none."""
+        return ("*",)
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """The prediction in what the denoiser returned, shape (rows of all branches, c, h, w)."""

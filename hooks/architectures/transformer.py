@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hooks.architectures import decoder
 from hooks.architectures import transformer_call as calls
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs, other_branches
+from hooks.architectures.batch import Batch, Inputs, Step, other_branches
 from hooks.architectures.places import Place
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
@@ -19,8 +19,6 @@ from hooks.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from hooks.sampler import Step
 
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
@@ -126,7 +124,7 @@ class Transformer(Architecture):
         """The stack that a site lies in."""
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
-    def word_layers(self, pipe: Any) -> tuple[tuple[str, float], ...]:
+    def word_layers(self, pipe: Any) -> tuple[str, ...]:
         """See `Architecture.word_layers`: those that the literature prefers."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
@@ -134,7 +132,7 @@ class Transformer(Architecture):
             any(getattr(block, "attn2", None) is not None for block in blocks) and stack.attention == "attn"
         )
         chosen = dict(self.row.word_layers).get((len(blocks), dual), range(len(blocks)))
-        return tuple((f"{stack.address}.{number}.{stack.role}", 1.0) for number in chosen)
+        return tuple(f"{stack.address}.{number}.{stack.role}" for number in chosen)
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
         """Return why `x0_pred` cannot be computed, where it cannot."""

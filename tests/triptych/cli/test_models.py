@@ -7,7 +7,7 @@ from huggingface_hub import constants
 
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.models import hub, inventory
-from probes.models.published import published
+from probes.models.hub import transformers as published
 from probes.toyworld import MODELS
 from probes.toyworld.places import known_places
 from probes.toyworld.world import load_world

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.spatial.distance import cosine as scipy_cosine
 
-from hooks import HookError, similarity
-from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size
+from hooks import HookError
+from hooks.cosine import BLOCK, cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))
@@ -20,7 +20,6 @@ LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))
 # million numbers would be 0.08 and whose error is 8e-5 to 4e-4 there, does not come within.
 ROUNDOFF = 2.0**-24  # of float32
 CASCADE = 256
-BLOCK = similarity.BLOCK
 
 
 def gamma(roundings: int) -> float:
@@ -89,40 +88,19 @@ def test_zeros_have_no_cosine():
     assert found[1] == 0.0
 
 
-def test_cosine_at_one_position():
-    values = rows(4, 6, 5)
-    ends = torch.tensor([2, 5, 0, 3])
-    expected = [by_scipy(values[i, ends[i]], values[j, ends[j]]) for i, j in PAIRS]
-    np.testing.assert_allclose(cosine_at(values, LEFT, RIGHT, ends), expected, atol=cosine_error(30))
-
-
 def test_shared_positions_are_aligned_and_may_be_none():
     values = rows(4, 6, 5)
     positions = [([1, 2, 4], [1, 3, 5]), ([2], [2]), ([], []), ([0, 5], [5, 0])]
-    found = SharedPositions(positions, 4).cosine(values, LEFT, RIGHT)
+    found = cosine_of_tokens(values, LEFT, RIGHT, positions)
     expected = [
         by_scipy(values[i, a], values[j, b]) if a else np.nan for (i, j), (a, b) in zip(PAIRS, positions)
     ]
     np.testing.assert_allclose(found, expected, atol=cosine_error(30))
 
 
-@pytest.mark.parametrize(
-    ("positions", "message"),
-    [
-        ([([1], [1])], r"one entry per pair \(2\), but got 1"),
-        ([([1], [1]), ([1, 2], [1])], r"shared_positions\[1\]: .* 2 and 1"),
-        ([([1], [1]), ([1], [-1])], r"shared_positions\[1\]: .* -1"),
-    ],
-)
-def test_shared_positions_that_do_not_fit(positions, message):
-    with pytest.raises(HookError, match=message):
-        SharedPositions(positions, 2)
-
-
 def test_shared_positions_beyond_the_prompt():
-    shared = SharedPositions([([6], [0])], 1)
     with pytest.raises(HookError, match="below the 6 of the prompt, but got 6"):
-        shared.cosine(rows(2, 6, 5), torch.tensor([0]), torch.tensor([1]))
+        cosine_of_tokens(rows(2, 6, 5), torch.tensor([0]), torch.tensor([1]), [([6], [0])])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +132,7 @@ def test_a_million_products_lose_no_precision():
         ([(2, 3)], 6, 2),
         ([], 3, 1),
         ([(0, 11)], 12, 12),
-        ([(0, 33)], 34, None),
+        ([(0, 33)], 34, 34),
         ([(0, 4), (1, 5)], 20, 10),
     ],
 )
@@ -162,9 +140,19 @@ def test_groups_that_no_pair_crosses(pairs, count, size):
     assert group_size(pairs, count) == size
 
 
-def test_reduced_precision_products_are_not_used():
+def test_products_of_reduced_precision_are_exact():
+    values = rows(2, 3000)
+    exact = gram(values, 2)
     torch.set_float32_matmul_precision("medium")
     try:
-        assert gram(rows(2, 8), 2) is None
+        torch.testing.assert_close(gram(values, 2), exact, rtol=1e-6, atol=1e-4)
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_cosines_of_products_are_those_of_the_rows():
+    values = torch.stack([rows(6, 50), rows(6, 50).flip(0)])  # two calls
+    pairs = np.array([(0, 2), (4, 5)])
+    found = cosine_of_gram(torch.stack([gram(one, 3) for one in values]).numpy(), 3, pairs)
+    expected = [cosine(one, *torch.from_numpy(pairs.T)).numpy() for one in values]
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from hooks import sites as site_table
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
 from hooks.block import HookedBlock
@@ -16,8 +18,77 @@ from hooks.errors import HookError
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap, from_array
-from hooks.records import Kept, Similarity, counted
-from hooks.sites import TEXT_ENCODERS
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "call"), counted(20, "call"), counted(2, "patch")
+    ('1 call', '20 calls', '2 patches')
+    """
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
+@dataclass(frozen=True, repr=False)
+class Similarity:
+    """Similarities of pairs at one site.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n_calls, n_pairs), float32
+        NaN where a similarity is undefined (a row of zeros, no shared word, an unknown end of text).
+    call : ndarray, shape (n_calls,), int64
+        Number of the denoiser's call, from 0; 0 for sites that are read once.
+    timestep : ndarray, shape (n_calls,), float64
+        Timestep of the call; NaN for sites that are read once.
+    """
+
+    values: np.ndarray
+    call: np.ndarray
+    timestep: np.ndarray
+
+    def __repr__(self) -> str:
+        calls, pairs = self.values.shape
+        known = self.values[np.isfinite(self.values)]
+        ends = f", {known.min():.4f} to {known.max():.4f}" if known.size else ""
+        return f"Similarity({counted(calls, 'call')}, {counted(pairs, 'pair')}{ends})"
+
+
+@dataclass(frozen=True, repr=False)
+class Kept:
+    """Raw tensors of one site, conditional rows only.
+
+    Attributes
+    ----------
+    values : Tensor, shape (n_calls, rows, ...), float32, on the CPU
+    call, timestep : ndarray, shape (n_calls,)
+        As in `Similarity`.
+    places : int, optional
+        Pixels or tokens of the site, where some were chosen among them.
+    """
+
+    values: Tensor
+    call: np.ndarray
+    timestep: np.ndarray
+    places: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
+
+
+def _result(name: str, meaning: str, remedy: str = "") -> Any:
+    """A property of a probe that can be read when its block has ended; None stands for what was not asked for."""
+
+    def read(probe: ProbeResults) -> Any:
+        probe._require_done(name)
+        value = getattr(probe, f"_{name}")
+        if value is None:
+            raise HookError(f"Probe.{name}: not asked for: pass {remedy}")
+        return value
+
+    return property(read, doc=meaning)
 
 
 class ProbeResults(HookedBlock):
@@ -27,30 +98,35 @@ class ProbeResults(HookedBlock):
     _pairs: list[tuple[int, int]]
     _rows: int  # of the batch
     _calls: int  # of the denoiser
-    _similarity: dict[str, Similarity]
-    _kept: dict[str, Kept]
-    _pooled: dict[str, Kept]
-    _latents: dict[str, Kept]
-    _maps: WordMaps | None
-    _layer_maps: LayerMaps | None
-    _self_maps: LayerMaps | None
     _size: tuple[int, int]  # height and width of an image
     _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
     _words: PromptWords
 
+    similarity: dict[str, Similarity] = _result(
+        "similarity", 'Similarities by "<address>:<metric>", in the order in which the sites run.'
+    )
+    kept: dict[str, Kept] = _result("kept", "Kept tensors by address, in the order in which the sites run.")
+    pooled: dict[str, Kept] = _result(
+        "pooled", "Pooled activations by address, in the order in which the sites run."
+    )
+    latents: dict[str, Kept] = _result(
+        "latents",
+        "Means of the latents of sparse autoencoders by address, in the order in which the sites run.",
+    )
+    maps: WordMaps = _result("maps", "Heat maps of every token of every row.", "word_maps=True")
+    layer_maps: LayerMaps = _result(
+        "layer_maps", "Sums of cross-attention, layer by layer.", "word_maps=True, layer_maps=1"
+    )
+
     def __repr__(self) -> str:
         about = [type(self._pipe).__name__]
         if self._phase != "done":
-            state = {
-                "new": "to be used as `with probe:`, around one call of the pipeline",
-                "inside": "reading",
-                "failed": "ended with an exception, nothing was recorded",
-            }[self._phase]
-            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {state})"
+            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {self._state('reading')})"
         if self._similarity:
             sites = len({key.partition(":")[0] for key in self._similarity})
             about.append(f"similarity at {counted(sites, 'site')} of {counted(len(self._pairs), 'pair')}")
-        about += [f"{name} at {counted(len(there), 'site')}" for name, there in self._tensors() if there]
+        tensors = (("tensors kept", self._kept), ("means kept", self._pooled), ("latents", self._latents))
+        about += [f"{name} at {counted(len(there), 'site')}" for name, there in tensors if there]
         if self._maps is not None:
             about.append(f"word maps ({self._maps.definition})")
         return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
@@ -71,64 +147,11 @@ class ProbeResults(HookedBlock):
         table = f"<table><tr><th>similarity at the last call</th>{pairs}</tr>{rows}</table>"
         return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
 
-    def _tensors(self) -> list[tuple[str, dict[str, Kept]]]:
-        return [
-            ("tensors kept", self._kept),
-            ("means kept", self._pooled),
-            ("latents", self._latents),
-        ]
-
     def _require_done(self, name: str) -> None:
         if self._phase == "new" or self._phase == "inside":
             raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
         if self._phase == "failed":
             raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
-
-    def _result(self, name: str, value: Any, remedy: str) -> Any:
-        self._require_done(name)
-        value = getattr(self, value)
-        if value is None:
-            raise HookError(f"Probe.{name}: not asked for: pass {remedy}")
-        return value
-
-    @property
-    def similarity(self) -> dict[str, Similarity]:
-        """Similarities by "<address>:<metric>", in the order in which the sites run."""
-        self._require_done("similarity")
-        return self._similarity
-
-    @property
-    def kept(self) -> dict[str, Kept]:
-        """Kept tensors by address, in the order in which the sites run."""
-        self._require_done("kept")
-        return self._kept
-
-    @property
-    def pooled(self) -> dict[str, Kept]:
-        """Pooled activations by address, in the order in which the sites run."""
-        self._require_done("pooled")
-        return self._pooled
-
-    @property
-    def latents(self) -> dict[str, Kept]:
-        """Means of the latents of sparse autoencoders by address, in the order in which the sites run."""
-        self._require_done("latents")
-        return self._latents
-
-    @property
-    def maps(self) -> WordMaps:
-        """Heat maps of every token of every row."""
-        return self._result("maps", "_maps", "word_maps=True, or a MapChoice with a definition")
-
-    @property
-    def layer_maps(self) -> LayerMaps:
-        """Sums of cross-attention, layer by layer."""
-        return self._result("layer_maps", "_layer_maps", "word_maps=hooks.MapChoice(...)")
-
-    @property
-    def self_attention(self) -> LayerMaps:
-        """Sums of self-attention, layer by layer."""
-        return self._result("self_attention", "_self_maps", "self_attention=hooks.MapChoice(...)")
 
     def words(self, row: int | None = None) -> list[Word]:
         """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
@@ -154,9 +177,7 @@ class ProbeResults(HookedBlock):
     @property
     def text_encoders(self) -> tuple[str, ...]:
         """Names of the text encoders that are read: "text", "text_2", "text_3"."""
-        return tuple(
-            name for name, part in TEXT_ENCODERS.items() if site_table.text_core(self._pipe, part) is not None
-        )
+        return tuple(name for name, part in TEXT_ENCODERS.items() if text_core(self._pipe, part) is not None)
 
     def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
         """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
