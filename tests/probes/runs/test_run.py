@@ -33,7 +33,7 @@ def run(tmp_path):
 
 def test_a_configuration_that_is_damaged_is_one_line(run):
     run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
-    with pytest.raises(UserError, match=r"run\.json: .*\(measure: expected fields, got 'high'\): restore it"):
+    with pytest.raises(UserError, match=r"run\.json: .*\([Mm]easure: expected fields, got 'high'\): restore it"):
         _ = Run.open(run.path).config
 
 
