@@ -170,7 +170,7 @@ def test_every_later_stage_goes_through(folder, taken, capfd):
         )
     assert "Warning" not in capfd.readouterr().err
     run = Run.open(folder / "run")
-    reasons = dict(run.observed(["sample_id", "reason"]).itertuples(index=False))
+    reasons = dict(run.read("observed", ["sample_id", "reason"]).itertuples(index=False))
     left_out = run.left_out()
     assert len(left_out) == 12
     assert {sample for sample, reason in reasons.items() if reason} >= {*left_out}

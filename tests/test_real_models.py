@@ -140,7 +140,7 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert (record["variant"], record["prediction_type"]) == (variant, "epsilon")
     assert run.config.generate.dtype == "float32"
     assert len(run.samples()) == 3
-    observed, objects = run.observed(), run.objects()
+    observed, objects = run.read("observed"), run.read("objects")
     assert (observed["status"] == "ok").all()
     assert len(objects) == observed["kept"].sum() and (objects["height"] == 512).all()
     checkpoints = run.meta["observer"]["checkpoints"].values()  # by the way from the run to them

@@ -143,7 +143,7 @@ def _require_as_drawn_by_hand(model, run):
 
 def _require_flow_to_end_where_it_points(run):
     """The last step of Euler's method goes to what the last velocity points to."""
-    kept = run.kept().set_index(["triplet", "seed", "indicator", "site"])["values"]
+    kept = run.read("kept").set_index(["triplet", "seed", "indicator", "site"])["values"]
     assert len(kept) == 2 * 18
     for (*image, site), values in kept.items():
         if site == "latent.final":

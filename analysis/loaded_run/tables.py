@@ -54,7 +54,7 @@ class RunTables:
     @cached_property
     def words(self) -> pd.DataFrame:
         """One row per (sample, word)."""
-        return self.run.words()
+        return self.run.read("words")
 
     def gap(
         self,

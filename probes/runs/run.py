@@ -1,26 +1,7 @@
 """The run directory: the one reader and writer of what a run stores. Needs no torch.
 
-::
-
-    runs/NAME/
-      run.json           format, status, configuration, versions, model and its hash, times, files that the
-                         stages wrote, and a checksum of all this
-      triplets.yaml      the configuration as it was given
-      samples/           part-00000.parquet: one row per image; its prompt's words, their characters and tokens
-      captures/          one row per (triplet, seed, pair): similarities per site
-      words/             one row per (sample, word): heat maps
-      kept/              one row per (sample, site): activations, where `capture.keep` asked for them
-      pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
-      observed/          one row per image: tags searched for, found, dropped
-      objects/           one row per detection: label, score, box, mask
-      features/, attributes/  a folder of parts for each model and reader
-      traced/            one row per image generated with patched activations, where `trace` asked for them
-      tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
-      report.html        the page, with figures/
-      README.md          a dataset card, by which `datasets` loads the run
-
-Parts made elsewhere (human labels, images of a closed model) enter by the same door: any directory with a ``run.json``
-and these columns can be read.
+What stands in it: docs/reference/runs.md. Parts made elsewhere (human labels, images of a closed model) enter by the
+same door: any directory with a ``run.json`` and the columns of `probes.runs.schemas` can be read.
 """
 
 from __future__ import annotations
@@ -207,55 +188,29 @@ class Run:
                     f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
                 )
 
-    def _frame(self, kind: str, columns: Sequence[str] | None) -> pd.DataFrame:
-        return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+    def read(self, kind: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """All rows of a kind of part, or some columns of them; of samples the image only if `columns` names it.
 
-    def _remembered(self, kind: str, columns: Sequence[str]) -> pd.DataFrame:
-        """Columns of all parts of a kind, read again where a file has changed."""
-        key = (kind, *columns, *map(_version, self._files(kind)))
+        Kinds and columns: `probes.runs.schemas`. An image in which nothing was found has no row among ``objects``, but
+        one in ``observed``; `probes.runs.coco_masks.decode` gives a mask as pixels.
+        """
+        if columns is None and kind == "samples":
+            columns = [name for name in self.columns(kind) if name != "image"]
+        if kind not in ("samples", "observed") or not columns or "image" in columns:
+            return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+        key = (kind, *columns, *map(_version, self._files(kind)))  # read again where a file has changed
         if key not in self._frames:
-            self._frames[key] = self._frame(kind, columns)
+            self._frames[key] = pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
         return self._frames[key].copy()
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, one row per image; without the image itself unless `columns` names it."""
-        if columns is None:
-            columns = [name for name in self.columns("samples") if name != "image"]
-        if "image" in columns or not columns:
-            return self._frame("samples", columns)
-        return self._remembered("samples", columns)
+        return self.read("samples", columns)
 
     def samples_by_part(self, columns: Sequence[str]) -> Iterator[tuple[Path, pd.DataFrame]]:
         """Yield each part file of the samples with columns of its rows; see `samples`."""
         for file, table in zip(self._files("samples"), self.part_tables("samples", columns)):
             yield file, table.to_pandas()
-
-    def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The similarities, one row per (triplet, seed, pair), a column of arrays per site and metric."""
-        return self._frame("captures", columns)
-
-    def words(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The heat maps, one row per (sample, word); ``heat`` is row-major, ``height`` x ``width``, as summed."""
-        return self._frame("words", columns)
-
-    def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """What was kept of activations, one row per (sample, site); reshape ``values`` to ``shape``."""
-        return self._frame("kept", columns)
-
-    def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The observe stage's record of each image, one row per image: :data:`probes.runs.schemas.OBSERVED`."""
-        return self._frame("observed", columns) if columns is None else self._remembered("observed", columns)
-
-    def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The objects found, one row per detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
-
-        An image in which nothing was found has no row here; it has one in :meth:`observed`.
-        """
-        return self._frame("objects", columns)
-
-    def traced(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The images of the trace, one row each, see :data:`probes.runs.schemas.TRACED`; all columns by default."""
-        return self._frame("traced", columns)
 
     def of_samples(
         self,
@@ -304,7 +259,7 @@ class Run:
     def unreadable(self) -> set[str]:
         """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
         looked_at = self.parts("observed")
-        observed = self.observed(["sample_id", "status"]) if looked_at else None
+        observed = self.read("observed", ["sample_id", "status"]) if looked_at else None
         found = set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
         names = {file.name for file in looked_at}
         for file in self.parts("samples"):

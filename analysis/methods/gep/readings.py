@@ -86,9 +86,9 @@ def from_detections(run: Run) -> pd.DataFrame:
 
     Those that were not looked for in an image are left out.
     """
-    observed = run.observed(["sample_id", "status", "tags"])
+    observed = run.read("observed", ["sample_id", "status", "tags"])
     observed = observed[observed["status"] == "ok"]
-    detected = run.objects(["sample_id", "label"])
+    detected = run.read("objects", ["sample_id", "label"])
     backend = run.config.measure.nouns
     names = {name: lemma(name, backend=backend) for name in attributes(run.config)}
     lemmas = {

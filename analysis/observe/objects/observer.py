@@ -92,7 +92,7 @@ def counts(run: Run) -> dict[str, int]:
         for name in runs_schemas.OBSERVED.names
         if name.startswith("dropped_") or name in ("detected", "kept")
     ]
-    frame = run.observed(["status", *numbers])
+    frame = run.read("observed", ["status", *numbers])
     return {
         "images": len(frame),
         "unreadable": int((frame["status"] == "unreadable").sum()),

@@ -118,7 +118,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     else:
         with command.helping() as helpers:
             loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
-    faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()) if parts else [])
+    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
     used = batches.used_sizes(run, "traced", size)

@@ -108,7 +108,7 @@ def test_an_exported_dataset_loads_with_prompts_objects_and_tables(finished, tmp
     assert found["prompt"] == finished.samples()["prompt"].tolist()
     assert list(found.features)[:2] == ["image", "prompt"]
     assert np.array_equal(np.asarray(found[0]["image"]), np.asarray(finished.image(found[0]["sample_id"])))
-    seen = finished.objects().query("sample_id == @found[0]['sample_id']")
+    seen = finished.read("objects").query("sample_id == @found[0]['sample_id']")
     assert [one["label"] for one in found[0]["objects"]] == list(seen["label"])
     gap = load_dataset(str(tmp_path / "folder"), "gap", cache_dir=str(tmp_path / "cache"))["train"]
     assert len(gap) == len(finished.table("gap"))

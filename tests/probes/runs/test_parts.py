@@ -73,7 +73,7 @@ def test_parts_of_a_kind_have_the_same_columns(finished, tmp_path):
     with pytest.raises(
         UserError, match=r"part-00001.*: expected the columns of part-00000\.parquet, got others"
     ):
-        Run.open(copy).captures()
+        Run.open(copy).read("captures")
 
 
 def columns_of(file):

@@ -33,7 +33,9 @@ def run(tmp_path):
 
 def test_a_configuration_that_is_damaged_is_one_line(run):
     run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
-    with pytest.raises(UserError, match=r"run\.json: .*\([Mm]easure: expected fields, got 'high'\): restore it"):
+    with pytest.raises(
+        UserError, match=r"run\.json: .*\([Mm]easure: expected fields, got 'high'\): restore it"
+    ):
         _ = Run.open(run.path).config
 
 
@@ -130,7 +132,7 @@ def test_rows_of_some_samples_are_sought_in_all_parts(tmp_path, monkeypatch):
     assert set(rows["sample_id"]) == set(wanted) and list(rows) == columns
     heats = [name for name, columns in asked if "heat" in columns]
     assert heats == ["part-00000.parquet", "part-00002.parquet"], "the first gives the columns"
-    assert len(rows) == run.words(columns)["sample_id"].isin(wanted).sum()
+    assert len(rows) == run.read("words", columns)["sample_id"].isin(wanted).sum()
     assert run.of_samples("objects", wanted) is None
     assert run.of_samples("words", ["nobody"]).empty
     assert run.of_samples("words", wanted, columns, "part-00001.parquet").empty

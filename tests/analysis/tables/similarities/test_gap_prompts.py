@@ -66,7 +66,7 @@ def test_of_one_prompt_each_seed_has_a_row(tmp_path):
     assert TABLES["gap_prompts"].fits(list(table.columns))
     assert (table.groupby("measure")["seed"].apply(list).map(lambda seeds: seeds == [0, 1, 2, 3])).all()
     z0 = table[table["measure"] == "z0"]
-    captured = run.captures(["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
+    captured = run.read("captures", ["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
     for row in z0.itertuples():
         value = captured.loc[(row.seed, "neutral-masculine"), "latent.final:cosine"][0]
         assert row.similarity_first == value

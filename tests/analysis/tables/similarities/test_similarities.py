@@ -80,7 +80,7 @@ def test_pairs_read_what_is_asked_for(run, pairs):
             expected[KEYS].reset_index(drop=True),
             check_dtype=False,
         )
-    times = np.float32(run.captures(["timesteps"])["timesteps"].iloc[0])
+    times = np.float32(run.read("captures", ["timesteps"])["timesteps"].iloc[0])
     rows = loaded.pairs(site="unet.mid")
     np.testing.assert_array_equal(rows["timestep"], times[rows["step"]])
     assert loaded.pairs(site="latent.final")["timestep"].isna().all()

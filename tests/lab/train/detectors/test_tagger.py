@@ -160,9 +160,9 @@ def test_a_run_of_toyworld_looks_for_what_the_tagger_says(images, pictures, tmp_
     )
     observe(run, progress=False)
     run = Run.open(run.path)
-    said = [set(tags) for tags in run.observed()["tags"]]
+    said = [set(tags) for tags in run.read("observed")["tags"]]
     truth = [{tag for tag, there in zip(TAG_NAMES, row) if there} for row in pictures.truth[:6]]
     assert sum(map(len, (a & b for a, b in zip(said, truth)))) >= 0.8 * sum(map(len, truth))
-    objects = run.objects()
+    objects = run.read("objects")
     assert len(objects) and set(objects["source"]) == {"ram"}
     assert run.meta["observer"]["ram"] == "toyworld" and "ram" in run.meta["observer"]["checkpoints"]

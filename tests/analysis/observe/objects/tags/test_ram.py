@@ -230,9 +230,9 @@ def test_a_run_looks_for_what_ram_says(checkpoints, copied, noise, tmp_path):
         tmp_path / "run", noise[:3], ["a person with a dog"] * 3, model="a/b", device="cpu", **given
     )
     observe(run, progress=False)
-    observed = Run.open(run.path).observed()
+    observed = Run.open(run.path).read("observed")
     assert (observed["tags"].map(len) == 9).all()  # the prompt's nouns are among them
-    objects = Run.open(run.path).objects()
+    objects = Run.open(run.path).read("objects")
     assert set(objects["source"]) <= {"ram"}
     changed = Config(prompts=["a {person}"], model="a/b", observe=given)
     before = engine_plan(changed).fields()
