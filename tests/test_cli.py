@@ -30,7 +30,7 @@ def test_a_whole_run(tiny):
     assert "100%" in tiny.err and "left]" in tiny.err
     meta = json.loads((path / "run.json").read_text())
     assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 4, 3, 12)
-    assert meta["config"]["passed"]["command_line"] == {"--out": "run"}
+    assert meta["config"]["passed"]["command_line"] == {"--out": str(path)}
     assert meta["config"]["passed"]["file"]["sampler"] == {"steps": 2}
     assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
     assert meta["model"]["safety_checker"] == "off"

@@ -279,7 +279,7 @@ def conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Ta
             arrays[name] = values.cast(wanted)
         except (pa.ArrowException, ValueError):
             raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
-    return pa.table(arrays)
+    return pa.table(arrays, metadata=table.schema.metadata)
 
 
 def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:

@@ -63,7 +63,7 @@ def test_a_damaged_part_is_made_again(damage, kind, whole, saved, capsys):
     generated(whole.path, small(saved))
     assert stored(whole.path) == before
     assert f"{path}: expected a whole part, got a damaged file" in capsys.readouterr().err
-    assert Run.open(whole.path).meta["made_again"][-1]["found"].startswith(f"{path}: expected")
+    assert Run.open(whole.path).meta["made_again"][-1]["found"].startswith(f"{kind}/{path.name}: expected")
 
 
 # Images at fault
