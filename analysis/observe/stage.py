@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.observe.features.attribute_audit import places
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
 from probes.errors import UserError
@@ -28,7 +29,6 @@ from probes.execution.cluster.job import Job
 from probes.execution.cluster.pool import PartTask
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Team, Tick
-from probes.prompts.audit import places
 from probes.runs import image_faults, kinds, parts
 from probes.runs.images import read_image
 from probes.runs.selection import KINDS

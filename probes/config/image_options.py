@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from probes.fields.types import PathOrName, option
 
 Column = Annotated[str, Field(min_length=1)]
-LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 

@@ -22,7 +22,7 @@ from probes.models import loading
 from probes.models.devices import pick_device
 from probes.models.loading import Source
 from probes.models.requirements import image_size
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _PNG_PER_PIXEL = 1.5

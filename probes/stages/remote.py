@@ -14,11 +14,11 @@ from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings
 from probes.models import description, loading
-from probes.prompts import plan as prompts
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs import identity
 from probes.runs.store import Run
 from probes.stages import generate
+from probes.stages import plan as prompts
 from probes.stages.drawing import Drawing, load
 
 _kept: list[

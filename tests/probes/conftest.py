@@ -8,8 +8,8 @@ import pytest
 from probes.config.schema import Config
 from probes.execution.command import StageCall
 from probes.models import description, loading
-from probes.prompts import plan as prompts
 from probes.runs import directory
+from probes.stages import plan as prompts
 from probes.stages.generate import generate
 from probes.storage.claim import claim
 from tests.tiny import tiny_pipeline

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from probes.errors import UserError
 from probes.models import estimate, loading, schedulers
 from probes.models.devices import pick_dtype
-from probes.prompts import plan as prompts
+from probes.stages import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 from triptych.cli.run import main

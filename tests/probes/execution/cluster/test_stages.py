@@ -13,10 +13,10 @@ from probes.execution.cluster import worker
 from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.command import StageCall
 from probes.models import description, loading
-from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.runs.store import Run
 from probes.stages import drawing as drawn
+from probes.stages import plan as prompts
 from probes.stages import remote as drawing
 from probes.stages.generate import generate
 from probes.stages.trace.stage import trace
