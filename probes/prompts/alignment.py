@@ -27,10 +27,12 @@ def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> se
     [1, 4]
     """
     low = [word.lower() for word in words]
+    lengths, begins = {len(phrase) for phrase in wanted}, {phrase[0] for phrase in wanted}
     return {
         place
-        for length in {len(phrase) for phrase in wanted}
-        for start in range(len(low))
+        for start, word in enumerate(low)
+        if word in begins
+        for length in lengths
         if tuple(low[start : start + length]) in wanted
         for place in range(start, start + length)
     }

@@ -167,7 +167,7 @@ class PromptReader:
         elif "grid" in written:
             prompts = grids.read_grid(written, at)
         else:
-            prompts = self._from(written, at)
+            return self._from(written, at)
         return [checked(prompt, (*at, index)) for index, prompt in enumerate(prompts)]
 
     def _listed(self, written: Sequence[Any], at: tuple[Any, ...]) -> list[Prompt]:
