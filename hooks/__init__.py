@@ -14,7 +14,7 @@
     umbrella = probe.word_map("umbrella", row=0)          # Jupyter shows it
     umbrella.peak, umbrella.mask(0.4).mean(), umbrella.overlay(images[0])
 
-Memory does not grow with the steps. `MapChoice` keeps more of the attention (by layer, head, step, token),
+Memory does not grow with the steps. `layer_maps=5` keeps every layer's attention apart, too, in five bins of steps;
 `sites.table(pipe)` prints every address with its shape.
 
 Everything is imported at first use, so that `hooks.attention.masks` alone needs no torch.
@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hooks import sites
     from hooks.attention import definitions
-    from hooks.attention.choice import MapChoice
     from hooks.attention.definitions import Definition
     from hooks.attention.maps import LayerMaps, WordMaps
     from hooks.attention.masks import mask, normalise, word_heat
@@ -44,7 +43,6 @@ _PLACES = {
     "HookError": "hooks.errors",
     "Intervention": "hooks.intervention",
     "LayerMaps": "hooks.attention.maps",
-    "MapChoice": "hooks.attention.choice",
     "Patch": "hooks.patch",
     "Probe": "hooks.probe",
     "SparseAutoencoder": "hooks.autoencoder",
@@ -66,7 +64,6 @@ __all__ = [
     "HookError",
     "Intervention",
     "LayerMaps",
-    "MapChoice",
     "Patch",
     "Probe",
     "SparseAutoencoder",

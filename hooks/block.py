@@ -1,15 +1,28 @@
-"""A block of code during which hooks are on a pipeline, and after which none is left."""
+"""A block of code during which hooks are on a pipeline, and after which none is left.
+
+Pipelines of transformers may call the denoiser several times in one step (a second call for the negative prompt, a
+third that skips layers), change the sign of its output, or rescale the guided prediction. All of that has happened
+where `scheduler.step` is called: its model output is the guided prediction, its sample x_t.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import threading
+import types
+from collections.abc import Callable
 from typing import Any, Self
 
+import torch
+
 from hooks.architectures.base import Architecture
+from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.site import has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
+from hooks.prompt.text import TextReader, branches_by_text
 
 _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block that is open on it
 
@@ -17,22 +30,36 @@ _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block tha
 class HookedBlock:
     """A context manager that is entered once: what attaches hooks when it begins says what it saw when it has ended.
 
-    A class of it has `_prepare` (before anything is attached), `_attach`, `_finish` (after a block without an
-    exception) and `_forget` (after any), and reads ``_phase``: "new", "inside", "done" or "failed".
-    `_prepare` sets ``_architecture``, and ``_paths``, those of the modules that are hooked.
+    A class of it has `_prepare` (before anything is attached), `_attach_sites`, `_before_denoiser`, `_after_denoiser`,
+    `_on_step`, `_finish` (after a block without an exception) and `_forget` (after any), and reads ``_phase``: "new",
+    "inside", "done" or "failed". `_prepare` sets ``_architecture``, ``_readers`` and ``_paths``, those of the modules
+    that are hooked.
     """
 
     _phase = "new"
     _pipe: Any
     _architecture: Architecture
+    _readers: list[TextReader]
     _paths: set[str]
     _thread: int
+    _first = False  # whether its hook on the denoiser runs before those that are there
+    _prepare: Callable[[], None]
+    _attach_sites: Callable[[contextlib.ExitStack], None]
+    _before_denoiser: Callable[[Inputs, tuple[Any, ...], dict[str, Any]], None]
+    _after_denoiser: Callable[[Any, Any, Any], None]
+    _on_step: Callable[[Step], None]
+    _finish: Callable[[], None]
+    _forget: Callable[[], None]
 
     def __enter__(self) -> Self:
         name = type(self).__name__
         if self._phase != "new":
             raise HookError(f"{name}: entered a second time; one {name} is for one block: make a new one")
         self._prepare()
+        self._calls = 0  # steps of the denoiser, until now
+        self._branches: dict[str, Any] = {}
+        several = self._architecture.transformer
+        self._sampler = StepCounter(getattr(self._pipe, "scheduler", None), several, self._on_step)
         with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
             self._take_thread(stack)
             self._paths |= {self._architecture.denoiser_part, "scheduler"}
@@ -52,8 +79,51 @@ class HookedBlock:
                 self._finish()
                 self._phase = "done"
         finally:
-            self._parts = {}
+            self._parts, self._readers = {}, []
             self._forget()
+
+    def _state(self, doing: str) -> str:
+        """What a block that is not done is in, for its `repr`."""
+        name = type(self).__name__.lower()
+        states = {
+            "new": f"to be used as `with {name}:`, around one call of the pipeline",
+            "inside": doing,
+            "failed": "ended with an exception, nothing was recorded",
+        }
+        return states[self._phase]
+
+    def _attach(self, stack: contextlib.ExitStack) -> None:
+        """Order matters on the denoiser only: its batch is known before, and forgotten after, its modules run."""
+        denoiser = self._architecture.denoiser(self._pipe)
+        self._sampler.attach(stack)
+        before = denoiser.register_forward_pre_hook(self._at_denoiser, with_kwargs=True, prepend=self._first)
+        stack.callback(before.remove)
+        for reader in self._readers:
+            reader.attach(stack)
+        self._attach_sites(stack)
+        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
+
+    @torch.no_grad()
+    def _at_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self._sampler.begins():
+            return  # a further call in this step
+        planned = self._architecture.planned(self._pipe)
+        again = self._sampler.again or (self._calls > 0 and any(reader.runs for reader in self._readers))
+        if again or (planned is not None and self._calls >= planned):
+            name = type(self).__name__
+            raise HookError(
+                f"{name}: expected one call of the pipeline inside the block, but its denoising (or its text "
+                f"encoder) began again: make a new {name} for each call"
+            )
+        if self._calls == 0:
+            self._require_unchanged()
+            self._branches = branches_by_text(self._architecture, self._pipe, args, kwargs, self._readers)
+        self._before_denoiser(
+            self._architecture.inputs(self._pipe, args, kwargs, **self._branches), args, kwargs
+        )
+        for reader in self._readers:
+            reader.runs.clear()
+        self._calls += 1
 
     def _require_unchanged(self) -> None:
         """Refuse another module in the place of one that is hooked: hooks stay on the one that was there."""
@@ -92,14 +162,56 @@ class HookedBlock:
             "block in the thread that calls it, under one lock for all threads, or load a pipeline for each"
         )
 
-    def _prepare(self) -> None:
-        raise NotImplementedError
 
-    def _attach(self, stack: contextlib.ExitStack) -> None:
-        raise NotImplementedError
+class StepCounter:
+    """Tells which calls of a denoiser begin a step, and hands each `Step` to `receive` before the scheduler goes on.
 
-    def _finish(self) -> None:
-        raise NotImplementedError
+    `several`: one step may make several calls; otherwise each begins one. `again`: timesteps were set anew since the
+    first call, so another call of a pipeline has begun. A scheduler that is None tells nothing.
+    """
 
-    def _forget(self) -> None:
-        raise NotImplementedError
+    def __init__(self, scheduler: Any, several: bool, receive: Callable[[Step], None]) -> None:
+        self._scheduler, self._several, self._receive = scheduler, several, receive
+        self._open, self.steps = False, 0
+        self._timesteps: Any = None
+        self.again = False
+
+    def begins(self) -> bool:
+        """Return whether the call of the denoiser that is about to run is the first of its step."""
+        timesteps = getattr(self._scheduler, "timesteps", None)
+        self._timesteps = timesteps if self._timesteps is None else self._timesteps
+        self.again = self._timesteps is not timesteps
+        first = self.again or not (self._open and self._several)
+        self._open = True
+        return first
+
+    def attach(self, stack: contextlib.ExitStack) -> None:
+        """Wrap the scheduler's method on this instance; closing the stacks, in any order, puts back what was there."""
+        scheduler = self._scheduler
+        if scheduler is None:
+            return
+        method, before = scheduler.step, vars(scheduler).get("step")
+        signature = inspect.signature(type(scheduler).step)  # whatever was put over it
+
+        @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
+        def step(own: Any, *args: Any, **kwargs: Any) -> Any:
+            if own is not scheduler:  # a copy of it, in a callback
+                return type(own).step(own, *args, **kwargs)
+            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
+            if self._open and not step.left:
+                with torch.no_grad():
+                    self._receive(Step(*given[1:4]))
+            self._open, self.steps = False, self.steps + 1
+            return method(*args, **kwargs)
+
+        def put_back() -> None:
+            step.left = True
+            while getattr(now := vars(scheduler).get("step"), "left", False):
+                if now.before is None:
+                    del scheduler.step
+                else:
+                    scheduler.step = now.before
+
+        step.left, step.before = False, before
+        scheduler.step = types.MethodType(step, scheduler)  # which a copy binds to itself
+        stack.callback(put_back)

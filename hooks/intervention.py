@@ -23,18 +23,16 @@ import torch
 from torch import Tensor
 
 import hooks.sites as site_table
-from hooks.architectures.batch import Batch
+from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
-from hooks.attach import attach_writer
+from hooks.architectures.text_encoders import text_cores
+from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.local_donors import local_donors
 from hooks.patch import Patch, write
 from hooks.pooling import of_tokens
-from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.text import TextReader, select_runs
-from hooks.records import counted
-from hooks.sampler import Step, StepCounter
+from hooks.results import counted
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
@@ -85,18 +83,15 @@ class Intervention(HookedBlock):
         not have; on leaving, where a patch wrote nothing.
     """
 
+    _first = True  # its donors are computed, and its values written, before anyone reads
+
     def __init__(self, pipe: Any, patches: Iterable[Patch]) -> None:
         self._pipe, self._patches = pipe, list(patches)
 
     def __repr__(self) -> str:
-        state = {
-            "new": "to be used as `with intervention:`, around one call of the pipeline",
-            "inside": "writing",
-            "failed": "ended with an exception",
-        }
         about = f"{type(self._pipe).__name__}, {counted(len(self._patches), 'patch')}"
         if self._phase != "done":
-            return f"Intervention({about}; {state[self._phase]})"
+            return f"Intervention({about}; {self._state('writing')})"
         lines = [
             f"  {one.patch}: {counted(one.writes, 'write')}, largest change {one.largest_change:.4g}"
             for one in self.written
@@ -106,7 +101,7 @@ class Intervention(HookedBlock):
     # Entering and leaving
 
     def _forget(self) -> None:
-        self._batch, self._local, self._readers = None, {}, []
+        self._batch, self._local = None, {}
 
     @property
     def written(self) -> list[Written]:
@@ -119,10 +114,8 @@ class Intervention(HookedBlock):
         """
         if self._phase != "done":
             raise HookError("Intervention.written: read before the block has ended without an exception")
-        return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in self._counts()]
-
-    def _counts(self) -> Iterable[tuple[Patch, int, Tensor]]:
-        return zip(self._patches, self._writes, self._changes, strict=True)
+        counts = zip(self._patches, self._writes, self._changes, strict=True)
+        return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in counts]
 
     def _prepare(self) -> None:
         self._architecture = architecture_of(self._pipe)
@@ -136,19 +129,13 @@ class Intervention(HookedBlock):
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
-        self._branches: dict[str, Any] = {}
-        self._sampler = StepCounter(
-            getattr(self._pipe, "scheduler", None), self._architecture.transformer, self._on_step
-        )
-        self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
-            TextReader(self._pipe, name, part)
-            for name, part in TEXT_ENCODERS.items()
-            if (watched or any(address.startswith(f"{name}.") for address in self._at))
-            and site_table.text_core(self._pipe, part) is not None
+            TextReader(self._pipe, name, TEXT_ENCODERS[name])
+            for name in text_cores(self._pipe)
+            if watched or any(address.startswith(f"{name}.") for address in self._at)
         ]
 
     def _check(self, patch: Patch, address: str) -> None:
@@ -192,46 +179,23 @@ class Intervention(HookedBlock):
                 return site.heads
         return None
 
-    def _attach(self, stack: contextlib.ExitStack) -> None:
-        denoiser = self._architecture.denoiser(self._pipe)
-        self._sampler.attach(stack)
-        before = denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True, prepend=True)
-        stack.callback(before.remove)
+    def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for reader in self._readers:
-            reader.attach(stack)
             stack.callback(reader.encoder.register_forward_hook(self._after_encoder(reader.name)).remove)
         for address in self._at:
             if address not in LATENTS:
                 site = self._sites[address]
                 module = module_at(self._pipe, site.module)
                 stack.callback(attach_writer(module, site, self._writer(site)).remove)
-        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
 
     # What the hooks do
 
-    @torch.no_grad()
-    def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self._sampler.begins():
-            return  # a further call in this step
-        planned = self._architecture.planned(self._pipe)
-        if self._sampler.again or (planned is not None and self._calls >= planned):
-            raise HookError(
-                "Intervention: expected one call of the pipeline inside the block: make a new one for each"
-            )
-        if self._calls == 0:
-            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
-        inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
+    def _before_denoiser(self, inputs: Inputs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._check_rows(inputs.batch)
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
-        now = {
-            number: patch
-            for number, patch in enumerate(self._patches)
-            if patch.donor == "local" and patch.writes_at(self._calls)
-        }
-        self._local = local_donors(self._pipe, self._sites, now, inputs.batch, args, kwargs)
+        self._local = self._local_donors(inputs.batch, args, kwargs)
         self._batch = self._last = inputs.batch
-        self._calls += 1
 
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         self._batch, self._local = None, {}
@@ -334,8 +298,45 @@ class Intervention(HookedBlock):
                     f"{reader.name}: expected one image a prompt, but got {states.shape[0]} of {prompts}: repeat the "
                     "prompts instead of num_images_per_prompt, or leave patches of the text encoder out"
                 )
-        for reader in self._readers:
-            reader.runs.clear()
+
+    def _local_donors(
+        self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[tuple[int, str], Tensor]:
+        """What sites would hold now if recipients had the text of their donors, by number of the patch and address.
+
+        The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
+        the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one
+        recipient has several donors.
+        """
+        passes: list[tuple[dict[int, int], list[int]]] = []  # donors by recipient, and the patches
+        for number, patch in enumerate(self._patches):
+            if patch.donor != "local" or not patch.writes_at(self._calls):
+                continue
+            for donors, numbers in passes:
+                if all(donors.get(row, donor) == donor for row, donor in patch.donors.items()):
+                    donors.update(patch.donors)
+                    numbers.append(number)
+                    break
+            else:
+                passes.append((patch.donors, [number]))
+        found: dict[tuple[int, str], Tensor] = {}
+        for donors, numbers in passes:
+            rows = [donors.get(row, row) for row in range(batch.rows)]
+            texts = [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
+            args_given, given = self._architecture.with_texts(args, kwargs, texts)
+            with contextlib.ExitStack() as stack:
+                for key in (
+                    (number, address) for number in numbers for address in self._patches[number].addresses
+                ):
+
+                    def keep(values: Tensor, key: tuple[int, str] = key) -> None:
+                        found[key] = values.clone()
+
+                    site = self._sites[key[1]]
+                    stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
+                # not the call: hooks on the denoiser itself stay out of it
+                self._architecture.denoiser(self._pipe).forward(*args_given, **given)
+        return found
 
     # Latents
 
@@ -356,7 +357,7 @@ class Intervention(HookedBlock):
     # Results
 
     def _finish(self) -> None:
-        for patch, writes, _ in self._counts():
+        for patch, writes in zip(self._patches, self._writes, strict=True):
             if not writes:
                 patch.refuse(f"wrote nothing: {self._why(patch)}")
 

@@ -29,7 +29,7 @@ def of_tokens(site: Site) -> bool:
     return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None
 
 
-def groups_of(site: Site, groups: RowGroups | Mapping[str, RowGroups] | None) -> RowGroups | None:
+def _groups_of(site: Site, groups: RowGroups | Mapping[str, RowGroups] | None) -> RowGroups | None:
     """The groups of a site's tokens: those of its text encoder, or of the text that the denoiser is given."""
     if not isinstance(groups, Mapping):
         return groups
@@ -59,15 +59,18 @@ def over_space(site: Site, values: Tensor) -> Tensor:
     return values.mean(dim=1).flatten(1)
 
 
-def over_positions(site: Site, values: Tensor, groups: Sequence[PositionGroups]) -> Tensor:
-    """The mean over each row's groups of token positions, shape (rows, groups, c), float32; NaN of an empty group."""
-    if len(groups) != len(values):
+def pooled(site: Site, values: Tensor, groups: RowGroups | Mapping[str, RowGroups] | None) -> Tensor:
+    """The mean over all places of a picture, or over each row's groups of token positions, NaN of an empty group."""
+    of_rows = _groups_of(site, groups)
+    if not of_tokens(site) or of_rows is None:
+        return over_space(site, values)
+    if len(of_rows) != len(values):
         raise HookError(
-            f"position_groups: expected one a row of the batch ({len(values)}), but got {len(groups)}"
+            f"position_groups: expected one a row of the batch ({len(values)}), but got {len(of_rows)}"
         )
     tokens = values.detach().float().flatten(2)
-    weights = torch.zeros(len(values), len(groups[0]), tokens.shape[1])
-    for row, named in enumerate(groups):
+    weights = torch.zeros(len(values), len(of_rows[0]), tokens.shape[1])
+    for row, named in enumerate(of_rows):
         for index, (name, positions) in enumerate(named.items()):
             if any(not 0 <= position < tokens.shape[1] for position in positions):
                 raise HookError(
@@ -81,7 +84,7 @@ def over_positions(site: Site, values: Tensor, groups: Sequence[PositionGroups])
 def require_groups(sites: Sequence[Site], groups: RowGroups | Mapping[str, RowGroups] | None) -> None:
     """Raise a HookError where sites of tokens are to be pooled and nobody says over which positions."""
     for site in sites:
-        if of_tokens(site) and not groups_of(site, groups):
+        if of_tokens(site) and not _groups_of(site, groups):
             raise HookError(
                 f"{site.address}: expected groups of token positions to pool over, but got none: "
                 "pass position_groups, one mapping a row (hooks.position_groups makes one)"

@@ -28,24 +28,21 @@ from torch import Tensor
 
 from hooks import pooling
 from hooks import sites as site_table
-from hooks.architectures.batch import Call, Inputs, other_branches
+from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
-from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition, default_name
-from hooks.attention.final import FinalSums
-from hooks.attention.wanted import settle, sums_of
+from hooks.attention.definitions import Definition
+from hooks.attention.final import FinalSums, attention_sums
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
-from hooks.probe_results import ProbeResults
-from hooks.prompt.guidance import told_by_texts
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.recorder import PairPositions, Recorder
-from hooks.sampler import Step, StepCounter
+from hooks.results import ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 # Within an attention, what is hooked or says how it attends.
@@ -78,15 +75,17 @@ class Probe(ProbeResults):
         Of each row of the batch the token positions by the name of their group, see `hooks.position_groups`. By text
         encoder where their tokens differ ("text", "text_2", "text_3"), and "dit" for the text that a diffusion
         transformer is given.
-    word_maps : bool, str, Definition or MapChoice
-        Whether to sum cross-attention into word maps: True or the name of a definition
-        (`hooks.attention.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
-        `MapChoice` to keep sums by layer, head, step and token too.
-    self_attention : MapChoice, optional
-        Sums of self-attention to keep.
+    word_maps : bool, str or Definition
+        Whether to sum cross-attention into word maps, at a memory that does not grow with the steps: True or the name
+        of a definition (`hooks.attention.definitions`).
+    layer_maps : int
+        Beside word maps, every layer's attention apart, heads averaged, in so many bins of (nearly) equal numbers of
+        calls; 0 for none. More bins than calls are a bin for each.
     prompts : str or sequence of str, optional
         The texts of the batch, for words with the characters they have there; without them, words are read
         off the token ids that the text encoders were given.
+    system_prompt : str, optional
+        With `prompts`, the system prompt that the pipeline is called with, where it is not its own.
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
@@ -110,8 +109,8 @@ class Probe(ProbeResults):
         Of sparse autoencoders: means over space (or tokens), of shape (n_calls, rows, n_latents).
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
-    layer_maps, self_attention : LayerMaps
-        What each `MapChoice` kept.
+    layer_maps : LayerMaps
+        The same layer by layer.
 
     Raises
     ------
@@ -130,12 +129,13 @@ class Probe(ProbeResults):
         keep: str | Iterable[str] = (),
         pool: str | Iterable[str] = (),
         position_groups: RowGroups | Mapping[str, RowGroups] | None = None,
-        word_maps: bool | str | Definition | MapChoice = False,
+        word_maps: bool | str | Definition = False,
         text_layer_norm: bool = True,
-        self_attention: MapChoice | None = None,
+        layer_maps: int = 0,
         prompts: str | Sequence[str] | None = None,
         keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
+        system_prompt: str | None = None,
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -144,15 +144,16 @@ class Probe(ProbeResults):
         self._pool_patterns, self._position_groups = pool, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
-        self._word_maps, self._self_attention = word_maps, self_attention
+        self._word_maps, self._bins = word_maps, layer_maps
         self._text_layer_norm = text_layer_norm
+        self._system_prompt = system_prompt
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
     # Entering and leaving
 
     def _forget(self) -> None:
-        self._readers, self._call, self._inputs = [], None, None
-        self._attention, self._recorder, self._pictures = {}, None, None
+        self._call, self._inputs = None, None
+        self._attention, self._recorder = {}, None
 
     def _prepare(self) -> None:
         pipe = self._pipe
@@ -160,52 +161,46 @@ class Probe(ProbeResults):
         # also without pairs, so that a wrong address is reported
         compared = site_table.resolve(pipe, self._patterns)
         compared = compared if self._pairs else []
-        kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
-        pooled = site_table.resolve(pipe, self._pool_patterns) if self._pool_patterns else []
+        kept, pooled, coded = (
+            site_table.resolve(pipe, patterns) if patterns else []
+            for patterns in (self._keep_patterns, self._pool_patterns, list(self._autoencoders))
+        )
         pooling.require_groups(pooled, self._position_groups)
-        coded = site_table.resolve(pipe, list(self._autoencoders)) if self._autoencoders else []
         for address in set(self._autoencoders) - {site.address for site in coded}:
             raise HookError(
                 f"autoencoders: expected the address of one site, but got the pattern {address!r}"
             )
-        wanted = {site.address for site in (*compared, *kept, *pooled, *coded)}
-        self._sites = {site.address: site for site in site_table.available(pipe) if site.address in wanted}
+        self._asked = {site.address for site in (*compared, *kept, *pooled, *coded)}
         self._check_vae()
+        self._attention: dict[str, AttentionSums] = attention_sums(
+            pipe, lambda: self._call, self._word_maps, self._bins
+        )
+        shown = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
+        hooked = self._asked | {site.address for site in shown}
+        self._sites = {site.address: site for site in site_table.available(pipe) if site.address in hooked}
         self._recorder = Recorder(
             compared,
             kept,
+            pooled,
+            {site: self._autoencoders[site.address] for site in coded},
+            shown,
             self._pairs,
             self._shared_positions,
             self._text_layer_norm,
-            pooled,
             self._position_groups,
             self._keep_places,
-            {site: self._autoencoders[site.address] for site in coded},
         )
         self._call: Call | None = None
         self._inputs: Inputs | None = None
-        self._branches: dict[str, Any] = {}
-        self._sampler = StepCounter(
-            getattr(pipe, "scheduler", None), self._architecture.transformer, self._on_step
-        )
         self._rows: int | None = None
-        self._attention: dict[str, AttentionSums] = {}
-        wanted_sums = settle(self._word_maps, self._self_attention, default_name(self._architecture.readings))
-        for kind, definition, kept_sums in wanted_sums:
-            self._attention[kind] = sums_of(pipe, lambda: self._call, definition, kept_sums, kind)
-        decoded = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
-        self._pictures = Recorder([], decoded, [], None, False)
         self._paths = {site.module for site in self._sites.values()}
         for kind in self._attention:
             for site, _ in self._architecture.attentions(pipe, kind):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
                 self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
         self._readers = [
-            TextReader(pipe, name, part, self._inside_text(name))
-            for name, part in TEXT_ENCODERS.items()
-            if site_table.text_core(pipe, part) is not None
+            TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
         ]
-        self._words = PromptWords(pipe, self._prompts)
 
     def _inside_text(self, name: str) -> list[Site]:
         """Sites within the layers of one encoder."""
@@ -216,21 +211,16 @@ class Probe(ProbeResults):
         return getattr(self._architecture.decoder(self._pipe), "use_tiling", False)
 
     def _check_vae(self) -> None:
-        after = [site.address for site in self._sites.values() if site.decoded]
-        if after and self._tiles():
+        sites = site_table.available(self._pipe) if self._tiles() else []
+        after = [site.address for site in sites if site.decoded and site.address in self._asked]
+        if after:
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
                 f"call pipe.{self._architecture.decoder_part}.disable_tiling() "
                 "or leave latent.final, vae.* and image out"
             )
 
-    def _attach(self, stack: contextlib.ExitStack) -> None:
-        """Order matters on the denoiser only: its batch is known before, and forgotten after, its modules run."""
-        denoiser = self._architecture.denoiser(self._pipe)
-        self._sampler.attach(stack)
-        stack.callback(denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True).remove)
-        for reader in self._readers:
-            reader.attach(stack)
+    def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for sums in self._attention.values():
             sums.attach(stack)
         for site in self._sites.values():
@@ -240,28 +230,14 @@ class Probe(ProbeResults):
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
                 stack.callback(attach_reader(module, site, receive).remove)
-            elif site.address == "text.pooled":
-                stack.callback(attach_reader(module, site, self._on_pooled).remove)
-            elif site.per_step and site.read != "pipeline":
+            elif site.address == "text.pooled" or (site.per_step and site.read != "pipeline"):
                 stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
-        for site in self._pictures.sites:
-            receive = functools.partial(self._pictures.gather, site.address)
-            stack.callback(attach_reader(module_at(self._pipe, site.module), site, receive).remove)
-        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
 
     # What the hooks do
 
-    @torch.no_grad()
-    def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self._sampler.begins():
-            return  # a further call in this step
-        self._refuse_second_call()
-        if self._rows is None:
-            self._require_unchanged()
-            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
-        inputs = self._architecture.inputs(self._pipe, args, kwargs, **self._branches)
-        rows = inputs.batch.rows
-        if self._rows not in (None, rows):
+    def _before_denoiser(self, inputs: Inputs, args: Any, kwargs: Any) -> None:
+        rows, first = inputs.batch.rows, self._rows is None
+        if not first and rows != self._rows:
             raise HookError(f"denoiser: expected {self._rows} rows as in the first call, but got {rows}")
         prompts = {len(run.states[0]) for reader in self._readers for run in reader.runs}
         if prompts and all(rows % number for number in prompts):
@@ -269,24 +245,19 @@ class Probe(ProbeResults):
             raise other_branches(self._pipe, inputs.batch.branches, rows * len(inputs.batch.branches), got)
         if self._attention and inputs.masked:
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
-        planned = self._architecture.planned(self._pipe)
-        self._call = Call(inputs.batch, len(self._recorder.timesteps), planned)
+        self._call = Call(inputs.batch, self._calls, self._architecture.planned(self._pipe))
         self._inputs = inputs
-        if self._rows is None:
+        if first:
             self._recorder.begin(rows)
-            self._pictures.begin(rows)
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words.begin(runs, rows, None if self._architecture.transformer else inputs.text)
+            self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])
             for states in conditional_states(runs, inputs.text, self._sites):
                 self._recorder.record_text(states)
-        for reader in self._readers:
-            reader.runs.clear()
         self._recorder.next_call(inputs.timestep)
-        self._pictures.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()
@@ -302,11 +273,6 @@ class Probe(ProbeResults):
         for address, values in found:
             self._recorder.record(address, values)
 
-    def _on_pooled(self, values: Tensor) -> None:
-        if self._call is not None and self._call.number == 0:
-            rows = self._call.batch.conditional(values, "text.pooled")
-            self._recorder.record_once("text.pooled", rows)
-
     def _on_step(self, step: Step) -> None:
         self._inputs.batch.require_images(self._pipe, len(step.output))
         found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
@@ -315,9 +281,10 @@ class Probe(ProbeResults):
 
     def _in_denoiser(self, site: Site) -> Callable[[Tensor], None]:
         def receive(values: Tensor) -> None:
-            if self._call is not None:
+            if self._call is not None and (site.per_step or self._call.number == 0):
                 rows = self._call.batch.conditional(values, site.address)
-                self._recorder.record(site.address, site.of_stream(rows, self._call.batch))
+                rows = site.of_stream(rows, self._call.batch)
+                self._recorder.record(site.address, rows, once=not site.per_step)
 
         return receive
 
@@ -325,39 +292,27 @@ class Probe(ProbeResults):
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
         self._recorder.gather("latent.final", self._architecture.final_latent(self._pipe, args[0]))
 
-    def _refuse_second_call(self) -> None:
-        calls = len(self._recorder.timesteps)
-        planned = self._architecture.planned(self._pipe)
-        again = calls > 0 and any(reader.runs for reader in self._readers)
-        if again or self._sampler.again or (planned is not None and calls >= planned):
-            raise HookError(
-                "Probe: expected one call of the pipeline inside the block, but its denoising (or its text "
-                "encoder) began again: make a new Probe for each call"
-            )
-
     @torch.no_grad()
     def _finish(self) -> None:
         self._require_whole_call()
-        self._similarity, self._kept, self._pooled, self._latents = self._recorder.results()
+        self._similarity, tensors = self._recorder.results()
+        self._kept, self._pooled, self._latents = (tensors[kind] for kind in ("kept", "pooled", "latents"))
         self._require_run()
-        calls = self._calls = len(self._recorder.timesteps)
-        cross, self_sums = self._attention.get("cross"), self._attention.get("self")
-        self._maps = self._layer_maps = self._self_maps = None
-        pictures = self._pictures.results()[1].get("image")
+        cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
+        pictures = tensors["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
-            sums.require_complete(calls)
+            sums.require_complete(self._calls)
         if cross is not None:
-            self._maps, self._layer_maps = maps.word_maps(cross, self_sums), maps.layer_maps(cross)
+            self._maps = maps.word_maps(cross, self._attention.get("self"))
+            self._layer_maps = maps.layer_maps(cross, self._calls)
             scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
-        if self_sums is not None:
-            self._self_maps = maps.layer_maps(self_sums)
 
     def _require_whole_call(self) -> None:
         """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""
         self._check_vae()
-        name, calls = type(self._pipe).__name__, len(self._recorder.timesteps)
+        name, calls = type(self._pipe).__name__, self._calls
         drew = self._sampler.steps or not hasattr(self._pipe, "scheduler")
         if not drew or not calls:
             raise HookError(

@@ -1,9 +1,8 @@
-"""Turns what hooks read into records: similarities of pairs, tensors that are kept."""
+"""Records what hooks read: similarities of pairs, tensors that are kept, means, latents of autoencoders."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,58 +12,72 @@ from torch import Tensor
 from hooks import pooling
 from hooks.architectures.site import Site
 from hooks.autoencoder import SparseAutoencoder
+from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
 from hooks.errors import HookError
 from hooks.prompt.text import TextStates
-from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
-from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size, products
+from hooks.results import Kept, Similarity
 
 PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
+METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
 class Recorder:
-    """Records of one block: similarities, tensors kept, means, latents of autoencoders; arguments as `Probe`'s."""
+    """Entries of one block, by kind of result and site, one a call; arguments as `Probe`'s.
+
+    Similarities stay on the device as dot products and leave it once, as the block ends; tensors at every call.
+    """
 
     def __init__(
         self,
         compared: Sequence[Site],
         kept: Sequence[Site],
+        pooled: Sequence[Site],
+        autoencoders: Mapping[Site, SparseAutoencoder],
+        shown: Sequence[Site],
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         text_layer_norm: bool,
-        pooled: Sequence[Site] = (),
-        position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None = None,
-        keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
-        autoencoders: Mapping[Site, SparseAutoencoder] | None = None,
+        position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None,
+        keep_places: pooling.Chooser | Literal["all", "mean"],
     ) -> None:
-        self._pairs = pairs
-        self._left, self._right = _pair_rows(pairs)
-        if shared_positions is not None and not pairs:
-            raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
-        of_all = {"": shared_positions} if shared_positions is not None else None
-        by_encoder = shared_positions if isinstance(shared_positions, Mapping) else of_all
-        self._shared = by_encoder and {
-            name: SharedPositions(positions, len(pairs)) for name, positions in by_encoder.items()
-        }
-        self._text_layer_norm = text_layer_norm
-        self._coders = {site.address: (site, coder) for site, coder in (autoencoders or {}).items()}
-        coded = [site for site, _ in self._coders.values()]
-        per_step = {site.address for site in (*compared, *kept, *pooled, *coded) if site.per_step}
+        self._pairs, self._shared = _pair_rows(pairs), shared_positions
+        self._require_shared(shared_positions)
+        self._text_layer_norm, self._choose, self._groups = text_layer_norm, keep_places, position_groups
+        self._coders = {site.address: coder for site, coder in autoencoders.items()}
+        self._sites = {site.address: site for site in (*compared, *kept, *pooled, *autoencoders, *shown)}
         keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
-        self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
-        self._tensors = Records([site.address for site in kept], per_step)
-        self._kept, self._choose = {site.address: site for site in kept}, keep_places
-        self._places: dict[str, int] = {}
-        self._means = Records([site.address for site in pooled], per_step)
-        self._latents = Records(list(self._coders), per_step)
-        self._pooled, self._groups = {site.address: site for site in pooled}, position_groups
-        self._decoded = [site.address for site in (*kept, *pooled, *coded) if site.decoded]
-        self._decoded += [f"{site.address}:cosine" for site in compared if site.decoded]
-        self._parts: dict[str, list[Tensor]] = {}
-        self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
-        self.sites = [*kept]
+        self._similarities: dict[str, list[tuple[int, Tensor]]] = {key: [] for key in keys}
+        self._tensors: dict[str, dict[str, list[tuple[int, Tensor]]]] = {
+            "kept": {site.address: [] for site in kept},
+            "pooled": {site.address: [] for site in pooled},
+            "latents": {address: [] for address in self._coders},
+            "shown": {site.address: [] for site in shown},
+        }
+        self._places: dict[str, int] = {}  # of the sites that some places are kept of
+        self._decoded: dict[str, list[Tensor]] = {}  # what there is of a batch that is decoded in parts
         self.rows: int | None = None
-        self._group: int | None = None
+        self._group = 1
         self.timesteps: list[Any] = []
+
+    def _require_shared(self, shared: PairPositions | Mapping[str, PairPositions] | None) -> None:
+        if shared is None:
+            return
+        if not len(self._pairs):
+            raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
+        for positions in shared.values() if isinstance(shared, Mapping) else [shared]:
+            if len(positions) != len(self._pairs):
+                raise HookError(
+                    f"shared_positions: expected one entry per pair ({len(self._pairs)}), but got {len(positions)}"
+                )
+            for p, (a, b) in enumerate(positions):
+                if len(a) != len(b):
+                    raise HookError(
+                        f"shared_positions[{p}]: expected two lists of one length, but got {len(a)} and {len(b)}"
+                    )
+                if any(position < 0 for position in (*a, *b)):
+                    raise HookError(
+                        f"shared_positions[{p}]: expected positions from 0, but got {min(*a, *b)}"
+                    )
 
     def _metrics(self, site: Site) -> Sequence[str]:
         if site.space != "prompt" or site.address == "text.pooled":
@@ -73,161 +86,163 @@ class Recorder:
 
     def begin(self, rows: int) -> None:
         """Fix the number of rows; refuses a pair beyond them."""
-        for p, pair in enumerate(self._pairs):
+        for p, pair in enumerate(self._pairs.tolist()):
             if max(pair) >= rows:
                 raise HookError(
                     f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
                 )
-        self.rows = rows
-        self._group = group_size(self._pairs, rows)
+        self.rows, self._group = rows, group_size(self._pairs.tolist(), rows)
 
     def next_call(self, timestep: Any) -> None:
         """A call of the denoiser begins; what was decoded before it does not count."""
         self.timesteps.append(timestep)
-        self._numbers.clear(self._decoded)
-        self._tensors.clear(self._decoded)
-        self._means.clear(self._decoded)
-        self._latents.clear(self._decoded)
-        self._parts.clear()
+        self._clear({address for address, site in self._sites.items() if site.decoded})
+        self._decoded.clear()
 
-    def record(self, address: str, values: Tensor) -> None:
-        """Record a site of the denoiser's call under way; `values` has the batch's rows first."""
-        self._add(address, len(self.timesteps) - 1, values)
+    def _clear(self, addresses: set[str]) -> None:
+        for entries in (self._similarities, *self._tensors.values()):
+            for key in entries:
+                if key.partition(":")[0] in addresses:
+                    entries[key] = []
 
-    def record_once(self, address: str, values: Tensor) -> None:
-        """Record a site that is read once, before the first step; `values` has the batch's rows first."""
-        self._add(address, 0, values)
+    def record(self, address: str, values: Tensor, once: bool = False) -> None:
+        """Record a site of the call under way, or one that is read once; `values` has the batch's rows first."""
+        call = 0 if once else len(self.timesteps) - 1
+        if (key := f"{address}:cosine") in self._similarities:
+            self._similarities[key].append((call, gram(values, self._group)))
+        for kind in self._tensors:
+            self._store(kind, address, call, values)
 
     def gather(self, address: str, values: Tensor) -> None:
         """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""
         if self.rows is None:
             return  # a decode outside the pipeline's own call
-        parts = self._parts.setdefault(address, [])
-        if sum(len(part) for part in parts) + len(values) > self.rows:
+        parts = self._decoded.setdefault(address, [])
+        if sum(map(len, parts)) + len(values) > self.rows:
             parts.clear()  # an earlier decode of some of the rows
         parts.append(values)
-        if sum(len(part) for part in parts) != self.rows:
-            return
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        del self._parts[address]
-        self._numbers.clear([f"{address}:cosine"])
-        self._tensors.clear([address])
-        self._means.clear([address])
-        self._latents.clear([address])
-        self._add(address, 0, whole)
+        if sum(map(len, parts)) == self.rows:
+            self._clear({address})
+            self.record(address, parts[0] if len(parts) == 1 else torch.cat(parts), once=True)
+            del self._decoded[address]
 
     def record_text(self, states: TextStates) -> None:
         """Record a text site."""
         address = states.site.address
-        if f"{address}:cosine_sequence" in self._numbers:
+        if f"{address}:cosine_sequence" in self._similarities:
             compared = (states.normed if self._text_layer_norm else states.raw).flatten(2)
-            left, right = (rows // states.repeats for rows in self._rows_on(compared.device))
+            left, right = torch.from_numpy(self._pairs.T // states.repeats).to(compared.device)
             found = {"cosine_sequence": cosine(compared, left, right)}
             if states.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
                 found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
             else:
-                found["cosine_eos"] = cosine_at(compared, left, right, states.ends.to(compared.device))
+                rows = torch.arange(len(compared), device=compared.device)
+                ends = compared[rows, states.ends.to(compared.device)]
+                found["cosine_eos"] = cosine(ends, left, right)
             if self._shared is not None:
-                found["cosine_words"] = self._shared_of(states).cosine(compared, left, right)
+                positions = self._shared_positions(states)
+                found["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
             for metric, values in found.items():
-                self._numbers.add(f"{address}:{metric}", 0, values)
-        if address in self._tensors:
-            self._keep(address, 0, states.raw)
-        if address in self._pooled:
-            self._pool(address, 0, states.raw.repeat_interleave(states.repeats, dim=0))
-        self._encode(address, 0, states.raw)
+                self._similarities[f"{address}:{metric}"].append((0, values))
+        self._store("kept", address, 0, states.raw)
+        self._store("pooled", address, 0, states.raw.repeat_interleave(states.repeats, dim=0))
+        self._store("latents", address, 0, states.raw)
 
-    def _shared_of(self, states: TextStates) -> SharedPositions:
+    def _shared_positions(self, states: TextStates) -> PairPositions:
         """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
-        assert self._shared is not None
-        if "" in self._shared:
-            return self._shared[""]
-        name = states.site.address.partition(".")[0]
+        if not isinstance(self._shared, Mapping):
+            return self._shared
         if states.site.address != "text.final":
-            return self._shared.get(name, SharedPositions([([], [])] * len(self._pairs), len(self._pairs)))
+            name = states.site.address.partition(".")[0]
+            return self._shared.get(name, [([], [])] * len(self._pairs))
         placed: list[tuple[list[int], list[int]]] = [([], []) for _ in self._pairs]
         for encoder, rows in states.places.items():
             at = [
                 {token: position for position, token in enumerate(row) if token >= 0} for row in rows.tolist()
             ]
-            shared = self._shared.get(encoder)
-            for pair, (i, j) in enumerate(self._pairs if shared is not None else ()):
-                for left, right in zip(*shared.positions[pair]):
+            for pair, positions in enumerate(self._shared.get(encoder, ())):
+                i, j = self._pairs[pair]
+                for left, right in zip(*positions):
                     if left in at[i] and right in at[j]:
                         placed[pair][0].append(at[i][left])
                         placed[pair][1].append(at[j][right])
-        return SharedPositions(placed, len(self._pairs))
+        return placed
 
-    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept], dict[str, Kept], dict[str, Kept]]:
-        """Similarities, kept tensors, pooled ones and latents, moved off the device."""
-        timesteps = timesteps_to_array(self.timesteps)
-        return (
-            self._numbers.similarities(timesteps, self._left, self._right),
-            {
-                address: replace(kept, places=self._places.get(address))
-                for address, kept in self._tensors.tensors(timesteps).items()
-            },
-            self._means.tensors(timesteps),
-            self._latents.tensors(timesteps),
-        )
-
-    def _add(self, address: str, call: int, values: Tensor) -> None:
-        key = f"{address}:cosine"
-        if key in self._numbers:
-            found = None if self._group is None else gram(values, self._group)
-            if found is None:
-                self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
-            else:
-                self._numbers.add(key, call, found, group=self._group)
-        if address in self._tensors:
-            self._keep(address, call, values)
-        if address in self._pooled:
-            self._pool(address, call, values)
-        self._encode(address, call, values)
-
-    def _encode(self, address: str, call: int, values: Tensor) -> None:
-        if address in self._coders:
-            site, coder = self._coders[address]
-            vectors = pooling.vectors(site, values.detach())
+    def _store(self, kind: str, address: str, call: int, values: Tensor) -> None:
+        """Add what one kind of result keeps of a site's values, moved off the device."""
+        if address not in self._tensors[kind]:
+            return
+        site = self._sites[address]
+        if kind == "pooled":
+            values = pooling.pooled(site, values, self._groups)
+        elif kind == "latents":
+            vectors, coder = pooling.vectors(site, values.detach()), self._coders[address]
             coder.require_width(vectors.shape[-1], address)
-            self._latents.add(address, call, _moved(coder.encode(vectors).mean(1)))
+            values = coder.encode(vectors).mean(1)
+        elif kind == "kept" and self._choose == "mean":
+            values = pooling.over_space(site, values)[:, None]
+        elif kind == "kept" and self._choose != "all":
+            values = self._chosen(site, call, pooling.vectors(site, values.detach()))
+        moved = values.detach().to("cpu", torch.float32, copy=True)
+        self._tensors[kind][address].append((call, moved))
 
-    def _keep(self, address: str, call: int, values: Tensor) -> None:
-        """Keep what is chosen of a site: the tensor as it is, or vectors, of shape (rows, places, c)."""
-        if self._choose == "mean":
-            values = pooling.over_space(self._kept[address], values)[:, None]
-        elif self._choose != "all":
-            values = pooling.vectors(self._kept[address], values.detach())
-            rows, places, channels = values.shape
-            self._places[address] = places
-            chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-            index = torch.from_numpy(chosen).to(values.device)[:, :, None].expand(-1, -1, channels)
-            values = values.gather(1, index)
-        self._tensors.add(address, call, _moved(values))
+    def _chosen(self, site: Site, call: int, vectors: Tensor) -> Tensor:
+        """Vectors (rows, places, c) at the places that are kept of a site."""
+        rows, places, channels = vectors.shape
+        self._places[site.address] = places
+        chosen = np.array([self._choose(site.address, call, row, places) for row in range(rows)])
+        index = torch.from_numpy(chosen).to(vectors.device)[:, :, None].expand(-1, -1, channels)
+        return vectors.gather(1, index)
 
-    def _pool(self, address: str, call: int, values: Tensor) -> None:
-        site = self._pooled[address]
-        if pooling.of_tokens(site):
-            groups = pooling.groups_of(site, self._groups)
-            assert groups is not None  # `pooling.require_groups` saw to it
-            means = pooling.over_positions(site, values, groups)
-        else:
-            means = pooling.over_space(site, values)
-        self._means.add(address, call, _moved(means))
+    def results(self) -> tuple[dict[str, Similarity], dict[str, dict[str, Kept]]]:
+        """Similarities, moved from each device in one transfer, and tensors by kind and address."""
+        times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self.timesteps]
+        timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
 
-    def _rows_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        if device not in self._pair_devices:
-            self._pair_devices[device] = (self._left.to(device), self._right.to(device))
-        return self._pair_devices[device]
+        def when(key: str, entries: list[tuple[int, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
+            calls = np.array([call for call, _ in entries], dtype=np.int64)
+            per_step = self._sites[key.partition(":")[0]].per_step
+            return calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
+
+        moved = iter(_to_cpu([values for entries in self._similarities.values() for _, values in entries]))
+        similarity = {
+            key: Similarity(self._cosines(key, [next(moved) for _ in entries]), *when(key, entries))
+            for key, entries in self._similarities.items()
+        }
+        tensors = {
+            kind: {
+                address: Kept(
+                    torch.stack([values for _, values in entries]) if entries else torch.empty(0),
+                    *when(address, entries),
+                    self._places.get(address) if kind == "kept" else None,
+                )
+                for address, entries in by_address.items()
+            }
+            for kind, by_address in self._tensors.items()
+        }
+        return similarity, tensors
+
+    def _cosines(self, key: str, entries: list[Tensor]) -> np.ndarray:
+        """Cosines (calls, pairs) of a key's entries."""
+        if not entries:
+            return np.empty((0, len(self._pairs)), dtype=np.float32)
+        values = torch.stack(entries).numpy()
+        return cosine_of_gram(values, self._group, self._pairs) if key.endswith(":cosine") else values
 
 
-def _pair_rows(pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+def _pair_rows(pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     for p, pair in enumerate(pairs):
         if len(tuple(pair)) != 2 or any(int(row) != row or row < 0 for row in pair):
             raise HookError(f"pairs[{p}]: expected two rows of the batch, counted from 0, but got {pair!r}")
-    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return torch.from_numpy(table[:, 0].copy()), torch.from_numpy(table[:, 1].copy())
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _moved(values: Tensor) -> Tensor:
-    return values.detach().to("cpu", torch.float32, copy=True)
+def _to_cpu(tensors: list[Tensor]) -> list[Tensor]:
+    """The same tensors, 1-d and of one format, on the CPU, in one transfer per device."""
+    moved = list(tensors)
+    for device in {tensor.device for tensor in tensors}:
+        chosen = [i for i, tensor in enumerate(tensors) if tensor.device == device]
+        joined = torch.cat([tensors[i] for i in chosen]).cpu()
+        for i, part in zip(chosen, joined.split([len(tensors[i]) for i in chosen])):
+            moved[i] = part
+    return moved

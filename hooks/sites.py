@@ -48,12 +48,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 from collections.abc import Iterable
 from typing import Any
 
+from hooks.architectures.batch import Batch
 from hooks.architectures.registry import architecture_of, supported_pipelines
 from hooks.architectures.site import Site, has_module, module_at
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core
 from hooks.errors import HookError
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "module_at",
     "require_supported",
     "resolve",
+    "shapes",
     "table",
     "text_core",
 ]
@@ -140,8 +143,6 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
     height, width : int, optional
         Of the image in pixels; the model's own, by default.
     """
-    from hooks.shapes import shapes
-
     found = shapes(pipe, height, width)
     lines = [("address", "row", "")]
     for site in available(pipe):
@@ -150,6 +151,50 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     text = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in lines]
     return "\n".join([*text, "* read only where asked for"])
+
+
+def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> dict[str, tuple[int, ...]]:
+    """Shape of a row at each site, by address, for an image of this size in pixels or the model's own.
+
+    Denoiser and decoder are built anew without weights (torch's meta device) and run once with the hooks that a
+    probe attaches; a text encoder's shapes follow from its configuration.
+    """
+    import torch
+
+    from hooks.attach import attach_reader
+
+    architecture = architecture_of(pipe)
+    bare = architecture.without_weights(pipe)
+    row: dict[str, tuple[int, ...]] = {}
+    batches: list[Batch] = []
+
+    def before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        inputs = architecture.inputs(bare, args, kwargs)
+        batches.append(inputs.batch)
+        given = {"latent": inputs.latent, "text.final": inputs.text, "text.pooled": inputs.pooled}
+        row.update({name: tuple(one.shape[1:]) for name, one in given.items() if one is not None})
+
+    def keep(site: Site, values: Any) -> None:
+        row[site.address] = tuple((site.of_stream(values, batches[0]) if batches else values).shape[1:])
+
+    architecture.denoiser(bare).register_forward_pre_hook(before, with_kwargs=True)
+    for site in architecture.sites(bare):
+        if site.read != "pipeline":
+            attach_reader(module_at(bare, site.module), site, functools.partial(keep, site))
+    size = architecture.latent_size(pipe, height, width)
+    with torch.no_grad():
+        architecture.call_once(bare, size, architecture.prompt_tokens(pipe))
+        architecture.decode_once(bare, size)
+    for site in architecture.sites(pipe):
+        if site.address in row:
+            continue
+        row[site.address] = row["latent"]  # of predictions and the final latent
+        if site.space == "prompt":
+            name = site.address.partition(".")[0]
+            wide = text_config(getattr(pipe, TEXT_ENCODERS[name])).hidden_size
+            channels = (wide,) if site.heads is None else (site.heads, wide // site.heads)
+            row[site.address] = (architecture.tokens(pipe, name), *channels)
+    return row
 
 
 def _nothing_matches(pattern: str, sites: list[Site], pipe: Any) -> str:

@@ -15,6 +15,7 @@ import errno
 import math
 import os
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from rich_argparse import RawDescriptionRichHelpFormatter, RichHelpFormatter
 
 from probes.errors import UserError, one_line
 from probes.execution import signals  # (first: Control-C while the others load)
+from probes.paths import require_no_address
 
 LARGEST_SEED = 2**63 - 1
 RESUMES = "run the same command again to go on, finished parts are kept"  # said after Control-C
@@ -74,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": DefaultsHelp} | options)
 
     def add_run(self, what: str, name: str = "run", **options: Any) -> None:
-        """Add an argument that is the directory of a run, or its address on object storage."""
+        """Add an argument that is the directory of a run."""
         self.add_argument(name, type=run_directory, help=what, **options)
 
     def add_out(self, default: str | None = None, what: str = "folder to write to", **options: Any) -> None:
@@ -214,10 +216,9 @@ threads = whole(1, 1024)
 
 
 def run_directory(text: str) -> Path:
-    """Return the path of a run: a folder of this machine, or an address on object storage; it need not be there."""
-    from probes.storage.locations import run_path
-
-    return run_path(text)
+    """Return the path of a run; it need not be there."""
+    require_no_address(text)
+    return Path(text)
 
 
 def file(text: str) -> Path:
@@ -231,10 +232,7 @@ def folder(text: str) -> Path:
 
 
 def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
-    from probes.storage.locations import meant_address
-
-    if meant_address(text) is not None:
-        raise _fault(f"{what} of this machine", text)
+    require_no_address(text)
     path = Path(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
         if test(path):
@@ -247,32 +245,20 @@ def writable(path: Path, *, folder: bool = False) -> Path:
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
     """
-    from probes.runs.parts import TEMPORARY, disk_error
-    from probes.storage.locations import meant_address
+    from probes.runs.parts import disk_error
 
-    if meant_address(path) is not None:
-        raise UserError(f"{path}: expected a path of this machine, got an address: choose another --out")
+    require_no_address(path, "--out")
     home = path if folder else path.parent
-    made: list[Path] = []
     try:
-        made = [one for one in (home, *home.parents) if not one.exists()]
-        home.mkdir(parents=True, exist_ok=True)
         if not folder and path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not folder and path.exists() and not path.is_file():  # a device would be replaced by a file
             raise FileExistsError(errno.EEXIST, "no regular file")
-        trial = home / f"{TEMPORARY}{os.getpid()}-{'trial' if folder else path.name}"
-        with open(trial, "xb"):
-            pass
-        trial.unlink()
+        with tempfile.TemporaryFile(dir=next(one for one in (home, *home.parents) if one.exists())):
+            return path
     except OSError as error:
         raise disk_error(path, error) from None
     except ValueError as error:  # a NUL or a surrogate
         raise UserError(
             f"{str(path)!r}: expected a path, got one with {error}: choose another --out"
         ) from None
-    finally:
-        for one in made:
-            with contextlib.suppress(OSError, ValueError):
-                one.rmdir()
-    return path

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from probes.csv_text import csv_rows, read_text, restored
 from probes.errors import UserError, printable
 from probes.json_text import parse_json
-from probes.storage.paths import expand, require_regular
+from probes.paths import expand, require_regular
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")
 DELIMITERS = {".tsv": "\t,;"}  # looked for in a file of this ending, of equals the first

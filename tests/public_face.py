@@ -39,8 +39,7 @@ def face(path: Path) -> None:
     place: str = run.export("coco", path / "coco").place
     saved: Path = run.gallery(2, word="dog").save(path / "gallery.html")
     differences: pd.DataFrame = triptych.compare(run, path).differences
-    maps = triptych.MapChoice(steps=2)
-    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=maps) as probe:
+    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True, layer_maps=2) as probe:
         pass
     with triptych.Intervention(pipe, [triptych.Patch("unet.mid", source=1, into=0)]):
         pass

@@ -186,8 +186,8 @@ def test_an_unwritable_folder(out, yaml_file, capsys):
 
 
 ADDRESSES = {
-    "s3:/bucket/run": "write s3://bucket/run",
-    "hdfs:/nodes/run": "got another kind of address (hdfs://nodes/run)",
+    "s3:/bucket/run": "copy it to a folder by `aws s3 sync`, and name that",
+    "hdfs:/nodes/run": "copy it to a folder by `rsync`, and name that",
     "file:///data/run": "write /data/run alone",
 }
 

@@ -57,8 +57,8 @@ for package in PRODUCT:
             continue
         importlib.import_module(found.name)
         seen += 1
-import probes.storage.locks
-assert not hasattr(probes.storage.locks.os, "geteuid") and hasattr(sys.modules["os"], "geteuid")  # it is tried
+import probes.paths
+assert not hasattr(probes.paths.os, "geteuid") and hasattr(sys.modules["os"], "geteuid")  # it is tried
 print(seen, sorted(refused))
 '''
 

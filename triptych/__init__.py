@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.audit.labelled_audit import LabelledAudit, audit
     from analysis.studies.compare.summary import RunComparison
-    from hooks.attention.choice import MapChoice
     from hooks.autoencoder import SparseAutoencoder
     from hooks.intervention import Intervention
     from hooks.patch import Patch
@@ -52,7 +51,6 @@ _PLACES = {
     "Intervention": "hooks.intervention",
     "LabelledAudit": "analysis.methods.audit.labelled_audit",
     "LoadedRun": "analysis.loaded_run",
-    "MapChoice": "hooks.attention.choice",
     "Patch": "hooks.patch",
     "Plan": "triptych.api",
     "Probe": "hooks.probe",
@@ -73,7 +71,6 @@ __all__ = [
     "Intervention",
     "LabelledAudit",
     "LoadedRun",
-    "MapChoice",
     "Patch",
     "Plan",
     "Probe",

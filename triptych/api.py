@@ -221,12 +221,11 @@ def sites(pipe: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from hooks import shapes
     from hooks import sites as known
     from hooks.errors import HookError
 
     try:
-        found, there = shapes.shapes(pipe), known.available(pipe)
+        found, there = known.shapes(pipe), known.available(pipe)
     except HookError as error:
         raise UserError(str(error)) from None
     columns = {

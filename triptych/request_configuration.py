@@ -13,12 +13,11 @@ from probes.config.loading import build_config, load_config, load_data
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml, yaml_text
+from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.prompts.source import LoadedPrompts, NoFileError
 from probes.runs.store import Run
 from probes.stages import captions
-from probes.storage.locations import is_object
-from probes.storage.paths import expand_run
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -27,37 +26,19 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 def configuration(
     given: str | Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
 ) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """Return the configuration that is given with what was chosen over it, and as passed.
+    """Return a configuration with what was chosen over it, where it stands, what was passed and the prompts read.
 
-    Parameters
-    ----------
-    given
-        The path of a YAML file or of a run directory; or the configuration itself, also as plain data.
-    chosen
-        What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
-    tell
-        Told in lines what became of captions that were read.
-
-    Returns
-    -------
-    tuple
-        The configuration, where it stands, what was passed, and what its prompts were read from, where they do not
-        stand in it.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it holds no configuration, the directory holds no run, or a run is to stand at no
-        path.
+    `given` is the path of a YAML file or of a run directory, or the configuration itself; `chosen` are options by their
+    places in ``triplets.yaml``; `tell` is told in lines what became of captions.
     """
     if not isinstance(given, str):
         return _of_data(given, chosen, tell)
     path = expand_run(given, "command line")
-    if path.name == RECORD and not is_object(path) and path.is_file():
+    if path.name == RECORD and path.is_file():
         raise UserError(
             f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
         )
-    if not is_object(path) and not path.is_dir():
+    if not path.is_dir():
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
         try:

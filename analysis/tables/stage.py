@@ -13,9 +13,9 @@ from analysis.study import contrasts, indicators
 from analysis.tables.completeness import completeness
 from analysis.tables.method import measured_methods
 from analysis.tables.not_measured import not_measured
+from analysis.tables.object_shares import joined, object_shares
+from analysis.tables.object_tables import Objects, measure_objects
 from analysis.tables.objects.detector_error import Checked, checked_images
-from analysis.tables.objects.objects import Objects, measure_objects
-from analysis.tables.objects.shares import joined, object_shares
 from analysis.tables.prompts import prompt_table
 from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing, cut
@@ -35,14 +35,13 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.specifications import specifications
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
 from probes.errors import UserError
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs.store import Run
-from probes.storage.cache import cache_parts
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
 
-def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
+def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> None:
     """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
 
     ``tables/gap_prompts`` holds the headline gaps of each triplet, ``tables/specifications`` moves the choices behind
@@ -51,16 +50,16 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step. Of a run that is not finished, ``tables/unfinished`` says over how
     much the others speak. Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of
-    objects as well (`analysis.tables.objects.objects`). Where it is known what the detector misses,
+    objects as well (`analysis.tables.object_tables`). Where it is known what the detector misses,
     ``tables/detector_error``. Then come the tables of the methods that the run holds something of
     (`analysis.methods.registry`); of a run that is of one method alone there are that method's and no others. Of a run
     of one indicator nothing is compared: ``tables/not_measured`` names what it lacks. Each is written as CSV and
     Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring wrote and this one
     does not, such as those of another contrast, are removed.
     """
-    with contextlib.ExitStack() as stack, cache_parts(), run.writing("measure"):
-        team = team or stack.enter_context(Team())
-        _measure(run, Sharing(run, team, processes))
+    with contextlib.ExitStack() as stack, run.writing("measure"):
+        helpers = helpers or stack.enter_context(Helpers())
+        _measure(run, Sharing(run, helpers, processes))
         for name in run.written("report"):
             if name.startswith("tables/"):  # made of the tables before these
                 run.remove_file(name)

@@ -159,3 +159,12 @@ class Call:
     batch: Batch
     number: int
     planned: int | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """The guided prediction that a scheduler is given, as the pipeline lays it out, its timestep, and x_t."""
+
+    output: Tensor
+    timestep: Any
+    sample: Tensor

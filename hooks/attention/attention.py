@@ -15,53 +15,46 @@ import torch
 from torch import Tensor
 
 from hooks.architectures.batch import Call
-from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
-from hooks.attention.refine import RefineSums
-from hooks.attention.sums import DefinitionSums, KeptSums
+from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums, Where
 from hooks.errors import HookError
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
 
-Where = tuple[slice, slice, slice]
-
 
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
 
-    `call` gives the call under way, or None. Refuses a denoiser without such a layer, or whose attention is not a plain
-    softmax.
+    `call` gives the call under way, or None; `defined` is what a definition sums (nothing, where it is None), and
+    `by_layer` every layer apart, in so many bins of calls (0: not). Refuses a denoiser without such a layer, or whose
+    attention is not a plain softmax.
     """
+
+    columns: tuple[tuple[int, ...], ...] | None = None
 
     def __init__(
         self,
         pipe: Any,
         call: Callable[[], Call | None],
-        definition: Definition | None = None,
-        choice: MapChoice | None = None,
+        definition: Definition,
+        bins: int = 0,
         kind: str = "cross",
     ) -> None:
         self._call, self._kind = call, kind
         layers = self._layers(pipe, kind)
-        needed = DefinitionSums if kind == "cross" else RefineSums
-        self.defined = None if definition is None else needed(definition, layers)
-        self.kept = None if choice is None else KeptSums(choice, layers)
-        self._sums = [sums for sums in (self.defined, self.kept) if sums is not None]
-        wanted = {address for sums in self._sums for address in sums.layers}
-        self.layers = [layer for layer in layers if layer.address in wanted]
-        if not self.layers:
-            raise HookError(f"attention: the denoiser has no {kind}-attention: leave these maps off")
-        self.all_layers = layers
+        self.definition = definition
+        self.defined = (DefinitionSums if kind == "cross" else RefineSums)(definition, layers)
+        self.by_layer = LayerSums(bins, layers) if bins else None
+        self._sums = [sums for sums in (self.defined, self.by_layer) if sums is not None]
+        self.layers = layers if bins else list(self.defined.layers.values())
         self.planned: int | None = None
-        self._by_step = False
         self._queries: dict[str, Tensor] = {}
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
         self._scratch: tuple[Tensor, Tensor] | None = None
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self.tokens: int | None = None
-        self.columns: tuple[tuple[int, ...], ...] | None = None
 
     def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
         return attention_layers(pipe, kind)
@@ -107,55 +100,30 @@ class AttentionSums:
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
                 f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
-        for sums in takers:
-            sums.prepare(layer, batch.rows, key.shape[1], query.device, call.planned)
         for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
             for sums in takers:
-                sums.add(layer, where, probabilities, call.number, call.planned)
+                sums.add(layer, where, probabilities, call)
 
     def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
         """The sums that take a layer's run at this call, which is counted."""
         size = (call.batch.rows, *call.batch.grid)
         if self.latent is None:
-            self._begin(size, tokens, call.planned)
+            self.latent, self.tokens, self.planned = size, tokens, call.planned
+            for sums in self._sums:
+                sums.begin(size, tokens, call.planned)
         elif self.latent != size:
             raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
         elif self._kind == "cross" and tokens != self.tokens:
             raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {tokens}")
         self._seen[layer.address] += 1
-        return [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
-
-    def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
-        choice = None if self.kept is None else self.kept.choice
-        self._by_step = choice is not None and choice.steps != "sum"
-        if self._by_step and planned is None:
-            raise HookError("steps: the pipeline does not say how many calls it plans: choose steps='sum'")
-        size_in_bytes = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
-        if choice is not None and choice.limit is not None and size_in_bytes > choice.limit:
-            raise HookError(
-                f"{self._kind}-attention: expected sums of at most {choice.limit:,} bytes (limit), but they "
-                f"would take {size_in_bytes:,}: choose fewer layers, resolutions, heads, steps or tokens, "
-                "or raise limit"
-            )
-        self.latent, self.tokens, self.planned = size, tokens, planned
-        for sums in self._sums:
-            sums.begin(*size[1:])
-
-    def elements(self, rows: int, height: int, width: int, tokens: int | None, calls: int | None) -> int:
-        """Return how many numbers will be held for latents of this size; `tokens` is None for self-attention."""
-        total = 0
-        if self.defined is not None:
-            total += self.defined.elements(rows, tokens, height, width)
-        if self.kept is not None:
-            total += self.kept.elements(rows, tokens, height, width, calls)
-        return total
+        return [sums for sums in self._sums if sums.wants(layer)]
 
     def require_complete(self, calls: int) -> None:
         """Raise a HookError that names the first layer which was not read once in each call."""
-        if self._by_step and calls != self.planned:
+        if self.by_layer is not None and len(self.by_layer.calls) > 1 and calls != self.planned:
             raise HookError(
-                f"steps: expected the {self.planned} calls of the denoiser that were planned, since steps are kept "
-                f"apart, but got {calls}: let the pipeline end, or choose steps='sum'"
+                f"layer_maps: expected the {self.planned} calls of the denoiser that were planned, since they are kept "
+                f"in bins, but got {calls}: let the pipeline end, or choose layer_maps=1"
             )
         for layer in self.layers:
             if self._seen[layer.address] != calls:

@@ -23,8 +23,7 @@ from torch.overrides import TorchFunctionMode
 from hooks.architectures.batch import Batch, Call
 from hooks.architectures.registry import architecture_of
 from hooks.attention.attention import AttentionSums
-from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import Definition, default_name
+from hooks.attention.definitions import Definition, default_name, get
 from hooks.attention.layers import AttentionLayer
 from hooks.errors import HookError
 
@@ -51,36 +50,25 @@ class _Watch(TorchFunctionMode):
 
 
 class FinalSums(AttentionSums):
-    """Sums of what the image's positions pay the words, of the layers that a definition or a choice takes.
+    """Sums of what the image's positions pay the words, as `AttentionSums`.
 
-    As `AttentionSums`, by a definition with a reading other than "probability". `columns`: by row of the batch, the
-    positions of the text that have a column.
+    `columns`: by row of the batch, the positions of the text that have a column.
     """
 
     def __init__(
-        self,
-        pipe: Any,
-        call: Callable[[], Call | None],
-        definition: Definition | None = None,
-        choice: MapChoice | None = None,
-        kind: str = "cross",
+        self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
     ) -> None:
         self._architecture = architecture_of(pipe)
-        self.reading = "mass" if definition is None else definition.reading
+        self.reading = definition.reading
         if self.reading == "probability":
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
                 f"{type(pipe).__name__} has attentions of its own kind: "
                 f"choose {default_name(self._architecture.readings)}"
             )
-        if choice is not None and (choice.tokens is not None or choice.resolutions is not None):
-            raise HookError(
-                "tokens, resolutions: the maps of a transformer have a column for each token of the words, on one "
-                "grid: leave them out"
-            )
-        if definition is not None and not definition.layers:
+        if not definition.layers:
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
-        super().__init__(pipe, call, definition, choice, kind)
+        super().__init__(pipe, call, definition, bins)
         self.columns = ()
         self._saw = False
         self._watches: list[_Watch] = []
@@ -171,8 +159,6 @@ class FinalSums(AttentionSums):
         takers = self._takers(layer, call, width)
         if not takers:
             return
-        for sums in takers:
-            sums.prepare(layer, batch.rows, width, result.device, call.planned)
         query = of_image(batch.conditional(given["query"], layer.address), -2)
         pixels = batch.grid[0] * batch.grid[1]
         if query.shape[-2] != pixels:
@@ -186,7 +172,7 @@ class FinalSums(AttentionSums):
         else:
             values = self._masses(query, given, batch, of_image, text, layer)
         for sums in takers:
-            sums.add(layer, where, values, call.number, call.planned)
+            sums.add(layer, where, values, call)
 
     def _masses(
         self,
@@ -242,3 +228,31 @@ class FinalSums(AttentionSums):
                 scores = image[row] @ (words - words.mean(0)).T
                 found[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
         return found
+
+
+def attention_sums(
+    pipe: Any, call: Callable[[], Call | None], word_maps: bool | str | Definition, bins: int
+) -> dict[str, AttentionSums]:
+    """The sums that word maps are made of, by kind of attention; none where they are off.
+
+    `word_maps` is True for the definition that is the default of the architecture; arguments are those of
+    `AttentionSums`.
+    """
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
+        raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
+    if word_maps in (False, None):
+        if bins:
+            raise HookError("layer_maps: expected word maps beside them: pass word_maps=True")
+        return {}
+    architecture = architecture_of(pipe)
+    default = default_name(architecture.readings)
+    definition = get(default if word_maps is True else word_maps)
+    if architecture.transformer:
+        return {"cross": FinalSums(pipe, call, definition, bins)}
+    if definition.reading != "probability":
+        raise HookError(
+            f"definition {definition.name!r}: is of transformers, but {type(pipe).__name__} draws with a U-Net: "
+            f"choose {default}"
+        )
+    found = {"cross": AttentionSums(pipe, call, definition, bins)}
+    return found | ({"self": AttentionSums(pipe, call, definition, kind="self")} if definition.refine else {})

@@ -6,8 +6,8 @@ Everything here is known before it runs, so that memory can be reckoned before. 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from hooks.architectures.registry import architecture_of
@@ -28,20 +28,12 @@ READABLE_PROCESSORS = (
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """One attention layer.
-
-    `factor` is the side of the latent over the side of this layer's grid: 1, 2, 4 or 8. Results do not hold on to the
-    module.
-    """
+    """One attention layer; `factor` is the side of the latent over the side of its grid: 1, 2, 4 or 8."""
 
     address: str
     factor: int
     heads: int
     module: Any = field(default=None, repr=False, compare=False)
-
-    def bare(self) -> AttentionLayer:
-        """The same without its module."""
-        return replace(self, module=None)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the layer's grid for a latent of this size; each halving rounds up."""
@@ -64,17 +56,9 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     return layers
 
 
-def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> list[AttentionLayer]:
-    """The layers that match any of the globs; refuses a glob that matches none."""
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    chosen: set[str] = set()
-    for pattern in patterns:
-        matched = {layer.address for layer in layers if fnmatch.fnmatchcase(layer.address, pattern)}
-        if not matched:
-            some = ", ".join(layer.address for layer in layers[:3]) or "none"
-            raise HookError(f"layers: {pattern!r} matches no attention layer: there are {some} and the like")
-        chosen |= matched
-    return [layer for layer in layers if layer.address in chosen]
+def matches(layer: AttentionLayer, globs: Iterable[str]) -> bool:
+    """Whether a layer's address matches any of the globs."""
+    return any(fnmatch.fnmatchcase(layer.address, glob) for glob in globs)
 
 
 def require_readable(layer: AttentionLayer, transformer: bool) -> None:

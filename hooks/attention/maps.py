@@ -1,15 +1,14 @@
-"""Attention maps of a block as arrays: heat maps by definition, and the sums that were kept apart."""
+"""Attention maps of a block as arrays: heat maps by definition, and the sums of every layer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from hooks.attention import definitions
-from hooks.attention.choice import MapChoice
-from hooks.attention.layers import AttentionLayer
 from hooks.attention.masks import resize, word_heat
 from hooks.errors import HookError
 
@@ -31,6 +30,8 @@ class WordMaps:
         the grid of patches.
     text : ndarray, shape (rows, h, w), float32, or None
         Of a transformer: the mass of all the text in the same attentions, summed alike.
+    self_attention : ndarray, shape (rows, pixels, pixels), float32, or None
+        Mean probability with which each pixel looks at each, where the definition spreads its maps along that.
     """
 
     values: np.ndarray = field(repr=False)
@@ -39,6 +40,7 @@ class WordMaps:
     version: str = definitions.DAAM.version
     columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
     text: np.ndarray | None = field(default=None, repr=False)
+    self_attention: np.ndarray | None = field(default=None, repr=False)
 
     def word(self, row: int, positions: Sequence[int]) -> np.ndarray:
         """Map of a word by its token positions, shape (h, w), float32.
@@ -70,17 +72,16 @@ class WordMaps:
 
 @dataclass(frozen=True)
 class LayerMaps:
-    """Sums of attention probabilities, layer by layer, as a `MapChoice` asked for them.
+    """Sums of attention probabilities, layer by layer, heads averaged.
 
     Attributes
     ----------
-    values : dict of str to ndarray, shape (rows, bins, heads, n_tokens, h, w), float32
-        By address, at the layer's own resolution: the sum over the calls of a bin; one head where heads
-        were averaged. In self-attention the "tokens" are the pixels attended to, the last two dimensions
-        those that attend.
+    values : dict of str to ndarray, shape (rows, bins, n_tokens, h, w), float32
+        By address, at the layer's own resolution: the sum over the calls of a bin.
     calls : tuple of int
         Number of calls of the denoiser in each bin.
-    choice : MapChoice
+    heads : dict of str to int
+        By address, how many heads were averaged.
     size : (int, int)
         Of the latent; of a transformer, of the grid of patches.
     columns : tuple of tuple of int, or None
@@ -89,45 +90,26 @@ class LayerMaps:
 
     values: dict[str, np.ndarray] = field(repr=False)
     calls: tuple[int, ...]
-    choice: MapChoice
+    heads: dict[str, int] = field(repr=False)
     size: tuple[int, int]
-    _layers: tuple[AttentionLayer, ...] = field(repr=False)  # all of the denoiser
     columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Addresses of the layers kept."""
+        """Addresses of the layers."""
         return tuple(self.values)
 
-    def positions(self, tokens: Sequence[int]) -> list[int]:
-        """Return where these token positions are among those kept.
-
-        Raises
-        ------
-        HookError
-            If one was not kept.
-        """
-        if self.choice.tokens is None:
-            return list(tokens)
-        if missing := [token for token in tokens if token not in self.choice.tokens]:
-            raise HookError(
-                f"tokens: expected some of {self.choice.tokens}, which were kept, but got {missing[0]}"
-            )
-        return [self.choice.tokens.index(token) for token in tokens]
-
     def word(self, row: int, tokens: Sequence[int], layer: str | None, step: int | None) -> np.ndarray:
-        """Map of a word in one layer (at its resolution) or in the mean of all kept (at the latent's).
-
-        Heads count equally.
+        """Map of a word in one layer (at its resolution) or in the mean of all (at the latent's).
 
         Parameters
         ----------
         row : int
             Image of the batch, from 0.
         tokens : sequence of int
-            The word's positions in the prompt; their maps are summed.
+            The word's positions in the prompt, as for `WordMaps.word`.
         layer : str or None
-            Address of one of those kept; None is their mean, a layer weighed by its number of heads.
+            Address of a layer; None is their mean, a layer weighed by its number of heads.
         step : int or None
             Bin of calls, from 0; None is the sum over the bins.
 
@@ -138,45 +120,53 @@ class LayerMaps:
         Raises
         ------
         HookError
-            If that layer, bin or token was not kept.
+            If there is no such layer or bin.
         """
         if layer is not None and layer not in self.values:
-            raise HookError(f"layer: expected one of those kept, {', '.join(self.values)}, but got {layer!r}")
+            raise HookError(f"layer: expected one of {', '.join(self.values)}, but got {layer!r}")
         if step is not None and not 0 <= step < len(self.calls):
             raise HookError(f"step: expected one of the {len(self.calls)} bins kept, but got {step}")
-        positions = self.positions(tokens) if self.columns is None else _columns(self.columns[row], tokens)
+        positions = list(tokens) if self.columns is None else _columns(self.columns[row], tokens)
         bins = slice(None) if step is None else slice(step, step + 1)
-        maps, weights = [], []
-        for known in self._layers:
-            if known.address in (self.values if layer is None else (layer,)):
-                probabilities = self.values[known.address][row, bins][:, :, positions]
-                small = probabilities.sum(axis=0).mean(axis=(0, 1), dtype=np.float32)
-                if self.columns is not None:
-                    small = small * np.float32(len(positions))  # a word's mass is its tokens' sum
-                if layer is not None:
-                    return small
-                maps.append(np.clip(resize(small, self.size), 0, None))
-                weights.append(known.heads)
-        return np.average(maps, axis=0, weights=weights).astype(np.float32)
+
+        def of_layer(address: str) -> np.ndarray:
+            small = self.values[address][row, bins][:, positions].sum(axis=0)
+            small = small.mean(axis=0, dtype=np.float32)
+            # a word's mass is its tokens' sum
+            return small if self.columns is None else small * np.float32(len(positions))
+
+        if layer is not None:
+            return of_layer(layer)
+        maps = [np.clip(resize(of_layer(address), self.size), 0, None) for address in self.values]
+        return np.average(maps, axis=0, weights=list(self.heads.values())).astype(np.float32)
 
 
-def word_maps(sums: object, self_sums: object | None) -> WordMaps | None:
-    """Heat maps of an `AttentionSums` that has seen calls; None if it sums no definition.
-
-    They are refined by the sums of self-attention if the definition says so.
-    """
-    defined = sums.defined
-    if defined is None:
-        return None
-    definition, heat = defined.definition, defined.heat()
+def word_maps(sums: Any, self_sums: Any | None) -> WordMaps:
+    """Heat maps of an `AttentionSums` that has seen calls, spread along `self_sums` if its definition says so."""
+    definition, heat, looks = sums.definition, sums.defined.heat(), None
     if definition.refine:
-        heat = self_sums.defined.refine(heat)
-    values, layers = heat.cpu().numpy(), tuple(defined.layers)
-    if sums.columns is None:
-        return WordMaps(values, layers, definition.name, definition.version)
-    text = values[:, -1] if sums.has_text_mass else None
-    values = values[:, : max(map(len, sums.columns))]
-    return WordMaps(values, layers, definition.name, definition.version, sums.columns, text)
+        heat = self_sums.defined.refined(heat)
+        looks = self_sums.defined.self_attention().cpu().numpy()
+    values, text = heat.cpu().numpy(), None
+    if sums.columns is not None:
+        text = values[:, -1] if sums.has_text_mass else None
+        values = values[:, : max(map(len, sums.columns))]
+    layers = tuple(sums.defined.layers)
+    return WordMaps(values, layers, definition.name, definition.version, sums.columns, text, looks)
+
+
+def layer_maps(sums: Any, calls: int) -> LayerMaps | None:
+    """The layers of an `AttentionSums` that has seen so many calls; None if it keeps none apart."""
+    kept = sums.by_layer
+    if kept is None:
+        return None
+    size = sums.latent[1:]
+    values = {
+        address: total.mT.unflatten(-1, kept.layers[address].size(*size)).cpu().numpy()
+        for address, total in kept.sums.items()
+    }
+    heads = {address: kept.layers[address].heads for address in values}
+    return LayerMaps(values, tuple(kept.calls) or (calls,), heads, size, sums.columns)
 
 
 def _columns(of_row: Sequence[int], positions: Sequence[int]) -> list[int]:
@@ -184,25 +174,3 @@ def _columns(of_row: Sequence[int], positions: Sequence[int]) -> list[int]:
     if missing := [position for position in positions if position not in of_row]:
         raise HookError(f"positions: expected some of {list(of_row)}, those of words, but got {missing[0]}")
     return [of_row.index(position) for position in positions]
-
-
-def layer_maps(sums: object) -> LayerMaps | None:
-    """The sums kept apart by an `AttentionSums`; None if it keeps none."""
-    kept = sums.kept
-    if kept is None:
-        return None
-    size = sums.latent[1:]
-    values = {}
-    for address, tensor in kept.sums.items():
-        array = tensor.cpu().numpy()  # (rows, bins, heads, pixels, tokens)
-        values[address] = np.moveaxis(array, -1, -2).reshape(
-            *array.shape[:3], array.shape[4], *kept.layers[address].size(*size)
-        )
-    return LayerMaps(
-        values,
-        tuple(kept.calls),
-        kept.choice,
-        size,
-        tuple(layer.bare() for layer in sums.all_layers),
-        sums.columns,
-    )

@@ -7,7 +7,6 @@ empty, even for a word that was not drawn, so the map's peak before stretching i
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,8 +14,6 @@ import numpy as np
 from hooks.errors import HookError
 
 THETA = 0.35
-BLOCK = 64  # columns of an image that are interpolated at a time
-CUBIC = -0.75  # coefficient of the cubic kernel, as in torch's bicubic interpolation
 
 
 def normalise(heat: np.ndarray) -> np.ndarray:
@@ -87,13 +84,11 @@ def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     -------
     ndarray, shape `size`, float32; may overshoot the range of `heat`
     """
+    import cv2  # when maps are resized: reading definitions does without
+
     height, width = (size, size) if isinstance(size, int | np.integer) else size
     heat = np.asarray(heat, dtype=np.float32)
-    large = np.empty((int(height), int(width)), dtype=np.float32)
-    tall = _weights(heat.shape[0], int(height)) @ heat
-    for start, near, weights in _blocks(heat.shape[1], int(width)):
-        np.matmul(tall[:, near], weights, out=large[:, start : start + weights.shape[1]])
-    return large
+    return cv2.resize(heat, (int(width), int(height)), interpolation=cv2.INTER_CUBIC)
 
 
 def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) -> tuple[np.ndarray, float]:
@@ -141,30 +136,3 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
     if heat.max() == heat.min() or not high > low:
         return np.zeros(normal.shape, bool), float(heat.max())
     return normalise(normal) > theta, float(heat.max())
-
-
-@functools.lru_cache(maxsize=64)
-def _weights(n: int, wanted: int) -> np.ndarray:
-    """Matrix (wanted, n) that resamples n values by cubic convolution, edges repeated."""
-    centres = (np.arange(wanted) + 0.5) * n / wanted - 0.5
-    first = np.floor(centres).astype(int) - 1
-    matrix = np.zeros((wanted, n))
-    for tap in range(4):
-        distance = np.abs(centres - (first + tap))
-        near = ((CUBIC + 2) * distance - (CUBIC + 3)) * distance**2 + 1
-        far = CUBIC * (((distance - 5) * distance + 8) * distance - 4)
-        weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
-        np.add.at(matrix, (np.arange(wanted), np.clip(first + tap, 0, n - 1)), weight)
-    return matrix.astype(np.float32)
-
-
-@functools.lru_cache(maxsize=64)
-def _blocks(n: int, wanted: int) -> list[tuple[int, slice, np.ndarray]]:
-    """The same, a few columns of the image at a time: a pixel depends on four columns, the others are left out."""
-    blocks = []
-    for start in range(0, wanted, BLOCK):
-        weights = _weights(n, wanted)[start : start + BLOCK]
-        near = np.flatnonzero(weights.any(axis=0))
-        near = slice(int(near[0]), int(near[-1]) + 1)
-        blocks.append((start, near, np.ascontiguousarray(weights[:, near].T)))
-    return blocks

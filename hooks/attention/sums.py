@@ -1,216 +1,194 @@
 """Sums of attention probabilities over the calls of the denoiser, and the heat maps made of them.
 
-Two kinds of sums take the same probabilities. `DefinitionSums` holds what a definition needs and no more:
-(tokens, h, w) of a row for all full-resolution layers together (there resizing and clamping change nothing),
-and (heads, tokens, h, w) of a row for each smaller layer. `KeptSums` holds what a `MapChoice` asks for.
+Three kinds of sums take the same probabilities: `DefinitionSums` holds what a definition needs and no more, `LayerSums`
+every layer apart, `RefineSums` the self-attention that a map is spread along. Each is told the size of what comes by
+`begin`, before its first `add` of the probabilities (rows, heads, pixels, tokens) of some rows, heads and pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hooks.attention.choice import MapChoice
-from hooks.attention.definitions import FLOOR, Definition
-from hooks.attention.layers import AttentionLayer
+from hooks.architectures.batch import Call
+from hooks.attention.definitions import FLOOR, REFINE_GRID, REFINE_KEEP, REFINE_POWER, Definition
+from hooks.attention.layers import AttentionLayer, matches
+from hooks.errors import HookError
 
 RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
+TINY = torch.finfo(torch.float32).tiny
+
+Where = tuple[slice, slice, slice]
+Size = tuple[int, int, int]  # rows, height and width of the latent
 
 
 class DefinitionSums:
-    """Sums that a definition needs of the layers that enter it."""
+    """Sums that a definition needs of the layers that enter it.
+
+    In a mean (tokens, h, w) of a row for all full-resolution layers together, where resizing and clamping change
+    nothing, and (heads, tokens, h, w) for each smaller layer; in a product (tokens, h, w) for each layer.
+    """
 
     def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
         self.definition = definition
         self.layers = {layer.address: layer for layer in definition.entering(layers)}
-        self._joint: Tensor | None = None  # (rows, pixels, tokens), weighted, over all joint layers and heads
+        self._joint: Tensor | None = None  # (rows, pixels, tokens), over all joint layers and heads
         self._by_layer: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
-    def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of one of `calls` calls enter."""
+    def begin(self, size: Size, tokens: int, planned: int | None) -> None:
+        """Fix the latent's size and the number of tokens."""
+        self._size, self._tokens = size, tokens
+
+    def wants(self, layer: AttentionLayer) -> bool:
+        """Whether a layer's probabilities enter."""
         return layer.address in self.layers
 
-    def _is_joint(self, layer: AttentionLayer) -> bool:
-        return layer.factor == 1 and not self.definition.separate_layers
-
-    def _separate_heads(self, layer: AttentionLayer) -> int:
-        return 1 if self.definition.heads == "mean" or layer.factor == 1 else layer.heads
-
-    def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
-        """Make room for what a layer adds, before its first probabilities."""
-        height, width = self._size
-        height, width = layer.size(height, width)
-        if self._is_joint(layer):
-            if self._joint is None:
-                self._joint = torch.zeros((rows, height * width, tokens), dtype=torch.float32, device=device)
-        elif layer.address not in self._by_layer:
-            shape = (rows, self._separate_heads(layer), height * width, tokens)
-            self._by_layer[layer.address] = torch.zeros(shape, dtype=torch.float32, device=device)
-
-    def begin(self, height: int, width: int) -> None:
-        """Fix the latent's size."""
-        self._size = (height, width)
-
-    def add(
-        self,
-        layer: AttentionLayer,
-        where: tuple[slice, slice, slice],
-        probabilities: Tensor,
-        call: int,
-        calls: int | None,
-    ) -> None:
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
         """Add the probabilities (rows, heads, pixels, tokens) of some rows, heads and pixels."""
         rows, heads, pixels = where
-        if self._is_joint(layer):
-            weight = self.definition.weight(layer) / layer.heads
+        size, device = (self._size[0], *layer.size(*self._size[1:])), probabilities.device
+        each = self.definition.resizes_heads
+        if layer.factor == 1 and self.definition.combine == "mean":
+            if self._joint is None:
+                self._joint = torch.zeros((size[0], size[1] * size[2], self._tokens), device=device)
             over_heads = _over_heads(probabilities).to(self._joint.device)  # layers may be on several devices
-            self._joint[rows, pixels].add_(over_heads, alpha=weight)
-        elif self._separate_heads(layer) == 1:
-            total = self._by_layer[layer.address]
-            total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=1 / layer.heads)
+            self._joint[rows, pixels].add_(over_heads, alpha=1 if each else 1 / layer.heads)
+            return
+        if layer.address not in self._by_layer:
+            shape = (size[0], layer.heads if each else 1, size[1] * size[2], self._tokens)
+            self._by_layer[layer.address] = torch.zeros(shape, device=device)
+        total = self._by_layer[layer.address]
+        if each:
+            total[rows, heads, pixels].add_(probabilities)
         else:
-            self._by_layer[layer.address][rows, heads, pixels].add_(probabilities)
-
-    def elements(self, rows: int, tokens: int, height: int, width: int) -> int:
-        """Return how many numbers will be held."""
-        shapes, joint = 0, 0
-        for layer in self.layers.values():
-            h, w = layer.size(height, width)
-            if self._is_joint(layer):
-                joint = h * w
-            else:
-                shapes += h * w * self._separate_heads(layer)
-        return rows * tokens * (shapes + joint)
+            total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=1 / layer.heads)
 
     @torch.no_grad()
     def heat(self) -> Tensor:
         """Heat maps of every row, shape (rows, tokens, h, w)."""
-        some = next(iter(self._by_layer.values()), self._joint)
-        rows, tokens = some.shape[0], some.shape[-1]
-        total = torch.zeros((rows, tokens, *self._size), dtype=torch.float32, device=some.device)
+        rows, height, width = self._size
+        device = next(iter(self._by_layer.values()), self._joint).device
+        total = torch.zeros((rows, self._tokens, height, width), device=device)
         if self._joint is not None:
             total += self._joint.transpose(1, 2).reshape(total.shape)
         for row in range(rows):
-            maps = ((self.layers[address], sums[row]) for address, sums in self._by_layer.items())
-            add_layers(total[row], self.definition, maps)
-        return combined(total, self.definition, list(self.layers.values()))
+            for address, sums in self._by_layer.items():
+                self._add_layer(total[row], self.layers[address], sums[row])
+        product = self.definition.combine == "product"
+        total /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.layers.values())
+        if product:
+            total.exp_()
+        return total.pow_(self.definition.power) if product and self.definition.power != 1 else total
 
-
-class KeptSums:
-    """Probabilities that a choice keeps: for each layer (rows, bins, heads, pixels, tokens)."""
-
-    def __init__(self, choice: MapChoice, layers: Sequence[AttentionLayer]) -> None:
-        self.choice = choice
-        self.layers = {layer.address: layer for layer in choice.chosen(layers)}
-        self.sums: dict[str, Tensor] = {}
-        self.calls: list[int] = []  # calls in each bin
-        self._counted = -1
-        self._positions: dict[Any, Tensor] = {}
-
-    def begin(self, height: int, width: int) -> None:
-        """Fix the latent's size."""
-        self._size = (height, width)
-
-    def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
-        """Return whether a layer's probabilities of one of `calls` calls enter."""
-        return layer.address in self.layers
-
-    def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
-        """Make room for what a layer adds, before its first probabilities."""
-        if layer.address in self.sums:
-            return
-        height, width = layer.size(*self._size)
-        choice = self.choice
-        bins = choice.bins(calls) if choice.steps != "sum" else 1
-        heads, kept = choice.heads_kept(layer.heads), choice.tokens_kept(tokens)
-        shape = (rows, bins, heads, height * width, kept)
-        self.sums[layer.address] = torch.zeros(shape, dtype=torch.float32, device=device)
-        self.calls = self.calls or [0] * bins
-        if choice.tokens is not None and device not in self._positions:
-            self._positions[device] = torch.tensor(choice.tokens, device=device)
-
-    def add(
-        self,
-        layer: AttentionLayer,
-        where: tuple[slice, slice, slice],
-        probabilities: Tensor,
-        call: int,
-        calls: int | None,
-    ) -> None:
-        """Add the probabilities (rows, heads, pixels, tokens) of some rows, heads and pixels."""
-        rows, heads, pixels = where
-        choice, total = self.choice, self.sums[layer.address]
-        bin_ = choice.bin_of(call, calls) if choice.steps != "sum" else 0
-        if call != self._counted:
-            self.calls[bin_] += 1
-            self._counted = call
-        if choice.tokens is not None:
-            probabilities = probabilities.index_select(-1, self._positions[probabilities.device])
-        if choice.heads == "mean":
-            total[rows, bin_, 0, pixels].add_(_over_heads(probabilities), alpha=1 / layer.heads)
-        elif choice.heads == "each":
-            total[rows, bin_, heads, pixels].add_(probabilities)
-        else:
-            for kept, head in enumerate(choice.heads):
-                if heads.start <= head < heads.stop:
-                    total[rows, bin_, kept, pixels].add_(probabilities[:, head - heads.start])
-
-    def elements(self, rows: int, tokens: int | None, height: int, width: int, calls: int | None) -> int:
-        """Return how many numbers will be held; for self-attention, `tokens` is None: as many as pixels."""
-        total = 0
-        for layer in self.layers.values():
-            h, w = layer.size(height, width)
-            kept = self.choice.tokens_kept(h * w if tokens is None else tokens)
-            bins = self.choice.bins(calls) if self.choice.steps != "sum" else 1
-            total += rows * bins * self.choice.heads_kept(layer.heads) * h * w * kept
-        return total
-
-
-def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[AttentionLayer, Tensor]]) -> None:
-    """Add each layer's weighted map of one row to a total (tokens, h, w), resized and clamped as defined.
-
-    Maps have shape (heads, pixels, tokens), one head where heads were averaged. For a product, what is added is the
-    weighted logarithm.
-    """
-    height, width = total.shape[1:]
-    for layer, sums in maps:
-        heads, size = sums.shape[0], layer.size(height, width)
-        weight = definition.weight(layer) / heads
-        at_once = max(1, RESIZED_AT_ONCE // total.numel())
-        plain = not definition.separate_layers
-        mean = total if plain else torch.zeros_like(total)
-        for chunk in sums.split(at_once):
+    def _add_layer(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
+        """Add a layer's map of one row, of sums (heads or 1, pixels, tokens); of a product its logarithm."""
+        height, width = total.shape[1:]
+        size, product = layer.size(height, width), self.definition.combine == "product"
+        mean = torch.zeros_like(total) if product else total
+        for chunk in sums.split(max(1, RESIZED_AT_ONCE // total.numel())):
             small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
             if size != (height, width):
                 small = F.interpolate(small, size=(height, width), mode="bicubic").clamp_(min=0)
-            mean.add_(small.sum(dim=0), alpha=weight)
-        if plain:
-            continue
-        mean /= definition.weight(layer)
-        if definition.following:
-            mean = following_too(mean, definition.following)
-        calls = float(sums[0, 0].sum())  # probabilities sum to 1
-        total.add_((mean + FLOOR * calls).log_(), alpha=definition.weight(layer))
+            mean.add_(small.sum(dim=0))
+        if product:
+            weight, after = self.definition.following, torch.cat([mean[1:], mean[-1:]])
+            mean = (mean + weight * after) / (1 + weight) if weight else mean
+            calls = float(sums[0, 0].sum())  # probabilities sum to 1
+            total.add_((mean + FLOOR * calls).log_())
 
 
-def combined(total: Tensor, definition: Definition, layers: Sequence[AttentionLayer]) -> Tensor:
-    """Heat maps from what `add_layers` has added for all layers; the total is overwritten."""
-    total /= sum(definition.weight(layer) for layer in layers)
-    if definition.combine == "product":
-        total.exp_()
-    if definition.following and not definition.separate_layers:
-        total = following_too(total, definition.following)
-    return total if definition.power == 1 else total.pow_(definition.power)
+class LayerSums:
+    """Sums of every layer apart, heads averaged, in so many bins of calls: (rows, bins, pixels, tokens) by address."""
+
+    def __init__(self, bins: int, layers: Sequence[AttentionLayer]) -> None:
+        self.layers = {layer.address: layer for layer in layers}
+        self.sums: dict[str, Tensor] = {}
+        self.bins = bins
+        self.calls: list[int] = []  # calls in each bin
+
+    def begin(self, size: Size, tokens: int, planned: int | None) -> None:
+        """Fix the latent's size, the number of tokens, and which call belongs to which bin."""
+        if self.bins > 1 and planned is None:
+            raise HookError(
+                "layer_maps: the pipeline does not say how many calls it plans: choose layer_maps=1"
+            )
+        self._size, self._tokens = size, tokens
+        bins = min(self.bins, planned or 1)
+        self._bin_of = [call * bins // planned for call in range(planned)] if bins > 1 else []
+        self.calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
+
+    def wants(self, layer: AttentionLayer) -> bool:
+        """Whether a layer's probabilities enter."""
+        return True
+
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, tokens) of some rows, heads and pixels."""
+        rows, _, pixels = where
+        if layer.address not in self.sums:
+            height, width = layer.size(*self._size[1:])
+            shape = (self._size[0], len(self.calls) or 1, height * width, self._tokens)
+            self.sums[layer.address] = torch.zeros(shape, device=probabilities.device)
+        number = self._bin_of[call.number] if self._bin_of else 0
+        self.sums[layer.address][rows, number, pixels].add_(_over_heads(probabilities), alpha=1 / layer.heads)
 
 
-def following_too(maps: Tensor, weight: float) -> Tensor:
-    """Weighted mean of each token's map (..., tokens, h, w) and the next token's; the last stays as it is."""
-    after = torch.cat([maps[..., 1:, :, :], maps[..., -1:, :, :]], dim=-3)
-    return (maps + weight * after) / (1 + weight)
+class RefineSums:
+    """The self-attention that a definition refines its maps by: (pixels, pixels) a row, over layers, heads and calls.
+
+    Layers on the finest grid of at most `REFINE_GRID` pixels enter, or on the coarsest if all are finer.
+    """
+
+    def __init__(self, definition: Definition, layers: Sequence[AttentionLayer]) -> None:
+        self.layers = {layer.address: layer for layer in layers if matches(layer, definition.refine)}
+        if not self.layers:
+            raise HookError(
+                f"word_maps: the denoiser has no self-attention that the definition {definition.name!r} takes "
+                f"({', '.join(definition.refine)}): choose another definition"
+            )
+        self._sum: Tensor | None = None  # (rows, pixels that look, pixels looked at)
+
+    def begin(self, size: Size, tokens: int, planned: int | None) -> None:
+        """Fix the latent's size, and with it the grid."""
+        grids = {layer.factor: layer.size(*size[1:]) for layer in self.layers.values()}
+        small = [factor for factor, (h, w) in grids.items() if h * w <= REFINE_GRID]
+        self._factor = min(small) if small else max(grids)
+        self._rows, self._grid = size[0], grids[self._factor]
+
+    def wants(self, layer: AttentionLayer) -> bool:
+        """Whether a layer's probabilities enter."""
+        return layer.address in self.layers and layer.factor == self._factor
+
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, pixels looked at) of some rows, heads and pixels."""
+        rows, _, pixels = where
+        if self._sum is None:
+            places = self._grid[0] * self._grid[1]
+            self._sum = torch.zeros((self._rows, places, places), device=probabilities.device)
+        self._sum[rows, pixels].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
+
+    def self_attention(self) -> Tensor:
+        """Mean probability (rows, pixels, pixels) with which each pixel looks at each."""
+        return self._sum / self._sum.sum(dim=2, keepdim=True)
+
+    @torch.no_grad()
+    def refined(self, heat: Tensor) -> Tensor:
+        """Heat maps (rows, tokens, h, w) spread along self-attention; each keeps its scale."""
+        looks = self.self_attention().to(heat.device)
+        return torch.stack([self._refined_row(*row) for row in zip(heat, looks)])
+
+    def _refined_row(self, heat: Tensor, looks: Tensor) -> Tensor:
+        size = heat.shape[1:]
+        peak = heat.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
+        scaled = heat / peak
+        small = scaled if size == self._grid else F.interpolate(scaled[None], self._grid, mode="area")[0]
+        spread = (small.flatten(1) ** REFINE_POWER @ looks.T).unflatten(1, self._grid)
+        if size != self._grid:
+            spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
+        spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
+        return peak * scaled**REFINE_KEEP * spread
 
 
 def _over_heads(probabilities: Tensor) -> Tensor:

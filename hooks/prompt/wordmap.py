@@ -168,22 +168,22 @@ class WordMap:
         return Image.fromarray(pixels.round().astype(np.uint8))
 
     def layer(self, address: str) -> WordMap:
-        """The map of one cross-attention, at its own resolution, heads averaged; needs a `MapChoice`.
+        """The map of one cross-attention, at its own resolution, heads averaged; needs `layer_maps` of the probe.
 
         Parameters
         ----------
         address : str
-            Of a layer that was kept, as `hooks.attention.maps.LayerMaps.layers` lists them.
+            Of a layer, as `hooks.attention.maps.LayerMaps.layers` lists them.
 
         Raises
         ------
         HookError
-            No layers were kept, or not this one.
+            No layers were kept apart, or there is no such one.
         """
         return self._sliced("layer", address, self._slice[1])
 
     def step(self, number: int) -> WordMap:
-        """The map of one bin of calls; of the mean over the kept layers, or of the layer chosen.
+        """The map of one bin of calls; of the mean over the layers, or of the layer chosen.
 
         Parameters
         ----------
@@ -200,10 +200,10 @@ class WordMap:
     def _sliced(self, name: str, layer: str | None, step: int | None) -> WordMap:
         if self._kept is None:
             raise HookError(
-                f"WordMap.{name}: only the whole map was summed: pass word_maps=hooks.MapChoice(...) to Probe"
+                f"WordMap.{name}: only the whole map was summed: pass layer_maps=1 or more to Probe"
             )
         values = self._kept.word(self.row, self.positions, layer, step)
-        parts = ["mean of kept layers" if layer is None else layer]
+        parts = ["mean of layers" if layer is None else layer]
         if step is not None:
             first = sum(self._kept.calls[:step])
             parts.append(f"calls {first} to {first + self._kept.calls[step] - 1}")

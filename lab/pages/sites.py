@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hooks import sites
-from hooks.shapes import shapes
+from hooks.sites import shapes
 from lab.templates import render
 
 _BLOCKS = re.compile(r"((?:unet\.(?:down|up)|vae\.decoder\.up)\.\d+)?(.*)")

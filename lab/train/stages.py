@@ -21,12 +21,16 @@ import diffusers
 import torch
 from torch import distributed
 
-from lab.train.base.loop import rank
 from probes import command_line
 from probes.errors import UserError
 
 RESUMES = "run the same command again, a stage goes on from what it left in --work"  # said after Control-C
 Options = argparse.Namespace
+
+
+def rank() -> int:
+    """Number of this process among those that ``torchrun`` started; 0 alone."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def _nothing(_: Options) -> tuple[()]:

@@ -12,6 +12,7 @@ Writes ``word_maps.json`` or ``transformer_word_maps.json`` in ``docs/validation
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import sys
@@ -25,20 +26,22 @@ import torch
 from diffusers import DiffusionPipeline, StableDiffusionPipeline
 from tqdm import tqdm
 
-from hooks import MapChoice, Probe
+from hooks import Probe
 from hooks.attention.definitions import (
     DECODER_PRODUCT,
     FLOOR,
     JOINT_MASS,
     JOINT_SHARE,
     OUTPUT_SPACE,
+    REFINE_KEEP,
+    REFINE_POWER,
     SELF_REFINED,
     Definition,
 )
 from hooks.attention.masks import resize
-from lab.pages.word_maps import FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline
+from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
@@ -48,7 +51,6 @@ from probes.toyworld.world import load_world
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
-LOOKS = MapChoice(layers=SELF_REFINED.refine, resolutions=(1,))
 SEED, TRANSFORMER_SEED = 700_000, 800_000
 JOINT = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
 
@@ -83,8 +85,8 @@ OURS = Candidate(
     layers="up",
     combine="product",
     following=0.5,
-    refine=SELF_REFINED.refine_power,
-    keep=SELF_REFINED.refine_keep,
+    refine=REFINE_POWER,
+    keep=REFINE_KEEP,
 )
 OURS_NAME, OURS_VERSION = SELF_REFINED.name, SELF_REFINED.version
 PRODUCT = Candidate(layers="up", combine="product", following=1.0, power=2.0)
@@ -164,24 +166,24 @@ def draw(
 ) -> list[Instance]:
     """Draw random captions with the probe on; every noun of the checker's that was named and drawn."""
     sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed}
-    drawn = drawn_captions(pipe, prompts, **sampling, word_maps=MapChoice(steps=BINS), self_attention=LOOKS)
-    return [one for probe, row, prompt, image in drawn for one in _instances(probe, row, prompt, image)]
+    read = [{"word_maps": True, "layer_maps": BINS}, {"word_maps": OURS_NAME}]
+    drawn = drawn_captions(pipe, prompts, *read, **sampling)
+    return [one for probes, row, prompt, image in drawn for one in _instances(*probes, row, prompt, image)]
 
 
 @torch.inference_mode()
 def drawn_captions(
     pipe: DiffusionPipeline,
     prompts: int,
-    *,
+    *read: dict[str, Any],
     steps: int,
     guidance_scale: float,
     seed: int,
     batch_size: int = 24,
-    **read: Any,
-) -> Iterator[tuple[Probe, int, int, np.ndarray]]:
-    """Random captions, each from a noise of its own: the probe of a batch, its row, number of prompt, image.
+) -> Iterator[tuple[list[Probe], int, int, np.ndarray]]:
+    """Random captions, each from a noise of its own: the probes of a batch, its row, number of prompt, image.
 
-    `read` is what the probe reads beside the latent, such as ``word_maps``.
+    `read` is what each probe reads beside the latent, such as ``word_maps``.
     """
     rng, world = np.random.default_rng(seed), load_world()
     captions = [random_caption(world, rng)[0] for _ in range(prompts)]
@@ -189,7 +191,10 @@ def drawn_captions(
     for start in tqdm(range(0, prompts, batch_size), unit="batch"):
         batch = captions[start : start + batch_size]
         noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
-        with Probe(pipe, sites="latent", **read) as probe:
+        probes = [Probe(pipe, sites="latent", **one) for one in read]
+        with contextlib.ExitStack() as stack:
+            for probe in probes:
+                stack.enter_context(probe)
             output = pipe(
                 batch,
                 generator=noise,
@@ -198,15 +203,14 @@ def drawn_captions(
                 output_type="np",
             ).images
         images = (output * 255).round().astype(np.uint8)
-        yield from ((probe, row, start + row, images[row]) for row in range(len(batch)))
+        yield from ((probes, row, start + row, images[row]) for row in range(len(batch)))
 
 
-def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Instance]:
+def _instances(probe: Probe, spread: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Instance]:
     kept = probe.layer_maps
     addresses = [address for address in kept.layers if not address.startswith("unet.mid")]
     calls = np.array(kept.calls, dtype=np.float32)[:, None, None]
-    looks = np.mean([sums[row, 0, 0] for sums in probe.self_attention.values.values()], axis=0)
-    looks = looks.reshape(len(looks), -1).T / calls.sum()
+    looks = spread.maps.self_attention[row]
     for word in probe.words(row=row):
         if word.lower not in LEAST or not word.positions or word.cut_off:
             continue
@@ -216,7 +220,7 @@ def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterat
         after = [min(word.positions[-1] + 1, probe.maps.heat(row).shape[0] - 1)]
         maps = {}
         for address in addresses:
-            sums = kept.values[address][row, :, 0]  # (bins, tokens, h, w)
+            sums = kept.values[address][row]  # (bins, tokens, h, w)
             both = [sums[:, list(tokens)].mean(axis=1) / calls for tokens in (word.positions, after)]
             maps[address] = np.stack(
                 [[np.clip(resize(one, kept.size), 0, None) for one in pair] for pair in both]
@@ -338,7 +342,7 @@ def _by_noun(tuning: Sequence[Instance], held: Sequence[Instance]) -> list[dict]
 
 def of_block(definition: Definition, address: str) -> Definition:
     """A definition of one block's attention alone."""
-    return replace(definition, name=f"{definition.name}, {address}", layers=((address, 1.0),))
+    return replace(definition, name=f"{definition.name}, {address}", layers=(address,))
 
 
 def draw_transformer(
@@ -346,7 +350,7 @@ def draw_transformer(
 ) -> list[Instance]:
     """Every noun of the checker's that was named and drawn in random captions, with its map by a definition."""
     found = []
-    for probe, row, prompt, image in drawn_captions(pipe, prompts, **sampling, word_maps=definition):
+    for (probe,), row, prompt, image in drawn_captions(pipe, prompts, {"word_maps": definition}, **sampling):
         for word in probe.words(row=row):
             if word.lower in LEAST and not word.cut_off:
                 truth = thing_masks(image[None], word.lower)[0]

@@ -40,92 +40,54 @@ class Edit(Section):
     in ``run.json`` (``left_over_held_out``), which contexts that resemble one another flatter.
     """
 
-    kind: Annotated[
-        Literal["keys_and_values", "project", "shift"],
-        option(
-            "How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and"
-            " UCE), or the text's states with a direction taken out (`project`) or added (`shift`).",
-            example="project",
-        ),
-    ] = "keys_and_values"
+    kind: Annotated[Literal["keys_and_values", "project", "shift"], option(example="project")] = (
+        "keys_and_values"
+    )
+    """How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and
+    UCE), or the text's states with a direction taken out (`project`) or added (`shift`)."""
     words: Annotated[
         dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
-        option(
-            "For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not"
-            " with `project` and `shift`.",
-            unit="share",
-            example={"person": {"woman": 0.25}},
-        ),
+        option(unit="share", example={"person": {"woman": 0.25}}),
     ] = Field({})
-    keep: Annotated[
-        list[Word],
-        option(
-            "Words whose states give what they gave before. Name those that the edit must not move. Not with `project`"
-            " and `shift`.",
-            example=["woman", "man"],
-        ),
-    ] = Field([])
+    """For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not
+    with `project` and `shift`."""
+    keep: Annotated[list[Word], option(example=["woman", "man"])] = Field([])
+    """Words whose states give what they gave before. Name those that the edit must not move. Not with `project`
+    and `shift`."""
     direction: Annotated[
         Annotated[list[Word], Field(min_length=2, max_length=2)] | None,
-        option(
-            "Two words: the direction from the mean states of the first to those of the second. `project` and `shift`"
-            " need it.",
-            null="none",
-            example=["woman", "man"],
-        ),
+        option(null="none", example=["woman", "man"]),
     ] = None
-    amount: Annotated[
-        Amount,
-        option(
-            "How much of the direction is taken out (1: all of it) or added.",
-            unit="share",
-            example=-0.5,
-        ),
-    ] = 1.0
+    """Two words: the direction from the mean states of the first to those of the second. `project` and `shift`
+    need it."""
+    amount: Annotated[Amount, option(unit="share", example=-0.5)] = 1.0
+    """How much of the direction is taken out (1: all of it) or added."""
     contexts: Annotated[
         Annotated[list[Context], Field(min_length=1)],
-        option(
-            "Sentences in which the words' states are taken. With few of them an edit fits these and moves words in"
-            " others.",
-            example=["a photo of a {person}", "a {person} with a dog"],
-        ),
+        option(example=["a photo of a {person}", "a {person} with a dog"]),
     ] = Field([*CONTEXTS])
+    """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
+    others."""
     sites: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
-        option(
-            "Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also"
-            " text.final, text.embeddings and text.layers.N.",
-            null="all cross-attentions; text.final with `project` and `shift`",
-            example=["unet.mid*"],
-        ),
+        option(null="all cross-attentions; text.final with `project` and `shift`", example=["unet.mid*"]),
     ] = None
+    """Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also
+    text.final, text.embeddings and text.layers.N."""
     parts: Annotated[
-        Annotated[list[Literal["key", "value"]], Field(min_length=1)],
-        option("Whether keys, values or both are edited.", example=["value"]),
+        Annotated[list[Literal["key", "value"]], Field(min_length=1)], option(example=["value"])
     ] = Field(["key", "value"])
-    positions: Annotated[
-        Literal["word", "onward"],
-        option(
-            "Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),"
-            " which have read it.",
-            example="word",
-        ),
-    ] = "onward"
+    """Whether keys, values or both are edited."""
+    positions: Annotated[Literal["word", "onward"], option(example="word")] = "onward"
+    """Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),
+    which have read it."""
     ridge: Annotated[
-        float,
-        Field(gt=0),
-        option(
-            "Weight of what holds all other states where they were. With a small one an edit fits its own contexts and"
-            " moves all words in others.",
-            unit="mean eigenvalue of the states' second moments",
-            example=1.0,
-        ),
+        float, Field(gt=0), option(unit="mean eigenvalue of the states' second moments", example=1.0)
     ] = 0.3
-    keep_weight: Annotated[
-        float,
-        Field(gt=0),
-        option("Weight of the words of `keep`.", unit="factor", example=2.0),
-    ] = 1.0
+    """Weight of what holds all other states where they were. With a small one an edit fits its own contexts and
+    moves all words in others."""
+    keep_weight: Annotated[float, Field(gt=0), option(unit="factor", example=2.0)] = 1.0
+    """Weight of the words of `keep`."""
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Edit:

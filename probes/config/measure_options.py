@@ -26,193 +26,85 @@ class Logits(Section):
 
     texts: Annotated[
         Annotated[Unique[Text], Field(min_length=2, max_length=2)] | None,
-        option(
-            "Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the"
-            " first contrast's words.",
-            null="*a photo of a* and the word",
-            example=["a photo of a man", "a photo of a woman"],
-        ),
+        option(null="*a photo of a* and the word", example=["a photo of a man", "a photo of a woman"]),
     ] = None
-    classifier: Annotated[
-        Model | None,
-        option(
-            "A classifier of images: a folder or hub id in timm's layout.",
-            null="none",
-            example="weights/gender",
-        ),
-    ] = None
+    """Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the
+    first contrast's words."""
+    classifier: Annotated[Model | None, option(null="none", example="weights/gender")] = None
+    """A classifier of images: a folder or hub id in timm's layout."""
     classes: Annotated[
         list[
             Annotated[
-                Annotated[int, Field(ge=0, le=10**6)] | Text,
-                takes("the number or the name of a class"),
+                Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")
             ]
         ],
         Field(min_length=2, max_length=2),
-        option(
-            "Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of"
-            " the words.",
-            unit="number of a class",
-            example=["male", "female"],
-        ),
+        option(unit="number of a class", example=["male", "female"]),
     ] = Field([0, 1])
+    """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
+    the words."""
 
 
 class Measure(Section):
     """Statistics, what would matter, and how objects are put down to words."""
 
-    bootstrap: Annotated[
-        Resamples,
-        option(
-            "Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper; time grows with it.",
-            unit="resamples",
-            example=10000,
-        ),
-    ] = 2000
-    permutations: Annotated[
-        Resamples,
-        option(
-            "Random sign flips behind every p-value, where all of them would be too many. The smallest p is about one"
-            " over it.",
-            unit="permutations",
-            example=100000,
-        ),
-    ] = 10000
-    level: Annotated[
-        float,
-        Field(gt=0, lt=1),
-        option(
-            "Confidence level of intervals; tests are at one minus it.",
-            unit="share from 0 to 1",
-            example=0.99,
-        ),
-    ] = 0.95
-    seed: Annotated[
-        Seed,
-        option(
-            "Seed of resampling. Change it to see how much of a number hangs on the resamples.",
-            unit="seed",
-            example=1,
-        ),
-    ] = 0
-    text_readout: Annotated[
-        Literal["sequence", "eos", "words"],
-        option(
-            "What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the"
-            " words that all texts of a triplet share.",
-            example="eos",
-        ),
-    ] = "sequence"
-    theta: Annotated[
-        float,
-        Field(ge=0, lt=1),
-        option(
-            "Share of a word map's maximum at which it is cut into a mask. Larger values make smaller masks.",
-            unit="share from 0 to 1",
-            example=0.4,
-        ),
-    ] = 0.35
-    sigma: Annotated[
-        Share,
-        option(
-            "Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2).",
-            unit="share from 0 to 1",
-            example=0.6,
-        ),
-    ] = 0.7
-    sigma_human: Annotated[
-        Share,
-        option(
-            "The same where word and object both refer to humans, whose maps are smaller; at most `sigma`.",
-            unit="share from 0 to 1",
-            example=0.2,
-        ),
-    ] = 0.25
-    mask_words: Annotated[
-        Literal["nouns", "all"],
-        option("Whose masks can guide an object: the nouns of the prompt, or all its words.", example="all"),
-    ] = "nouns"
-    nouns: Annotated[
-        Literal["lemminflect", "textblob", "nltk"],
-        option(
-            "Which program finds the nouns of a prompt. `lemminflect` comes with the package; `nltk` is that of Wu et"
-            " al. 2025.",
-            example="nltk",
-        ),
-    ] = "lemminflect"
-    compounds: Annotated[
-        bool,
-        option("Whether two nouns side by side (*tennis racket*) are taken together, as one.", example=True),
-    ] = False
-    human_words: Annotated[
-        Literal["paper", "long"],
-        option(
-            "Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every"
-            " human word that the package lists (`long`).",
-            example="long",
-        ),
-    ] = "paper"
-    min_count: Annotated[
-        Positive,
-        option(
-            "Images with an object that some word must have before its bias score is shown. Raise it with the number of"
-            " images; the paper takes 20 of its large sets.",
-            unit="images",
-            example=20,
-        ),
-    ] = 5
+    bootstrap: Annotated[Resamples, option(unit="resamples", example=10000)] = 2000
+    """Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper; time grows with it."""
+    permutations: Annotated[Resamples, option(unit="permutations", example=100000)] = 10000
+    """Random sign flips behind every p-value, where all of them would be too many. The smallest p is about one
+    over it."""
+    level: Annotated[float, Field(gt=0, lt=1), option(unit="share from 0 to 1", example=0.99)] = 0.95
+    """Confidence level of intervals; tests are at one minus it."""
+    seed: Annotated[Seed, option(unit="seed", example=1)] = 0
+    """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
+    text_readout: Annotated[Literal["sequence", "eos", "words"], option(example="eos")] = "sequence"
+    """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
+    words that all texts of a triplet share."""
+    theta: Annotated[float, Field(ge=0, lt=1), option(unit="share from 0 to 1", example=0.4)] = 0.35
+    """Share of a word map's maximum at which it is cut into a mask. Larger values make smaller masks."""
+    sigma: Annotated[Share, option(unit="share from 0 to 1", example=0.6)] = 0.7
+    """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
+    sigma_human: Annotated[Share, option(unit="share from 0 to 1", example=0.2)] = 0.25
+    """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
+    mask_words: Annotated[Literal["nouns", "all"], option(example="all")] = "nouns"
+    """Whose masks can guide an object: the nouns of the prompt, or all its words."""
+    nouns: Annotated[Literal["hanta", "nltk"], option(example="nltk")] = "hanta"
+    """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
+    al. 2025."""
+    compounds: Annotated[bool, option(example=True)] = False
+    """Whether two nouns side by side (*tennis racket*) are taken together, as one."""
+    human_words: Annotated[Literal["paper", "long"], option(example="long")] = "paper"
+    """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
+    human word that the package lists (`long`)."""
+    min_count: Annotated[Positive, option(unit="images", example=20)] = 5
+    """Images with an object that some word must have before its bias score is shown. Raise it with the number
+    of images; the paper takes 20 of its large sets."""
     equivalence: Annotated[
-        dict[str, Annotated[float, Field(gt=0)]],
-        option(
-            "For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called"
-            " equivalent to none.",
-            unit="of the metric",
-            example={"ssim": 0.02},
-        ),
+        dict[str, Annotated[float, Field(gt=0)]], option(unit="of the metric", example={"ssim": 0.02})
     ] = Field({})
-    smallest_effect: Annotated[
-        float,
-        Field(gt=0, le=1),
-        option(
-            "The smallest gap that would matter, as a share of the distance between the two sides of a contrast."
-            " Choose it before you look; `triptych power` says how many prompts it takes.",
-            unit="share from 0 to 1",
-            example=0.2,
-        ),
-    ] = 0.1
-    primary: Annotated[
-        str,
-        Field(min_length=1),
-        option(
-            "The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are"
-            " secondary; choose it before you look.",
-            example="ssim",
-        ),
-    ] = "z0"
-    pictures: Annotated[
-        list[Literal["ssim_full", "diff_pix_scaled"]],
-        option(
-            "Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest"
-            " region in proportion to the image. Use them to compare with papers that do so.",
-            example=["ssim_full"],
-        ),
-    ] = Field([])
+    """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
+    equivalent to none."""
+    smallest_effect: Annotated[float, Field(gt=0, le=1), option(unit="share from 0 to 1", example=0.2)] = 0.1
+    """The smallest gap that would matter, as a share of the distance between the two sides of a contrast.
+    Choose it before you look; `triptych power` says how many prompts it takes."""
+    primary: Annotated[str, Field(min_length=1), option(example="ssim")] = "z0"
+    """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
+    secondary; choose it before you look."""
+    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = Field(
+        []
+    )
+    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
+    region in proportion to the image. Use them to compare with papers that do so."""
     outcomes: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
-        option(
-            "Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on"
-            " toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first.",
-            null="verdict on toyworld's models, else ssim",
-            example=["clip", "ssim"],
-        ),
+        option(null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]),
     ] = None
-    logits: Annotated[
-        Logits,
-        option(
-            "The networks of the outcomes `clip` and `classifier`.",
-            example={"texts": ["a photo of a man", "a photo of a woman"]},
-        ),
-    ] = Logits()
+    """Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on
+    toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first."""
+    logits: Annotated[Logits, option(example={"texts": ["a photo of a man", "a photo of a woman"]})] = (
+        Logits()
+    )
+    """The networks of the outcomes `clip` and `classifier`."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

@@ -18,179 +18,103 @@ class Observe(Section):
     ``toyworld`` names the small networks that come with the package; other names are files, folders or hub ids.
     """
 
-    objects: Annotated[
-        bool,
-        option(
-            "Whether objects are searched for in the images. Turn it off for a quick look at what the model holds"
-            " inside.",
-            example=False,
-        ),
-        Alters("measure"),
-    ] = True
+    objects: Annotated[bool, option(example=False), Alters("measure")] = True
+    """Whether objects are searched for in the images. Turn it off for a quick look at what the model holds
+    inside."""
     engine: Annotated[
         Literal["auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"],
-        option(
-            "Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are"
-            " two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it"
-            " was trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and"
-            " `toyworld-scenes` renderings of `toyworld-skills` prompts.",
-            example="groundingdino",
-        ),
+        option(example="groundingdino"),
     ] = "auto"
+    """Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are
+    two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it was
+    trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and
+    `toyworld-scenes` renderings of `toyworld-skills` prompts."""
     detector: Annotated[
         Model | None,
         option(
-            "Weights that find boxes: a checkpoint file of Grounding DINO, a folder or hub id in the layout of"
-            " transformers, DETR's authors' `.pth`, or `toyworld`.",
             null="toyworld on the bundled models; elsewhere no objects are searched for",
             example="groundingdino_swint_ogc.pth",
         ),
     ] = None
+    """Weights that find boxes: a checkpoint file of Grounding DINO, a folder or hub id in the layout of
+    transformers, DETR's authors' `.pth`, or `toyworld`."""
     segmenter: Annotated[
         Model | None,
-        option(
-            "Weights that turn boxes into masks (SAM): a checkpoint file, a folder or hub id, or `toyworld`.",
-            null="toyworld on the bundled models; elsewhere none",
-            example="sam_vit_h_4b8939.pth",
-        ),
+        option(null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"),
     ] = None
-    text_encoder: Annotated[
-        Model,
-        option(
-            "BERT by which Grounding DINO reads tags, for its original checkpoints. Give a folder where the machine has"
-            " no network.",
-            example="weights/bert-base-uncased",
-        ),
-    ] = "bert-base-uncased"
+    """Weights that turn boxes into masks (SAM): a checkpoint file, a folder or hub id, or `toyworld`."""
+    text_encoder: Annotated[Model, option(example="weights/bert-base-uncased")] = "bert-base-uncased"
+    """BERT by which Grounding DINO reads tags, for its original checkpoints. Give a folder where the machine
+    has no network."""
     tags: Annotated[
         Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None,
         option(
-            "What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, what a `tagger` ranks"
-            " highest of it, or what `ram` gives an image. With `prompt` alone nothing can be said of objects that"
-            " prompts do not name.",
             null="the taggers that are named, else the vocabulary, and the prompts' nouns",
             example=["prompt", "vocabulary"],
         ),
     ] = None
+    """What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, what a `tagger` ranks
+    highest of it, or what `ram` gives an image. With `prompt` alone nothing can be said of objects that prompts
+    do not name."""
     vocabulary: Annotated[
-        PathOrName | None,
-        option(
-            "A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`."
-            " Write your own to ask for the objects of your hypothesis.",
-            null="everyday; toyworld on the bundled models",
-            example="tags.txt",
-        ),
+        PathOrName | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
     ] = None
-    tagger: Annotated[
-        Model | None,
-        option(
-            "An open_clip model that ranks the vocabulary for an image: a folder or a name with its weights. It saves"
-            " time where the vocabulary is long.",
-            null="none",
-            example="ViT-B-32/openai",
-        ),
-    ] = None
-    tagger_top: Annotated[
-        Positive,
-        option("Tags of the vocabulary that the tagger keeps for an image.", unit="tags", example=20),
-    ] = 10
-    ram: Annotated[
-        Model | None,
-        option(
-            "RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025.",
-            null="none",
-            example="ram_swin_large_14m.pth",
-        ),
-    ] = None
+    """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
+    Write your own to ask for the objects of your hypothesis."""
+    tagger: Annotated[Model | None, option(null="none", example="ViT-B-32/openai")] = None
+    """An open_clip model that ranks the vocabulary for an image: a folder or a name with its weights. It saves
+    time where the vocabulary is long."""
+    tagger_top: Annotated[Positive, option(unit="tags", example=20)] = 10
+    """Tags of the vocabulary that the tagger keeps for an image."""
+    ram: Annotated[Model | None, option(null="none", example="ram_swin_large_14m.pth")] = None
+    """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
     ram_tags: Annotated[
         PathOrName | None,
-        option(
-            "RAM's list of tags, which its checkpoint does not hold.",
-            null="ram_tag_list.txt beside the checkpoint",
-            example="weights/ram_tag_list.txt",
-        ),
+        option(null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"),
     ] = None
-    box_threshold: Annotated[
-        Share,
-        option(
-            "Least score of a box. Raise it where the detector sees things that are not there; Wu et al. 2025 state"
-            " none.",
-            unit="score from 0 to 1",
-            example=0.35,
-        ),
-    ] = 0.25
-    text_threshold: Annotated[
-        Share,
-        option("Least score of a tag for a box.", unit="score from 0 to 1", example=0.25),
-    ] = 0.2
+    """RAM's list of tags, which its checkpoint does not hold."""
+    box_threshold: Annotated[Share, option(unit="score from 0 to 1", example=0.35)] = 0.25
+    """Least score of a box. Raise it where the detector sees things that are not there; Wu et al. 2025 state
+    none."""
+    text_threshold: Annotated[Share, option(unit="score from 0 to 1", example=0.25)] = 0.2
+    """Least score of a tag for a box."""
     nms_iou: Annotated[
         Share | None,
         option(
-            "Overlap above which the weaker of two boxes is dropped (non-maximum suppression).",
             unit="intersection over union, from 0 to 1",
             null="0.5; 0.8 for toyworld's own detector",
             example=0.5,
         ),
     ] = None
-    batch: Annotated[
-        Positive,
-        option(
-            "Images that the detector sees at once. Lower it where memory runs out.", unit="images", example=1
-        ),
-    ] = 4
+    """Overlap above which the weaker of two boxes is dropped (non-maximum suppression)."""
+    batch: Annotated[Positive, option(unit="images", example=1)] = 4
+    """Images that the detector sees at once. Lower it where memory runs out."""
     features: Annotated[
         Annotated[Literal["auto"] | list[str], takes("`auto` or a list of names")],
-        option(
-            "Vectors by which images are compared, such as clip, dino or resnet. `auto` takes those of Table 5 of Wu et"
-            " al. 2025 whose weights are there; an empty list takes none.",
-            example=["clip", "dino"],
-        ),
+        option(example=["clip", "dino"]),
         Alters("measure"),
     ] = "auto"
+    """Vectors by which images are compared, such as clip, dino or resnet. `auto` takes those of Table 5 of Wu
+    et al. 2025 whose weights are there; an empty list takes none."""
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[
-        dict[str, Model],
-        option(
-            "Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or"
-            " `toyworld`, the default on the bundled models.",
-            example={"clip": "ViT-B-32/openai"},
-        ),
-        Alters("nothing"),
+        dict[str, Model], option(example={"clip": "ViT-B-32/openai"}), Alters("nothing")
     ] = Field({})
-    feature_batch: Annotated[
-        Positive,
-        option("Images whose features are computed at once.", unit="images", example=8),
-        Alters("nothing"),
-    ] = 32
+    """Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or
+    `toyworld`, the default on the bundled models."""
+    feature_batch: Annotated[Positive, option(unit="images", example=8), Alters("nothing")] = 32
+    """Images whose features are computed at once."""
     # parts of tones carry how they were read themselves
-    skin_tone: Annotated[
-        SkinTone,
-        option("Whether and how skin tones are read from the images.", example={"look": True}),
-        Alters("measure"),
-    ] = SkinTone()
+    skin_tone: Annotated[SkinTone, option(example={"look": True}), Alters("measure")] = SkinTone()
+    """Whether and how skin tones are read from the images."""
     # parts of answers carry question, reading and weights themselves, each reader apart
-    questions: Annotated[
-        Questions,
-        option(
-            "What is asked of each image, and which networks answer.",
-            example={"readers": ["clip"]},
-        ),
-        Alters("measure"),
-    ] = Questions()
+    questions: Annotated[Questions, option(example={"readers": ["clip"]}), Alters("measure")] = Questions()
+    """What is asked of each image, and which networks answer."""
     # parts of captions carry who wrote them themselves
     captions: Annotated[
-        Captions,
-        option(
-            "Which network captions the images.",
-            example={"model": "Salesforce/blip-image-captioning-base"},
-        ),
-        Alters("measure"),
+        Captions, option(example={"model": "Salesforce/blip-image-captioning-base"}), Alters("measure")
     ] = Captions()
-    device: Annotated[
-        Device,
-        option(
-            "Where these networks run: auto, cpu, cuda, cuda:1 or mps. `auto`: where the images were generated, if that"
-            " is there.",
-            example="cuda",
-        ),
-    ] = "auto"
+    """Which network captions the images."""
+    device: Annotated[Device, option(example="cuda")] = "auto"
+    """Where these networks run: auto, cpu, cuda, cuda:1 or mps. `auto`: where the images were generated, if
+    that is there."""

@@ -43,27 +43,23 @@ class Question(Section):
     text: Annotated[
         Sentence | None,
         option(
-            "The question.",
             null="as Cho et al. 2023 ask it, for gender and the attributes of GEP",
             example="Is the hair long?",
         ),
     ] = None
+    """The question."""
     readings: Annotated[
         dict[Word, Annotated[list[Word], Field(min_length=1)]],
-        option(
-            "What can be answered, each with the words that say so; an answer with words of none, or of several, is"
-            " undecided. Without them: yes and no, and of gender female and male.",
-            example={"long": ["long", "yes"], "short": ["short", "no"]},
-        ),
+        option(example={"long": ["long", "yes"], "short": ["short", "no"]}),
     ] = {}
+    """What can be answered, each with the words that say so; an answer with words of none, or of several, is
+    undecided. Without them: yes and no, and of gender female and male."""
     sentences: Annotated[
         dict[Word, Sentence],
-        option(
-            "What CLIP holds an image against, one for each reading. Without them CLIP is asked the paper's questions"
-            " alone.",
-            example={"long": "a person with long hair", "short": "a person with short hair"},
-        ),
+        option(example={"long": "a person with long hair", "short": "a person with short hair"}),
     ] = {}
+    """What CLIP holds an image against, one for each reading. Without them CLIP is asked the paper's questions
+    alone."""
 
     @model_validator(mode="after")
     def _fits(self) -> Question:
@@ -95,60 +91,37 @@ class Questions(Section):
 
     readers: Annotated[
         Annotated[Literal["auto"] | Unique[Reader], takes(f"auto or a list of {', '.join(READERS)}")],
-        option(
-            "Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on"
-            " the bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody.",
-            example=["blip2", "clip"],
-        ),
+        option(example=["blip2", "clip"]),
     ] = "auto"
-    paper: Annotated[
-        bool,
-        option(
-            "Whether the paper's questions are asked: gender, and each attribute of GEP. Turn it off to ask your own"
-            " alone.",
-            example=False,
-        ),
-    ] = True
-    ask: Annotated[
-        dict[Key, Question],
-        option(
-            "Questions of your own by a key, or the paper's in other words. `tone` is no key; readings of `gender` hold"
-            " female and male.",
-            example={"hair": {"text": "Is the hair long?"}},
-        ),
-    ] = {}
+    """Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on the
+    bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody."""
+    paper: Annotated[bool, option(example=False)] = True
+    """Whether the paper's questions are asked: gender, and each attribute of GEP. Turn it off to ask your own
+    alone."""
+    ask: Annotated[dict[Key, Question], option(example={"hair": {"text": "Is the hair long?"}})] = {}
+    """Questions of your own by a key, or the paper's in other words. `tone` is no key; readings of `gender`
+    hold female and male."""
     blip2: Annotated[
-        Model | None,
-        option(
-            "BLIP-2's weights: a folder or a hub id.",
-            null=f"{BLIP2_WEIGHTS}, where it is on this machine",
-            example=BLIP2_WEIGHTS,
-        ),
+        Model | None, option(null=f"{BLIP2_WEIGHTS}, where it is on this machine", example=BLIP2_WEIGHTS)
     ] = None
+    """BLIP-2's weights: a folder or a hub id."""
     revision: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        option("Branch, tag or commit of the hub for BLIP-2.", null="the default branch", example="main"),
+        Annotated[str, Field(min_length=1)] | None, option(null="the default branch", example="main")
     ] = None
+    """Branch, tag or commit of the hub for BLIP-2."""
     prompt: Annotated[
         str,
         Field(max_length=CHARACTERS),
         AfterValidator(one(QUESTION, "question")),
-        option("The form in which BLIP-2 is asked.", example="Q: {question} A:"),
+        option(example="Q: {question} A:"),
     ] = BLIP2_PROMPT
-    beams: Annotated[
-        int,
-        Field(ge=1, le=100),
-        option(
-            "Answers that are searched at a time (beam search). Fewer are faster.", unit="answers", example=1
-        ),
-    ] = 5
-    tokens: Annotated[int, Field(ge=1, le=1000), option("Longest answer.", unit="tokens", example=10)] = 30
-    batch: Annotated[
-        Positive,
-        option(
-            "Images that a reader sees at once. Lower it where memory runs out.", unit="images", example=2
-        ),
-    ] = 8
+    """The form in which BLIP-2 is asked."""
+    beams: Annotated[int, Field(ge=1, le=100), option(unit="answers", example=1)] = 5
+    """Answers that are searched at a time (beam search). Fewer are faster."""
+    tokens: Annotated[int, Field(ge=1, le=1000), option(unit="tokens", example=10)] = 30
+    """Longest answer."""
+    batch: Annotated[Positive, option(unit="images", example=2)] = 8
+    """Images that a reader sees at once. Lower it where memory runs out."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Questions:

@@ -9,11 +9,11 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from probes.config import checks, presets, stored_sections, words
+from probes.config import checks, presets, words
 from probes.config.checks import INDICATORS
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
@@ -35,21 +35,19 @@ from probes.fields.types import (
     Alters,
     Model,
     Positive,
-    Preset,
     Section,
     Seeds,
     Word,
     option,
     require_printable,
-    shown,
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
+from probes.paths import expand_run
 from probes.prompts import paintskills
 from probes.prompts.prompt import check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
 from probes.runs.recorded_paths import name_of
-from probes.storage.paths import expand_run
 
 __all__ = [
     "PERSON",
@@ -71,6 +69,7 @@ __all__ = [
     "schema_text",
 ]
 
+Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
 _Words = Annotated[
     Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
@@ -87,71 +86,42 @@ class Config(Section):
     """All that ``triplets.yaml`` can say."""
 
     name: Annotated[
-        str,
-        Field(pattern=NAME, max_length=100),
-        option("Name of the run, in its report and its folder.", example="first-light"),
-        Alters("nothing"),
+        str, Field(pattern=NAME, max_length=100), option(example="first-light"), Alters("nothing")
     ] = "run"
-    preset: Annotated[
-        Preset | None,
-        option(
-            "Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use it"
-            " to reproduce a paper; its values are recorded.",
-            null="none",
-            example="wu2025",
-        ),
-        Alters("nothing"),
-    ] = None
+    """Name of the run, in its report and its folder."""
+    preset: Annotated[Preset | None, option(null="none", example="wu2025"), Alters("nothing")] = None
+    """Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use
+    it to reproduce a paper; its values are recorded."""
     # a model is known by its content, not by its name
-    model: Annotated[
-        Model,
-        option(
-            "The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a"
-            " hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the"
-            " tool; docs/how_to/models.md says what others are read.",
-            example="CompVis/stable-diffusion-v1-4",
-        ),
-        Alters("nothing"),
-    ] = "toyworld"
+    model: Annotated[Model, option(example="CompVis/stable-diffusion-v1-4"), Alters("nothing")] = "toyworld"
+    """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a
+    hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the
+    tool; docs/how_to/models.md says what others are read."""
     revision: Annotated[
         Annotated[str, Field(min_length=1)] | None,
-        option(
-            "Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit in"
-            " any case.",
-            null="the default branch",
-            example="main",
-        ),
+        option(null="the default branch", example="main"),
         Alters("nothing"),
     ] = None
+    """Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit
+    in any case."""
     variant: Annotated[
         Annotated[str, Field(pattern=FLAVOUR)] | None,
-        option(
-            "The weights of a folder or hub model that are called so. fp16 is half the download.",
-            null="full precision where it is there",
-            example="fp16",
-        ),
+        option(null="full precision where it is there", example="fp16"),
         Alters("nothing"),
     ] = None
-    edit: Annotated[
-        Edit | None,
-        option(
-            "What is altered in the model once it is loaded (docs/validation/mitigation.md).",
-            null="nothing",
-            example={"words": {"person": {"woman": 0.25}}},
-        ),
-    ] = None
+    """The weights of a folder or hub model that are called so. fp16 is half the download."""
+    edit: Annotated[Edit | None, option(null="nothing", example={"words": {"person": {"woman": 0.25}}})] = (
+        None
+    )
+    """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
     indicators: Annotated[
         dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]],
         option(
-            "The words for the person by names of your own: the reference and the sides that are held against each"
-            " other. A list is a word with its synonyms, which become controls of that side; with three words a side a"
-            " gap can be told from what any other word makes. With one, or with none and plain prompts, no words are"
-            " compared.",
             example={
                 "neutral": ["person", "human"],
                 "feminine": ["woman", "lady"],
                 "masculine": ["man", "male"],
-            },
+            }
         ),
     ] = Field(
         default={
@@ -161,140 +131,80 @@ class Config(Section):
         },
         max_length=INDICATORS,
     )
-    reference: Annotated[
-        str,
-        option("The indicator to whose images those of all others are compared.", example="neutral"),
-    ] = "neutral"
+    """The words for the person by names of your own: the reference and the sides that are held against each
+    other. A list is a word with its synonyms, which become controls of that side; with three words a side a gap
+    can be told from what any other word makes. With one, or with none and plain prompts, no words are
+    compared."""
+    reference: Annotated[str, option(example="neutral")] = "neutral"
+    """The indicator to whose images those of all others are compared."""
     contrasts: Annotated[
         list[list[str]] | None,
         option(
-            "Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the"
-            " first than to the second.",
             null="every pair of indicators that are neither the reference nor a synonym of another",
             example=[["masculine", "feminine"]],
         ),
         Alters("measure"),
     ] = None
+    """Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the
+    first than to the second."""
     # known by the prompts and the content of its images
     images: Annotated[
         Images | None,
-        option(
-            "Images that another program generated, to be measured in place of a model"
-            " (docs/how_to/foreign_images.md).",
-            null="none: the model generates",
-            example={"from": "images.csv"},
-        ),
+        option(null="none: the model generates", example={"from": "images.csv"}),
         Alters("nothing"),
     ] = None
+    """Images that another program generated, to be measured in place of a model
+    (docs/how_to/foreign_images.md)."""
     prompts: Annotated[
-        Prompts,
-        option(
-            "The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare"
-            " no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of"
-            " captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:"
-            " take at least 24.",
-            example=["a {person} riding a bike", "a {person} in a hat"],
-        ),
-        Alters("part"),
+        Prompts, option(example=["a {person} riding a bike", "a {person} in a hat"]), Alters("part")
     ]
-    limit: Annotated[
-        Positive | None,
-        option(
-            "Only the first so many prompts. Use it to try a configuration.",
-            unit="prompts",
-            null="all",
-            example=4,
-        ),
-        Alters("part"),
-    ] = None
-    seeds: Annotated[
-        Seeds,
-        option(
-            "Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each prompt,"
-            " more prompts more of the model.",
-            unit="seed",
-            example=[0, 1, 2],
-        ),
-        Alters("part"),
-    ] = Field(default=[0])
+    """The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare
+    no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of
+    captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:
+    take at least 24."""
+    limit: Annotated[Positive | None, option(unit="prompts", null="all", example=4), Alters("part")] = None
+    """Only the first so many prompts. Use it to try a configuration."""
+    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = Field(default=[0])
+    """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
+    prompt, more prompts more of the model."""
     stop: Annotated[
         Stop | None,
-        option(
-            "A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all defaults;"
-            " `prompts`, `limit` and `seeds` say how many images it may take.",
-            null="all images are drawn",
-            example={"question": "interval", "within": 0.05},
-        ),
+        option(null="all images are drawn", example={"question": "interval", "within": 0.05}),
         Alters("part"),
     ] = None
-    sampler: Annotated[
-        Sampler, option("Steps, guidance, noise and size of an image.", example={"steps": 20})
-    ] = Sampler()
-    capture: Annotated[
-        Capture, option("Which sites and word maps are kept.", example={"sites": ["unet.*", "latent"]})
-    ] = Capture()
-    generate: Annotated[
-        Generate,
-        option("Batches, parts, number format, device and processes.", example={"workers": 2}),
-    ] = Generate()
+    """A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
+    defaults; `prompts`, `limit` and `seeds` say how many images it may take."""
+    sampler: Annotated[Sampler, option(example={"steps": 20})] = Sampler()
+    """Steps, guidance, noise and size of an image."""
+    capture: Annotated[Capture, option(example={"sites": ["unet.*", "latent"]})] = Capture()
+    """Which sites and word maps are kept."""
+    generate: Annotated[Generate, option(example={"workers": 2})] = Generate()
+    """Batches, parts, number format, device and processes."""
     cluster: Annotated[
         Cluster | None,
-        option(
-            "A Ray cluster whose workers generate and observe (docs/how_to/clusters.md).",
-            null="no cluster, the processes of this machine",
-            example={"address": "auto"},
-        ),
+        option(null="no cluster, the processes of this machine", example={"address": "auto"}),
         Alters("nothing"),
     ] = None
-    observe: Annotated[
-        Observe,
-        option("Which networks observe the images, and what they look for.", example={"objects": False}),
-        Alters("observe"),
-    ] = Observe()
+    """A Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
+    observe: Annotated[Observe, option(example={"objects": False}), Alters("observe")] = Observe()
+    """Which networks observe the images, and what they look for."""
     trace: Annotated[
-        Trace | None,
-        option(
-            "Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes"
-            " all defaults; it takes longer than all other stages.",
-            null="nothing is traced",
-            example={"sites": ["unet.*.cross"]},
-        ),
-        Alters("trace"),
+        Trace | None, option(null="nothing is traced", example={"sites": ["unet.*.cross"]}), Alters("trace")
     ] = None
-    measure: Annotated[
-        Measure,
-        option("Resamples, levels, thresholds, and the gap that would matter.", example={"primary": "ssim"}),
-        Alters("measure"),
-    ] = Measure()
-    gep: Annotated[
-        Gep,
-        option(
-            "An audit of attributes by prompts with contexts (docs/how_to/gep.md).", example={"ensemble": 1}
-        ),
-        Alters("measure"),
-    ] = Gep()
-    dalleval: Annotated[
-        DallEval,
-        option("An audit of professions (docs/how_to/dalleval.md).", example={"tone": "ciede2000"}),
-        Alters("measure"),
-    ] = DallEval()
-    skills: Annotated[
-        Skills,
-        option("An audit of visual skills (docs/how_to/paintskills.md).", example={"count": "only"}),
-        Alters("measure"),
-    ] = Skills()
-    report: Annotated[Report, option("What the page shows.", example={"gallery": 100}), Alters("report")] = (
-        Report()
-    )
-    out: Annotated[
-        str | None,
-        option(
-            "Run directory, or an address of object storage. See docs/how_to/object_storage.md.",
-            null="runs/NAME",
-            example="runs/first-light",
-        ),
-        Alters("nothing"),
-    ] = None
+    """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes
+    all defaults; it takes longer than all other stages."""
+    measure: Annotated[Measure, option(example={"primary": "ssim"}), Alters("measure")] = Measure()
+    """Resamples, levels, thresholds, and the gap that would matter."""
+    gep: Annotated[Gep, option(example={"ensemble": 1}), Alters("measure")] = Gep()
+    """An audit of attributes by prompts with contexts (docs/how_to/gep.md)."""
+    dalleval: Annotated[DallEval, option(example={"tone": "ciede2000"}), Alters("measure")] = DallEval()
+    """An audit of professions (docs/how_to/dalleval.md)."""
+    skills: Annotated[Skills, option(example={"count": "only"}), Alters("measure")] = Skills()
+    """An audit of visual skills (docs/how_to/paintskills.md)."""
+    report: Annotated[Report, option(example={"gallery": 100}), Alters("report")] = Report()
+    """What the page shows."""
+    out: Annotated[str | None, option(null="runs/NAME", example="runs/first-light"), Alters("nothing")] = None
+    """Run directory."""
 
     if not TYPE_CHECKING:  # who checks types reads the fields
 
@@ -337,28 +247,18 @@ class Config(Section):
         return self
 
     @classmethod
-    def stored(cls, resolved: Mapping[str, Any]) -> Config:
-        """Return the configuration that a run's record holds; nothing is checked or resolved a second time.
-
-        It was checked when it was written, and what it names (a model, a checkpoint) may be gone since. Fields that are
-        missing or null, as in runs of earlier versions, have the schema's default; what such a run drew and compared is
-        not guessed: where the record does not say, there is no model, indicator, contrast, prompt or seed.
-        """
-        values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
-        values |= stored_sections.present("config", resolved, cls)
-        stored = values.get("indicators", {})
-        if not isinstance(stored, Mapping):
-            raise ValueError(f"indicators: expected words by their names, got {shown(stored)}")
-        values["prompts"] = [from_written(prompt) for prompt in values["prompts"]]
-        values["indicators"] = {
-            name: stored_sections.indicator(name, value) for name, value in stored.items()
+    def stored(cls, values: Mapping[str, Any]) -> Config:
+        """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
+        none: dict[str, Any] = {
+            "model": "",
+            "reference": "",
+            "indicators": {},
+            "contrasts": [],
+            "prompts": [],
+            "seeds": [],
         }
-        capture = values.get("capture")
-        if isinstance(capture, Mapping) and capture.get("keep"):  # which former versions stored whole
-            values["capture"] = {"keep_places": "all", **capture}
-        if "images" in values:
-            values["images"] = Images.model_validate(values["images"])
-        return stored_sections.section("config", values, cls)
+        values = {**none, **values}
+        return super().stored({**values, "prompts": [from_written(prompt) for prompt in values["prompts"]]})
 
     @property
     def clustered(self) -> bool:

@@ -29,31 +29,18 @@ MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not aske
 class Indicator(Section):
     """The word that stands for the person."""
 
-    word: Annotated[
-        Word,
-        option("The word for the person, as prompts have it in the place of {person}.", example="woman"),
-    ]
+    word: Annotated[Word, option(example="woman")]
+    """The word for the person, as prompts have it in the place of {person}."""
     # what it alters are prompts, which are compared with a run's themselves
     plural: Annotated[
-        Word | None,
-        option(
-            "The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary"
-            " does not know.",
-            null="the plural by the dictionary",
-            example="women",
-        ),
-        Alters("nothing"),
+        Word | None, option(null="the plural by the dictionary", example="women"), Alters("nothing")
     ] = None
-    control: Annotated[
-        Control,
-        option(
-            "Whether this word is a synonym of another one: true for the reference, or the name of an indicator."
-            " What synonyms make different is variation between words and no bias, so a gap is held against it; three"
-            " words a side are enough to tell. `feminine: [woman, lady, female]` writes the same in short.",
-            example="feminine",
-        ),
-        Alters("measure"),
-    ] = False
+    """The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary does
+    not know."""
+    control: Annotated[Control, option(example="feminine"), Alters("measure")] = False
+    """Whether this word is a synonym of another one: true for the reference, or the name of an indicator. What
+    synonyms make different is variation between words and no bias, so a gap is held against it; three words a
+    side are enough to tell. `feminine: [woman, lady, female]` writes the same in short."""
 
     @property
     def forms(self) -> tuple[str, str]:
@@ -64,232 +51,104 @@ class Indicator(Section):
 class Sampler(Section):
     """How an image is generated."""
 
-    steps: Annotated[
-        int,
-        Field(ge=1, le=1000),
-        option(
-            "Denoising steps of an image. Time grows with it; 20 to 50 are usual, and few steps blur what the model"
-            " would show.",
-            unit="steps",
-            example=50,
-        ),
-    ] = 30
+    steps: Annotated[int, Field(ge=1, le=1000), option(unit="steps", example=50)] = 30
+    """Denoising steps of an image. Time grows with it; 20 to 50 are usual, and few steps blur what the model
+    would show."""
     guidance_scale: Annotated[
-        Annotated[float, Field(ge=0)] | None,
-        option(
-            "Scale of classifier-free guidance. At 1 there is none; larger values follow the prompt more closely and"
-            " can sharpen a stereotype.",
-            unit="factor",
-            null="the model's own",
-            example=7.5,
-        ),
+        Annotated[float, Field(ge=0)] | None, option(unit="factor", null="the model's own", example=7.5)
     ] = None
+    """Scale of classifier-free guidance. At 1 there is none; larger values follow the prompt more closely and
+    can sharpen a stereotype."""
     true_cfg_scale: Annotated[
-        Annotated[float, Field(ge=0)] | None,
-        option(
-            "Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the"
-            " negative prompt or an empty one. Each step then calls the model twice. Other models take"
-            " `guidance_scale` alone.",
-            unit="factor",
-            null="none",
-            example=4,
-        ),
+        Annotated[float, Field(ge=0)] | None, option(unit="factor", null="none", example=4)
     ] = None
-    scheduler: Annotated[
-        str | None,
-        option(
-            "The scheduler that makes the steps: ddim, euler, dpm, pndm and others. Name one to compare models under"
-            " the same sampler.",
-            null="the model's own",
-            example="ddim",
-        ),
-    ] = None
-    negative_prompt: Annotated[
-        str,
-        option(
-            "What the images should not show, the same for every word. It takes guidance, and may not name a gender"
-            " unless that is what you study.",
-            example="blurry",
-        ),
-    ] = ""
-    noise: Annotated[
-        Literal["own", "shared", "independent"],
-        option(
-            "Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a"
-            " triplet, so that only the word differs; `shared`: one noise for each seed under all prompts;"
-            " `independent`: each image has its own, as with services that take no seed.",
-            example="independent",
-        ),
-    ] = "own"
-    height: Annotated[
-        Pixels | None,
-        option(
-            "Height of the images. Stay with what the model was trained for, or it draws people twice.",
-            unit="pixels",
-            null="the model's own",
-            example=512,
-        ),
-    ] = None
-    width: Annotated[
-        Pixels | None,
-        option(
-            "Width of the images. Stay with what the model was trained for.",
-            unit="pixels",
-            null="the model's own",
-            example=512,
-        ),
-    ] = None
+    """Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the
+    negative prompt or an empty one. Each step then calls the model twice. Other models take `guidance_scale`
+    alone."""
+    scheduler: Annotated[str | None, option(null="the model's own", example="ddim")] = None
+    """The scheduler that makes the steps: ddim, euler, dpm, pndm and others. Name one to compare models under
+    the same sampler."""
+    negative_prompt: Annotated[str, option(example="blurry")] = ""
+    """What the images should not show, the same for every word. It takes guidance, and may not name a gender
+    unless that is what you study."""
+    noise: Annotated[Literal["own", "shared", "independent"], option(example="independent")] = "own"
+    """Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a
+    triplet, so that only the word differs; `shared`: one noise for each seed under all prompts; `independent`:
+    each image has its own, as with services that take no seed."""
+    height: Annotated[Pixels | None, option(unit="pixels", null="the model's own", example=512)] = None
+    """Height of the images. Stay with what the model was trained for, or it draws people twice."""
+    width: Annotated[Pixels | None, option(unit="pixels", null="the model's own", example=512)] = None
+    """Width of the images. Stay with what the model was trained for."""
 
 
 class Capture(Section):
     """What is read inside the model while it generates."""
 
-    sites: Annotated[
-        Globs,
-        option(
-            "Sites inside the model whose activations are compared: `default`, or addresses and patterns of"
-            " docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number.",
-            example=["unet.*", "latent"],
-        ),
-    ] = "default"
-    words: Annotated[
-        bool,
-        option(
-            "Whether a map of each word's cross-attention is kept. Without them objects are not put down to words;"
-            " turn them off to save disk.",
-            example=False,
-        ),
-    ] = True
-    definition: Annotated[
-        Definition,
-        option(
-            "How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of"
-            " Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of"
-            " U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what"
-            " is paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`.",
-            example="self-refined",
-        ),
-    ] = "default"
-    keep: Annotated[
-        list[str],
-        option(
-            "Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of"
-            " each is said by `keep_places`.",
-            example=["unet.mid"],
-        ),
-    ] = Field([])
+    sites: Annotated[Globs, option(example=["unet.*", "latent"])] = "default"
+    """Sites inside the model whose activations are compared: `default`, or addresses and patterns of
+    docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number."""
+    words: Annotated[bool, option(example=False)] = True
+    """Whether a map of each word's cross-attention is kept. Without them objects are not put down to words;
+    turn them off to save disk."""
+    definition: Annotated[Definition, option(example="self-refined")] = "default"
+    """How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of
+    Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of
+    U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what is
+    paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`."""
+    keep: Annotated[list[str], option(example=["unet.mid"])] = Field([])
+    """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
+    each is said by `keep_places`."""
     keep_places: Annotated[
         Annotated[Literal["all", "mean"] | Positive, takes("`all`, `mean` or an integer of at least 1")],
-        option(
-            "Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at"
-            " random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which"
-            " can take megabytes a step.",
-            unit="pixels",
-            example="all",
-        ),
+        option(unit="pixels", example="all"),
     ] = 16
-    keep_dtype: Annotated[
-        Literal["float32", "float16"],
-        option(
-            "Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are refused.",
-            example="float16",
-        ),
-    ] = "float32"
+    """Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at
+    random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which can
+    take megabytes a step."""
+    keep_dtype: Annotated[Literal["float32", "float16"], option(example="float16")] = "float32"
+    """Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are
+    refused."""
     keep_limit: Annotated[
-        Annotated[float, Field(gt=0)],
-        option(
-            "Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where"
-            " there is room.",
-            unit="GB",
-            example=200.0,
-        ),
-        Alters("nothing"),
+        Annotated[float, Field(gt=0)], option(unit="GB", example=200.0), Alters("nothing")
     ] = 20.0
-    pool: Annotated[
-        list[str],
-        option(
-            "Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode` reads"
-            " them to ask where gender can be decoded.",
-            example=["unet.*.cross", "text.final"],
-        ),
-    ] = Field([])
+    """Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where
+    there is room."""
+    pool: Annotated[list[str], option(example=["unet.*.cross", "text.final"])] = Field([])
+    """Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode`
+    reads them to ask where gender can be decoded."""
 
 
 class Generate(Section):
     """How the work is divided, in which number format and where."""
 
-    batch_triplets: Annotated[
-        AutoOrCount,
-        option(
-            "Triplets that are generated in one batch. `auto`: as many as the device holds comfortably; name a number"
-            " for the same last bits on machines of different memory.",
-            unit="triplets",
-            example=4,
-        ),
-    ] = "auto"
-    part_triplets: Annotated[
-        Positive,
-        option(
-            "Triplets of one stored part. A run that is interrupted loses at most the part it was at.",
-            unit="triplets",
-            example=32,
-        ),
-    ] = 8
-    dtype: Annotated[
-        Literal["auto", "float32", "float16", "bfloat16"],
-        option(
-            "Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled"
-            " models; take float32 or bfloat16 where float16 gives black images.",
-            example="bfloat16",
-        ),
-    ] = "auto"
-    device: Annotated[
-        Device,
-        option(
-            "Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one.",
-            example="cuda:1",
-        ),
-    ] = "auto"
-    workers: Annotated[
-        AutoOrWorkers,
-        option(
-            "Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,"
-            " and one on a GPU; their number alters no byte of what is stored.",
-            unit="processes",
-            example=2,
-        ),
-        Alters("nothing"),
-    ] = "auto"
+    batch_triplets: Annotated[AutoOrCount, option(unit="triplets", example=4)] = "auto"
+    """Triplets that are generated in one batch. `auto`: as many as the device holds comfortably; name a number
+    for the same last bits on machines of different memory."""
+    part_triplets: Annotated[Positive, option(unit="triplets", example=32)] = 8
+    """Triplets of one stored part. A run that is interrupted loses at most the part it was at."""
+    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16"], option(example="bfloat16")] = "auto"
+    """Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled
+    models; take float32 or bfloat16 where float16 gives black images."""
+    device: Annotated[Device, option(example="cuda:1")] = "auto"
+    """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
+    workers: Annotated[AutoOrWorkers, option(unit="processes", example=2), Alters("nothing")] = "auto"
+    """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
+    and one on a GPU; their number alters no byte of what is stored."""
 
 
 class Report(Section):
     """The page."""
 
-    gallery: Annotated[
-        int,
-        Field(ge=0, le=10_000),
-        option(
-            "Triplets that the report's gallery shows. Each takes some 40 KB of the page.",
-            unit="triplets",
-            example=100,
-        ),
-    ] = 24
+    gallery: Annotated[int, Field(ge=0, le=10000), option(unit="triplets", example=100)] = 24
+    """Triplets that the report's gallery shows. Each takes some 40 KB of the page."""
     all_triplets: Annotated[
-        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")],
-        option(
-            "Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and"
-            " its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted.",
-            example=True,
-        ),
+        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")], option(example=True)
     ] = "auto"
-    figures: Annotated[
-        bool,
-        option(
-            "Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of the"
-            " time; its sentences and tables are the same.",
-            example=False,
-        ),
-    ] = True
+    """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
+    its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
+    figures: Annotated[bool, option(example=False)] = True
+    """Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of
+    the time; its sentences and tables are the same."""
 
     def shows_all(self, triplets: int) -> bool:
         """Return whether `gallery/` is written of a run of so many triplets, each seed counted."""

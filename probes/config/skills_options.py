@@ -18,39 +18,20 @@ class Skills(Section):
     threshold: Annotated[
         Share | None,
         option(
-            "Score above which a detection counts. The paper states no number.",
             unit="score from 0 to 1",
             null="0.7 for the engine detr, as its authors show them; 0 for any other",
             example=0.5,
         ),
     ] = None
-    object: Annotated[
-        Literal["any", "first"],
-        option(
-            "When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest) is.",
-            example="first",
-        ),
-    ] = "any"
-    count: Annotated[
-        Literal["exact", "at_least", "only"],
-        option(
-            "When a number counts as drawn: `exact`-ly as many of the class, whatever else there is;"
-            " `at_least` as many; or `only` these and nothing else.",
-            example="only",
-        ),
-    ] = "exact"
-    spatial: Annotated[
-        Literal["first", "any", "surest"],
-        option(
-            "Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the two"
-            " `surest` of all, which are to be of both.",
-            example="any",
-        ),
-    ] = "first"
-    labels: Annotated[
-        dict[Word, Word],
-        option(
-            "What the detector calls an object, beyond what the set of prompts says.",
-            example={"bike": "bicycle"},
-        ),
-    ] = Field({})
+    """Score above which a detection counts. The paper states no number."""
+    object: Annotated[Literal["any", "first"], option(example="first")] = "any"
+    """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
+    is."""
+    count: Annotated[Literal["exact", "at_least", "only"], option(example="only")] = "exact"
+    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; `at_least` as
+    many; or `only` these and nothing else."""
+    spatial: Annotated[Literal["first", "any", "surest"], option(example="any")] = "first"
+    """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
+    two `surest` of all, which are to be of both."""
+    labels: Annotated[dict[Word, Word], option(example={"bike": "bicycle"})] = Field({})
+    """What the detector calls an object, beyond what the set of prompts says."""

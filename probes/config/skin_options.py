@@ -20,79 +20,40 @@ class SkinTone(Section):
     """
 
     look: Annotated[
-        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")],
-        option(
-            "Whether skin tones are read. `auto`: in an audit of professions, where the region can be had;"
-            " true: always, and says what is missing.",
-            example=True,
-        ),
+        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")], option(example=True)
     ] = "auto"
+    """Whether skin tones are read. `auto`: in an audit of professions, where the region can be had; true:
+    always, and says what is missing."""
     region: Annotated[
-        Literal["auto", "toyworld", "face-alignment", "image"],
-        option(
-            "Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), those of the"
-            " largest face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`."
-            " `auto`: the first on toyworld's models, else the second.",
-            example="face-alignment",
-        ),
+        Literal["auto", "toyworld", "face-alignment", "image"], option(example="face-alignment")
     ] = "auto"
-    skin: Annotated[
-        Literal["cheeks", "face"],
-        option(
-            "Which part of a face: the two `cheeks`, as the paper's mask, or the `face` less eyes, brows and mouth.",
-            example="face",
-        ),
-    ] = "cheeks"
-    landmarks: Annotated[
-        Model,
-        option(
-            "Checkpoint of face-alignment that finds landmarks (FAN).",
-            example="weights/2DFAN4-11f355bf06.pth.tar",
-        ),
-    ] = "2DFAN4-11f355bf06.pth.tar"
-    detector: Annotated[
-        Model,
-        option(
-            "Checkpoint of face-alignment that finds faces (S3FD).", example="weights/s3fd-619a316812.pth"
-        ),
-    ] = "s3fd-619a316812.pth"
+    """Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), those of the largest
+    face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`. `auto`: the first
+    on toyworld's models, else the second."""
+    skin: Annotated[Literal["cheeks", "face"], option(example="face")] = "cheeks"
+    """Which part of a face: the two `cheeks`, as the paper's mask, or the `face` less eyes, brows and mouth."""
+    landmarks: Annotated[Model, option(example="weights/2DFAN4-11f355bf06.pth.tar")] = (
+        "2DFAN4-11f355bf06.pth.tar"
+    )
+    """Checkpoint of face-alignment that finds landmarks (FAN)."""
+    detector: Annotated[Model, option(example="weights/s3fd-619a316812.pth")] = "s3fd-619a316812.pth"
+    """Checkpoint of face-alignment that finds faces (S3FD)."""
     illumination: Annotated[
         Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"],
-        option(
-            "How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from"
-            " the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo"
-            " (`trust`). Coloured light moves tones; compare two settings before you report any.",
-            example="grey-world",
-        ),
+        option(example="grey-world"),
     ] = "none"
-    illuminant: Annotated[
-        str | None,
-        option(
-            "The light, with `illumination: given`: a CIE illuminant such as A or D50, or the colour of a white surface"
-            " in the images.",
-            null="none",
-            example="#ffd2a0",
-        ),
-    ] = None
-    trust: Annotated[
-        Model | None,
-        option(
-            "Folder of TRUST's published files, with `illumination: trust`.",
-            null="none",
-            example="weights/trust",
-        ),
-    ] = None
-    adaptation: Annotated[
-        Literal["bradford", "channels"],
-        option(
-            "What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue.",
-            example="channels",
-        ),
-    ] = "bradford"
-    mean: Annotated[
-        Literal["lab", "linear"],
-        option("Whether the region's mean is taken of L*a*b* or of linear light.", example="linear"),
-    ] = "lab"
+    """How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from
+    the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo (`trust`).
+    Coloured light moves tones; compare two settings before you report any."""
+    illuminant: Annotated[str | None, option(null="none", example="#ffd2a0")] = None
+    """The light, with `illumination: given`: a CIE illuminant such as A or D50, or the colour of a white
+    surface in the images."""
+    trust: Annotated[Model | None, option(null="none", example="weights/trust")] = None
+    """Folder of TRUST's published files, with `illumination: trust`."""
+    adaptation: Annotated[Literal["bradford", "channels"], option(example="channels")] = "bradford"
+    """What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue."""
+    mean: Annotated[Literal["lab", "linear"], option(example="linear")] = "lab"
+    """Whether the region's mean is taken of L*a*b* or of linear light."""
 
     @model_validator(mode="after")
     def _consistent(self) -> SkinTone:

@@ -24,55 +24,39 @@ class Stop(Section):
     """
 
     question: Annotated[
-        Literal["gap", "direction", "equivalence", "interval"],
-        option(
-            "What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans."
-            " `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within"
-            " ±`within`.",
-            example="direction",
-        ),
+        Literal["gap", "direction", "equivalence", "interval"], option(example="direction")
     ] = "gap"
+    """What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans.
+    `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
+    ±`within`."""
     within: Annotated[
         Annotated[float, Field(gt=0)] | None,
         option(
-            "The gap that would matter, or half the width of the interval that is wanted.",
             unit="of the measure",
             null="`measure.equivalence` of the primary measure, else the least gap that matters of it",
             example=0.05,
         ),
     ] = None
-    fewest: Annotated[
-        Annotated[int, Field(ge=FEWEST)],
-        option("Prompts before the first look; all where there are fewer.", unit="prompts", example=24),
-    ] = 12
-    every: Annotated[
-        Positive,
-        option("Prompts from one look to the next, at least one part.", unit="prompts", example=24),
-    ] = 8
-    order: Annotated[
-        Literal["random", "listed"],
-        option(
-            "The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and of"
-            " each level in its proportion; `listed` only where the list is in random order already.",
-            example="listed",
-        ),
-    ] = "random"
-    seed: Annotated[Seed, option("Seed of the random order.", unit="seed", example=1)] = 0
-    reach: Annotated[
-        Literal["run", "measure"],
-        option(
-            "How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it lie"
-            " apart. `measure`: by the whole range of the measure, which no distribution can break and takes more"
-            " prompts.",
-            example="measure",
-        ),
-    ] = "run"
+    """The gap that would matter, or half the width of the interval that is wanted."""
+    fewest: Annotated[Annotated[int, Field(ge=FEWEST)], option(unit="prompts", example=24)] = 12
+    """Prompts before the first look; all where there are fewer."""
+    every: Annotated[Positive, option(unit="prompts", example=24)] = 8
+    """Prompts from one look to the next, at least one part."""
+    order: Annotated[Literal["random", "listed"], option(example="listed")] = "random"
+    """The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and
+    of each level in its proportion; `listed` only where the list is in random order already."""
+    seed: Annotated[Seed, option(unit="seed", example=1)] = 0
+    """Seed of the random order."""
+    reach: Annotated[Literal["run", "measure"], option(example="measure")] = "run"
+    """How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it
+    lie apart. `measure`: by the whole range of the measure, which no distribution can break and takes more
+    prompts."""
 
 
-def of_text(text: str) -> dict[str, Any] | None:
+def from_text(text: str) -> dict[str, Any] | None:
     """Return the section that ``--until`` says in short; None where it says nothing of the kind.
 
-    >>> of_text("±0.05"), of_text("direction"), of_text("soon")
+    >>> from_text("±0.05"), from_text("direction"), from_text("soon")
     ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
     """
     found = _SHORT.fullmatch(text.strip().replace("+-", "±"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from probes.errors import UserError
-
-NAME = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
-EXPECTED = "auto, cpu, cuda, cuda:1 or mps"
+from probes.fields.types import DEVICES
 
 
 def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
@@ -37,7 +37,23 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UserError(f"{place}: expected {EXPECTED}, got {name!r}: choose one of them") from None
+        raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
     if (device.index or 0) >= there.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device
+
+
+@contextlib.contextmanager
+def deterministic(threads: int) -> Iterator[None]:
+    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
+    cudnn.deterministic, cudnn.benchmark = True, False
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before[:2]
+        torch.set_num_threads(before[2])

@@ -88,6 +88,8 @@ def from_written(written: Any) -> Prompt:
         return written
     if isinstance(written, str):
         return Prompt(template=written)
+    if not isinstance(written, Mapping):
+        raise ValueError(f"prompts: expected a text or texts, got {shown(written)}")
     texts = {name: text for name, text in written.items() if name not in ABOUT}
     template = texts.pop(TEXT) if PERSON in str(texts.get(TEXT)) else ""
     about = written.get(ID) or "", written.get(LEVELS) or {}, written.get(SYSTEM_PROMPT)

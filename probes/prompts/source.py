@@ -26,12 +26,12 @@ from pydantic import (
 from probes.errors import UserError
 from probes.fields.messages import first_fault
 from probes.fields.types import HINT, PERSON, Positive, Word, as_text, fail, nearest, option, shown, takes
+from probes.paths import expand
 from probes.prompts import captions, diagnostic, grids, paintskills, sets, templates
 from probes.prompts.caption_files import CaptionFile, from_datasets, open_captions
 from probes.prompts.neutral import Articles, Forms
 from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, WrittenPrompt, checked
 from probes.prompts.table import PromptTable, read_table
-from probes.storage.paths import expand
 from probes.toyworld import MODELS
 
 DATASETS = "datasets"

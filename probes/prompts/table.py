@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from probes.errors import UserError
 from probes.fields.messages import first_fault
 from probes.fields.types import TEXT, fail, option, shown
+from probes.paths import expand
 from probes.prompts.prompt import ID, LEVELS, normal
-from probes.storage.paths import expand
 from probes.user_tables import open_table
 
 TEXT_COLUMNS = ("text", "prompt")

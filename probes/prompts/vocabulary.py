@@ -21,7 +21,7 @@ SHOWN = 5  # words, or prompts, that a line names
 
 
 class Text(NamedTuple):
-    """A prompt of an indicator as a model reads it, see `probes.prompts.plan.Sample`."""
+    """A prompt of an indicator as a model reads it, see `probes.prompts.sample.Sample`."""
 
     prompt_id: str
     indicator: str

@@ -14,11 +14,9 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from probes.errors import UserError
+from probes.paths import require_regular
 from probes.runs.image_faults import PIXELS
 from probes.runs.parts import read_part
-from probes.storage import locations
-from probes.storage.objects import ObjectPath
-from probes.storage.paths import require_regular
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
@@ -111,9 +109,7 @@ def _formats() -> tuple[str, ...]:
 
 
 def stamp(file: Path) -> Stamp | None:
-    """Return path, modification time (ns) and size of a file, by which changes show; None if missing or not local."""
-    if isinstance(file, ObjectPath):
-        return None
+    """Return path, modification time (ns) and size of a file, by which changes show; None if missing."""
     try:
         state = file.stat()
     except OSError:
@@ -159,7 +155,7 @@ class StoredImages:
     def unreadable(self, files: Iterable[Path]) -> set[str]:
         """The samples in some part files whose image cannot be decoded, by trying each.
 
-        A file on a disk is looked through once, and again where its size or time has changed.
+        A file is looked through once, and again where its size or time has changed.
         """
         found: set[str] = set()
         for file in files:
@@ -184,7 +180,6 @@ class StoredImages:
 
     def _encoded(self, file: Path) -> Iterator[tuple[str, bytes | None]]:
         """Yield id and encoded image of each sample of a part file."""
-        with locations.once(file, whole=True):
-            table = read_part(file, ["sample_id", "image"])
+        table = read_part(file, ["sample_id", "image"])
         for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
             yield sample, (image or {}).get("bytes")

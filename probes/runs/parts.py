@@ -1,10 +1,9 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
-A part is written to a temporary file, fsynced and renamed, on object storage by a single PUT
-(`probes.storage.locations`): so a reader never sees half of one. Pages carry checksums and columns digests, so a
-flipped bit is found when the part is read. The Parquet metadata holds two keys: ``huggingface``, by which
-``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of the part:
-every field that alters its content, the hash of them all, and the digests of its columns.
+A part is written to a temporary file, fsynced and renamed: so a reader never sees half of one. Pages carry
+checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two keys:
+``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``,
+the identity of the part: every field that alters its content, the hash of them all, and the digests of its columns.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
 import socket
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from probes import locks
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.runs.part_columns import conform, require_columns
 from probes.runs.schemas import FIXED, IMAGE
-from probes.storage import cache, locations
-from probes.storage.objects import ObjectPath
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
 FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 # that stores a kind of parts; the observe stage stores others
 _STAGES = {
     **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
@@ -67,48 +62,6 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
-def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename; an object by a single PUT."""
-    if isinstance(path, ObjectPath):
-        locations.put(path, data)
-    else:
-        _write(path, data, os.replace)
-
-
-def create_bytes(path: Path, data: bytes | memoryview) -> bool:
-    """Write a file whole as `write_bytes` does, unless one is there; returns whether it was written."""
-    if isinstance(path, ObjectPath):
-        return locations.create(path, data)
-    try:
-        _write(path, data, _linked)
-    except _ThereError:
-        return False
-    return True
-
-
-class _ThereError(Exception):
-    """A file of this name is there."""
-
-
-def _linked(beside: Path, path: Path) -> None:
-    """Give a file its name, which none may have: two hosts that share a folder cannot both succeed.
-
-    On a file system without hard links two can, within the time between two calls.
-    """
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise _ThereError from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if path.exists():
-            raise _ThereError from None
-        os.replace(beside, path)
-    else:
-        os.unlink(beside)
-
-
 def temporary(path: Path) -> Path:
     """Return where a file is written before it has its name: no other process, on whatever host, writes there.
 
@@ -118,9 +71,10 @@ def temporary(path: Path) -> Path:
     return path.with_name(f"{TEMPORARY}{host}-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
 
 
-def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
+def write_bytes(path: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all: temporary file, fsync, rename."""
     beside = temporary(path)
-    locations.require_claim(path)
+    locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
@@ -132,7 +86,7 @@ def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], N
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        named(beside, path)
+        os.replace(beside, path)
         _sync_folder(path.parent)
     except OSError as error:
         _discard(beside)
@@ -199,21 +153,6 @@ def is_leftover(name: str) -> bool:
     return _LEFTOVER.fullmatch(name) is not None
 
 
-def clean(folder: Path, *, older_than: float | None = None) -> None:
-    """Remove what an interrupted writer left behind in a folder; where others may write, what is old."""
-    for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
-        if is_leftover(leftover.name) and (older_than is None or _age(leftover) > older_than):
-            leftover.unlink(missing_ok=True)
-
-
-def _age(file: Path) -> float:
-    """Seconds since a file was last written to, by the clock of this host; minus infinity where it is gone."""
-    try:
-        return time.time() - file.stat().st_mtime
-    except FileNotFoundError:
-        return -math.inf
-
-
 def parquet_bytes(table: pa.Table) -> memoryview:
     """A table as Parquet with checksums on its pages; the same table gives the same bytes."""
     sink = pa.BufferOutputStream()
@@ -225,36 +164,33 @@ def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
 ) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
-    write_part_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema), ident)
+    write_bytes(path, part_bytes(rows, schema, ident))
 
 
-def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> None:
-    """Write one part from a table with the columns of its kind, see :func:`write_part`."""
+def part_bytes(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]) -> memoryview:
+    """The content of a part's file, see :func:`write_part`."""
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     features = {field.name: _feature(field.type) for field in table.schema}
     stored = {**ident, "content": _contents(table)}
     metadata = {
         "huggingface": json.dumps({"info": {"features": features}}),
         "triptych": json.dumps(stored, sort_keys=True, ensure_ascii=False),
     }
-    write_bytes(path, parquet_bytes(table.replace_schema_metadata(metadata)))
+    return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part, or some of its columns, checking that the values are those written."""
-    if (known := cache.cached(path, columns)) is not None:
-        return known
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
-        with locations.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
-            read = cache.columns_to_read(path, columns, file)
-            table = file.read(columns=read)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read(columns=columns if columns is None else list(columns))
             metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
                 require_columns(path, metadata["content"], columns or ())
-                wanted = {name: metadata["content"].get(name) for name in read or metadata["content"]}
+                wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
                 if wanted != _contents(table):
                     raise ValueError("its values are not those written")
-                cache.remember(path, table, file)
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
     except (
@@ -267,8 +203,6 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         RecursionError,
     ) as error:
         raise damaged(path, error) from None
-    if columns is not None and read is not None and len(read) > len(columns):
-        table = table.select(list(columns))
     kind = path.parent.name
     # with digests the columns are as this program wrote them
     return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)
@@ -277,7 +211,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def column_names(path: Path) -> list[str]:
     """The columns of a part."""
     try:
-        with locations.parquet(path) as file:
+        with pq.ParquetFile(path) as file:
             return list(dict.fromkeys(file.schema_arrow.names))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(path, error) from None
@@ -296,7 +230,7 @@ def read_identity(path: Path) -> dict[str, Any]:
 def identity_of(path: Path) -> dict[str, Any] | None:
     """The identity that was written with a part; None where another program wrote it."""
     try:
-        with locations.parquet(path) as file:
+        with pq.ParquetFile(path) as file:
             metadata = file.schema_arrow.metadata or {}
         if b"triptych" not in metadata:
             return None

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.types import MayBePath
-from probes.fields.yaml import parse_yaml, read_yaml
+from probes.fields.yaml import read_yaml
 from probes.runs.recorded_paths import hides_nothing, name_of, out, resolve_path, same, sentence, written
 
 KEY = "paths"  # of run.json: says how to read the others
@@ -121,7 +121,7 @@ def _sentences(run: Path, at: tuple[str, ...], passed: Mapping[str, Any]) -> Ite
         yield changes.get(".".join(at))
     copy = run / "triplets.yaml"
     with contextlib.suppress(UserError, FileNotFoundError, UnicodeDecodeError):
-        data = (read_yaml(copy) if isinstance(run, Path) else parse_yaml(copy.read_text(), copy.name)).data
+        data = read_yaml(copy).data
         for name in at:
             data = data.get(name) if isinstance(data, Mapping) else None
         yield data

@@ -6,7 +6,6 @@ In memory a configuration names files as they can be opened. In ``run.json`` and
 - as ``triptych:toyworld/...`` where they come with this package;
 - relative to the run directory (``../../models/sd``), so that both can be moved or copied together;
 - as ``~/models/sd`` in the user's home, where a relative path would lead through its name;
-- by their name alone where the run is on object storage and they are elsewhere on this machine;
 - as they were written where they are no paths: the bundled models, models of the hub, addresses.
 
 Of a run that was moved alone, what is not at its relative path is looked for as the run's copy of ``triplets.yaml``
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from probes.storage.locations import meant_address
+from probes.paths import is_address
 from probes.toyworld import WEIGHTS
 
 BUNDLED = "triptych:"
@@ -45,9 +44,6 @@ def written(text: str, run: Path, *, from_home: bool = False) -> str:
     at_home = f"~/{inside}" if inside else None
     if at_home and from_home:
         return at_home
-    if not isinstance(run, Path):
-        here = _below(places, Path.cwd())
-        return f"./{here}" if here else at_home or place.name
     base = Path(os.path.realpath(run))
     near = next((one for one in places if one.parts[:2] == base.parts[:2]), place)
     if near.anchor != base.anchor:  # another drive of Windows
@@ -65,12 +61,9 @@ def resolve_path(text: str, run: Path, otherwise: Callable[[], Iterable[Any]] = 
     """
     if text.startswith(BUNDLED):
         return str(WEIGHTS / text.removeprefix(BUNDLED))
-    if isinstance(run, Path):
-        if not text.startswith(("./", "../")):
-            return text
-        text = os.path.normpath(os.path.join(os.path.realpath(run), text))
-    elif "/" in text or _path(text) is None:
+    if not text.startswith(("./", "../")):
         return text
+    text = os.path.normpath(os.path.join(os.path.realpath(run), text))
     others = () if os.path.lexists(text) else (one for one in otherwise() if isinstance(one, str))
     return next((one for one in others if (path := _path(one)) is not None and path.exists()), text)
 
@@ -113,7 +106,7 @@ def hides_nothing(text: str) -> bool:
 def sentence(text: str, run: Path) -> str:
     """Return a sentence with the paths in it as they lead from the run or the home, or by their names."""
     for folder, short in (
-        *((f"{folder}/", "") for folder in ((run, os.path.abspath(run)) if isinstance(run, Path) else ())),
+        *((f"{folder}/", "") for folder in (run, os.path.abspath(run))),
         (f"{WEIGHTS}/", BUNDLED),
         *((str(home), "~") for home in _homes()),
     ):
@@ -123,7 +116,7 @@ def sentence(text: str, run: Path) -> str:
 
 def _path(text: str) -> Path | None:
     """The path that a text may be; None of a name, an address, or what no file system takes."""
-    if not text.strip() or _NAMES.fullmatch(text) or meant_address(text) or text.startswith(BUNDLED):
+    if not text.strip() or _NAMES.fullmatch(text) or is_address(text) or text.startswith(BUNDLED):
         return None
     try:
         path = Path(text).expanduser()

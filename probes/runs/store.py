@@ -12,7 +12,7 @@
       kept/              one row per (sample, site): activations, where `capture.keep` asked for them
       pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/, objects/  one row per image: tags searched for, found, dropped; one row per detection: label, score,
-      box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
+      box, mask
       traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
       report.html        the page, with figures/
@@ -36,6 +36,7 @@ from PIL import Image
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.paths import require_no_address
 from probes.runs.image_faults import reason
 from probes.runs.images import Stamp, StoredImages, stamp
 from probes.runs.part_columns import matching_columns, require_names
@@ -50,7 +51,6 @@ from probes.runs.record import no_record, read_record
 from probes.runs.results import ResultWriter
 from probes.runs.selection import restricted
 from probes.runs.tables import read_table
-from probes.storage.locations import run_path
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
 
@@ -74,10 +74,8 @@ class Run(ResultWriter):
         run.image("t00000-s0-feminine")  # a PIL image
     """
 
-    shard: Any = None  # of a process that shares the run with others, see `probes.execution.shards`
-
     def __init__(self, path: Path, meta: dict[str, Any]):
-        super().__init__(run_path(path), meta)
+        super().__init__(path, meta)
         self._images = StoredImages(self.path, self._sample_files)
         self._read: dict[str, tuple[list[Stamp | None], dict[str, pa.ChunkedArray]]] = {}  # by kind
         self._config: tuple[dict[str, Any], Config] | None = None
@@ -85,7 +83,8 @@ class Run(ResultWriter):
     @classmethod
     def open(cls, path: str | Path) -> Run:
         """Read a run directory."""
-        path = run_path(path)
+        require_no_address(path)
+        path = Path(path)
         return cls(path, read_record(path / "run.json"))
 
     def __repr__(self) -> str:

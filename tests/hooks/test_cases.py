@@ -22,13 +22,13 @@ from diffusers import (
 )
 from diffusers.models.attention_processor import Attention, AttnProcessor2_0
 
-from hooks import HookError, Intervention, MapChoice, Patch, Probe
+from hooks import HookError, Intervention, Patch, Probe
 from hooks.sites import cross_attentions, module_at
 from tests.hooks.conftest import PROMPTS, draw
 from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
 
-EVERYTHING = MapChoice(heads="each", steps="each")
+EVERYTHING = {"word_maps": True, "layer_maps": 99}
 
 
 def picture(size, rows=2):
@@ -39,7 +39,7 @@ def check(pipe, prompt=PROMPTS[:2], branch=(1, 2), atol=1e-5, **call):
     """Draw with and without, and compare; `branch` is the prompts' place among the guidance's branches."""
     call = {"num_inference_steps": 2, **call}
     without = draw(pipe, prompt, **call)
-    with Probe(pipe, sites="latent", word_maps=EVERYTHING) as probe:
+    with Probe(pipe, sites="latent", **EVERYTHING) as probe:
         images = draw(pipe, prompt, **call)
     assert np.array_equal(images, without), "bit for bit the same image"
     expected = recorded(pipe, lambda: draw(pipe, prompt, **call))
@@ -47,8 +47,8 @@ def check(pipe, prompt=PROMPTS[:2], branch=(1, 2), atol=1e-5, **call):
     for address, found in probe.layer_maps.values.items():
         calls, index, branches = len(expected[address]), *branch
         rows = expected[address].shape[1] // branches
-        right = expected[address][:, index * rows : (index + 1) * rows].transpose(0, 1)
-        found = torch.from_numpy(found).flatten(4).transpose(3, 4)  # (rows, calls, heads, pixels, tokens)
+        right = expected[address][:, index * rows : (index + 1) * rows].transpose(0, 1).mean(2)
+        found = torch.from_numpy(found).flatten(3).mT  # (rows, calls, pixels, tokens)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, right, rtol=0, atol=atol, msg=lambda m, a=address: f"{a}: {m}")
         torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:-1]), rtol=0, atol=1e-5)
@@ -191,13 +191,13 @@ def test_half_precision_is_multiplied_in_single(device):
     """Against the softmax, in float64, of the very queries and keys that were read."""
     pipe = tiny_pipeline("toy").to(device, torch.bfloat16)
     layer = "unet.mid.attn.0.cross"
-    with Probe(pipe, keep=f"{layer}.*", word_maps=EVERYTHING) as probe:
+    with Probe(pipe, keep=f"{layer}.*", **EVERYTHING) as probe:
         draw(pipe, PROMPTS[:1], num_inference_steps=1)
-    heads = probe.layer_maps.values[layer].shape[2]
+    heads = probe.layer_maps.heads[layer]
     query, key = (probe.kept[f"{layer}.{name}"].values[0, 0].double() for name in ("query", "key"))
     query, key = (tensor.unflatten(1, (heads, -1)).transpose(0, 1) for tensor in (query, key))
-    expected = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
-    found = torch.from_numpy(probe.layer_maps.values[layer][0, 0]).flatten(2).mT
+    expected = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1).mean(0)
+    found = torch.from_numpy(probe.layer_maps.values[layer][0, 0]).flatten(1).mT
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
-from hooks import HookError, Intervention, MapChoice, Patch, Probe
+from hooks import HookError, Intervention, Patch, Probe
 from hooks import probe as probe_module
 from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
@@ -192,7 +192,7 @@ def test_steps_that_an_interrupted_call_never_made_have_no_map(toy):
         return kwargs
 
     message = "expected the 4 calls of the denoiser that were planned, .* but got 1"
-    with pytest.raises(HookError, match=message), Probe(toy, sites="latent", word_maps=MapChoice(steps=2)):
+    with pytest.raises(HookError, match=message), Probe(toy, sites="latent", word_maps=True, layer_maps=2):
         draw(toy, num_inference_steps=4, callback_on_step_end=interrupt)
 
 
@@ -208,7 +208,7 @@ def test_steps_that_an_interrupted_call_never_made_have_no_map(toy):
             "image: expected a site that runs in this call, but it never ran: decode the whole",
         ),
         ({"keep": "unet.mid.*"}, r"unet\.mid\.attn\.0\.cross: .* turn off what skips its module"),
-        ({"word_maps": MapChoice()}, r"unet\.mid\.attn\.0\.cross: expected one run in each of 3"),
+        ({"word_maps": True, "layer_maps": 1}, r"unet\.mid\.attn\.0\.cross: expected one run in each of 3"),
     ],
 )
 def test_a_site_that_was_asked_for_and_never_ran_is_an_error(toy, monkeypatch, asked, message):

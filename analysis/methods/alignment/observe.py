@@ -23,10 +23,10 @@ from analysis.observe.features.texts import TEXTS, text_vectors
 from analysis.observe.features.weights import identity
 from probes.errors import UserError, printable
 from probes.models.devices import pick_device
+from probes.paths import require_regular
 from probes.runs import parts
 from probes.runs.images import find_images, read_image, unread_note
 from probes.runs.store import Run
-from probes.storage.paths import require_regular
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse

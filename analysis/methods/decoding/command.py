@@ -39,7 +39,6 @@ from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
-from probes.storage.locations import is_object
 
 
 def measure(
@@ -162,7 +161,7 @@ def _run(options: argparse.Namespace) -> Run:
     """The run to fit probes to: the target, where it has pooled activations; else one that is drawn."""
     target = options.target
     command_line.writable(options.out, folder=True)
-    if is_object(target) or target.is_dir():
+    if target.is_dir():
         there = Run.open(target)
         if there.parts("pooled"):
             return there

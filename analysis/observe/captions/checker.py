@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChecker
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from probes.errors import UserError
-from probes.toyworld.checker import PLACES, VERSION, read_images
+from probes.toyworld.checker import PERSON, PLACES, VERSION, read_images
 from probes.toyworld.draw import SIZE
 from probes.toyworld.world import load_world
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from analysis.observe.objects.engines.detection import DROPPED, DetectionEngine, Found
+from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.engines.plans import ObservationPlan
 from analysis.observe.objects.tags.tags import Tags

@@ -10,9 +10,9 @@ import numpy as np
 from skimage.color import rgb2lab
 from skimage.draw import polygon2mask
 
-from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChecker, require_size
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, require_size
 from analysis.observe.skin.faces import FaceAlignment
-from probes.toyworld.checker import PLACES, read_colours, supported
+from probes.toyworld.checker import PERSON, PLACES, read_colours, supported
 from probes.toyworld.palette import COLOURS, INDEX
 
 # Pixels of one of the three skins, with at least 5 of 8 neighbours of the same colour, inside a figure, that count as

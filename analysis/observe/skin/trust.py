@@ -17,7 +17,7 @@ import numpy as np
 from analysis.observe.checkpoints import fit, named_tensors, sha256
 from probes.errors import UserError
 from probes.models.pretrained import arrays, readable, tensors
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 PLACE = "observe.skin_tone.trust"
 # Files of the release (balanced albedo), and the mask of the cheeks that DALL-Eval published beside its code. A third

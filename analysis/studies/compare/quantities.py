@@ -13,7 +13,7 @@ from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
 from analysis.stats.effects import prompt_means
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.objects.objects import observed_images
+from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.runs.store import Run

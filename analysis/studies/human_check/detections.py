@@ -21,7 +21,7 @@ from analysis.studies.human_check.labels import read_labels, together
 from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
-from analysis.tables.objects.objects import observed_images
+from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read, write
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.questions import ResolvedQuestion, asked_of, people_questions
 from analysis.tables.answer_sheets import read_sheet
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
-from probes.config.questions import ResolvedQuestion, asked_of, people_questions
 from probes.errors import UserError
 from probes.runs import schemas
 from probes.runs.store import Run

@@ -12,6 +12,8 @@ import torch
 from torch import distributed
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from lab.train.stages import rank
+
 
 @contextmanager
 def mixed_precision(device: str | torch.device) -> Iterator[None]:
@@ -26,11 +28,6 @@ def mixed_precision(device: str | torch.device) -> Iterator[None]:
         if kind == "cpu":
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         yield
-
-
-def rank() -> int:
-    """Number of this process among those that ``torchrun`` started; 0 alone."""
-    return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def average_over_processes(tensors: list[torch.Tensor]) -> None:

@@ -24,7 +24,7 @@ from analysis.observe.objects.engines.engines import OWN_NMS
 from analysis.observe.objects.models.grounded_sam import GroundedEngine
 from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything
-from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldChecker
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
@@ -37,6 +37,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
+from probes.toyworld.checker import TAGS
 from probes.toyworld.draw import SIZE
 from probes.toyworld.world import group_of_words, load_world
 

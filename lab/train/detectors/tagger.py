@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import read_weights
-from analysis.observe.objects.models.toyworld_checker import PERSON, TAGS
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from lab.train.detectors.dino import SETTINGS as DETECTOR
@@ -32,7 +31,7 @@ from lab.train.detectors.pictures import batches
 from lab.train.detectors.tagged_images import TAG_NAMES, TaggedImages
 from lab.train.detectors.weights import export, save_weights
 from probes.toyworld import WEIGHTS
-from probes.toyworld.checker import LEAST, read_colours, supported, zone
+from probes.toyworld.checker import LEAST, PERSON, TAGS, read_colours, supported, zone
 from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world

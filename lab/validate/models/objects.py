@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable, object_table
 from analysis.study import comparison, contrasts, indicators
+from analysis.tables.object_tables import observed_images
 from analysis.tables.objects.claims import (
     COUNTS,
     DETECTOR,
@@ -33,7 +34,6 @@ from analysis.tables.objects.claims import (
     sides_of,
 )
 from analysis.tables.objects.detector_error import by_lemma, count_errors
-from analysis.tables.objects.objects import observed_images
 from analysis.tables.objects.statistics import object_statistics
 from lab.templates import render
 from lab.validate.runs import whole_run

@@ -19,9 +19,9 @@ import pyarrow as pa
 from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.fields.types import shown
+from probes.paths import expand, require_regular
 from probes.prompts.table import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
-from probes.storage.paths import expand, require_regular
 from probes.user_tables import (
     DAMAGE,
     ENDINGS,

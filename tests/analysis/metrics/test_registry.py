@@ -16,7 +16,7 @@ from analysis.metrics.registry import (
     require_primary,
 )
 from analysis.tables.similarities.pictures import OPTIONAL_METRICS
-from hooks.records import METRICS_OF_TEXT
+from hooks.recorder import METRICS_OF_TEXT
 from lab.pages import metric_list
 from probes.config.schema import Measure
 from probes.errors import UserError

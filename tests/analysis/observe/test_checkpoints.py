@@ -14,9 +14,9 @@ from transformers import (
 
 from analysis.observe.checkpoints import find, fit, read_weights, sha256
 from analysis.observe.objects.models import grounding_dino, hf_keys, hf_settings, segment_anything
-from analysis.observe.objects.models.toyworld_checker import TAGS
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes.errors import UserError
+from probes.toyworld.checker import TAGS
 from tests.analysis.observe.tiny_models import save_text_encoder
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.observe.objects.engines.engines import engine_plan
-from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldChecker
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -12,6 +12,7 @@ from probes.runs.coco_masks import decode
 from probes.runs.directory import require_same
 from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.runs.store import Run
+from probes.toyworld.checker import TAGS
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import complete, parse

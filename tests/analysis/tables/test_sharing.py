@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from analysis.tables.objects.objects import objects_of
-from analysis.tables.objects.shares import joined, object_shares
+from analysis.tables.object_shares import joined, object_shares
+from analysis.tables.object_tables import objects_of
 from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
@@ -16,7 +16,7 @@ from probes.execution.team import Team
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
-from tests.analysis.tables.objects.test_objects import quick
+from tests.analysis.tables.test_object_tables import quick
 
 
 class Deadly(Team):

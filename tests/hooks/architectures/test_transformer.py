@@ -9,7 +9,7 @@ from scipy.spatial.distance import cosine
 
 from hooks import HookError, Probe, sites
 from hooks.architectures import registry
-from hooks.shapes import shapes
+from hooks.sites import shapes
 from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, tiers
 from tests.tiny_transformers import call_options, tiny_transformer_pipeline

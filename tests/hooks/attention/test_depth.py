@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hooks import Probe, sites
-from hooks.shapes import shapes
+from hooks.sites import shapes
 from lab.pages import sites as pages_sites
 from tests.hooks.conftest import PROMPTS, draw
 

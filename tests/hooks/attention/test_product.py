@@ -5,8 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hooks import MapChoice, Probe
-from hooks.attention import definitions
+from hooks import Probe
 from tests.hooks.conftest import draw
 
 NAME = "decoder-product"
@@ -17,7 +16,7 @@ def by_hand(kept, row, size, calls):
     logs = []
     for address, sums in kept.values.items():
         if address.startswith("unet.up."):
-            mean = torch.from_numpy(sums[row].sum(0).mean(0))[None]
+            mean = torch.from_numpy(sums[row].sum(0))[None]
             large = (
                 F.interpolate(mean, size=size, mode="bicubic")[0].clamp(min=0)
                 if mean.shape[-2:] != size
@@ -30,22 +29,10 @@ def by_hand(kept, row, size, calls):
 
 @pytest.mark.parametrize("kind", ["toy", "sdxl"])
 def test_the_product_of_the_up_blocks_layers(pipelines, kind):
-    choice = MapChoice(heads="mean", definition=NAME)
-    with Probe(pipelines(kind), word_maps=choice) as probe:
+    with Probe(pipelines(kind), word_maps=NAME, layer_maps=1) as probe:
         draw(pipelines(kind))
     assert (probe.maps.definition, probe.maps.version) == (NAME, "1")
     assert probe.maps.layers and all(address.startswith("unet.up.") for address in probe.maps.layers)
     for row in range(3):
         expected = by_hand(probe.layer_maps, row, (16, 16), sum(probe.layer_maps.calls))
         np.testing.assert_allclose(probe.maps.heat(row), expected, rtol=1e-4)
-
-
-def test_following_and_power_of_a_plain_mean(toy):
-    plain = definitions.variant("daam", "plain")
-    with Probe(toy, word_maps=plain) as probe:
-        draw(toy)
-    with Probe(toy, word_maps=definitions.variant("daam", "more", following=0.5, power=2.0)) as more:
-        draw(toy)
-    heat, found = probe.maps.heat(0), more.maps.heat(0)
-    np.testing.assert_allclose(found[3], ((heat[3] + 0.5 * heat[4]) / 1.5) ** 2, rtol=1e-5)
-    np.testing.assert_allclose(found[-1], heat[-1] ** 2, rtol=1e-5)

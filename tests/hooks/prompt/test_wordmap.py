@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from hooks import HookError, MapChoice, Probe, WordMap
+from hooks import HookError, Probe, WordMap
 from hooks.attention.masks import mask, resize
 from tests.hooks.conftest import PROMPTS, draw
 from tests.tiny import tiny_pipeline
@@ -21,7 +21,7 @@ def word_map(values, size=(4, 4)):
 
 @pytest.fixture(scope="module")
 def probed(toy):
-    with Probe(toy, sites="latent", word_maps=MapChoice(heads="each", steps=2)) as probe:
+    with Probe(toy, sites="latent", word_maps=True, layer_maps=2) as probe:
         images = draw(toy, height=64, width=32, num_inference_steps=4)
     return probe, images
 
@@ -117,33 +117,26 @@ def test_slices(probed):
     probe, _ = probed
     found = probe.word_map("umbrella", row=2)
     layer = found.layer("unet.up.1.attn.0.cross")
-    kept = probe.layer_maps.values["unet.up.1.attn.0.cross"][2, :, :, 5]  # (bins, heads, h, w)
+    kept = probe.layer_maps.values["unet.up.1.attn.0.cross"][2, :, 5]  # (bins, h, w)
     assert layer.values.shape == (8, 4)
-    np.testing.assert_allclose(layer.values, kept.sum(0).mean(0), rtol=1e-5)
-    np.testing.assert_allclose(layer.step(1).values, kept[1].mean(0), rtol=1e-5)
+    np.testing.assert_allclose(layer.values, kept.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(layer.step(1).values, kept[1], rtol=1e-5)
     np.testing.assert_array_equal(layer.step(1).values, found.step(1).layer(layer.definition).values)
     assert layer.step(1).definition == "unet.up.1.attn.0.cross, calls 2 to 3"
     steps = [found.step(i).values for i in range(2)]
     expected = [
-        resize(values[2, :, :, 5].sum(0).mean(0), (16, 8)).clip(0)
-        for values in probe.layer_maps.values.values()
+        resize(values[2, :, 5].sum(0), (16, 8)).clip(0) for values in probe.layer_maps.values.values()
     ]
     np.testing.assert_allclose(sum(steps), np.mean(expected, axis=0), rtol=1e-3, atol=1e-5)
-    assert "mean of kept layers, calls 0 to 1" in repr(found.step(0))
-    with pytest.raises(HookError, match=r"layer: expected one of those kept, unet\.down\.0"):
+    assert "mean of layers, calls 0 to 1" in repr(found.step(0))
+    with pytest.raises(HookError, match=r"layer: expected one of unet\.down\.0"):
         found.layer("unet.down.0")
     with pytest.raises(HookError, match="step: expected one of the 2 bins kept, but got 2"):
         found.step(2)
 
 
-def test_slices_need_a_choice(toy):
+def test_slices_need_layers_apart(toy):
     with Probe(toy, sites="latent", word_maps=True) as probe:
         draw(toy, PROMPTS[:1], num_inference_steps=1)
-    with pytest.raises(HookError, match=r"WordMap\.step: only the whole map was summed: pass word_maps="):
-        probe.word_map("umbrella").step(0)
-    choice = MapChoice(tokens=[1, 2])
-    with Probe(toy, sites="latent", word_maps=choice) as probe:
-        draw(toy, PROMPTS[:1], num_inference_steps=1)
-    assert probe.word_map("person").step(0).values.shape == (16, 16)
-    with pytest.raises(HookError, match=r"tokens: expected some of \(1, 2\), which were kept, but got 5"):
+    with pytest.raises(HookError, match=r"WordMap\.step: only the whole map was summed: pass layer_maps=1"):
         probe.word_map("umbrella").step(0)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hooks import MapChoice, Probe
-from lab.pages.word_maps import FIGURES, page_of_stored
+from hooks import Probe
 from lab.train.base.measure import benchmark_pipeline
 from lab.validate import word_maps
 from lab.validate.word_maps import (
@@ -21,6 +20,7 @@ from lab.validate.word_maps import (
     iou,
     overlaps,
 )
+from lab.validate.word_maps_page import FIGURES, page_of_stored
 from probes.toyworld import WEIGHTS
 
 
@@ -86,10 +86,9 @@ def test_ours_is_the_definition_of_hooks():
     pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)
     noise = torch.Generator().manual_seed(0)
-    kept = MapChoice(steps=word_maps.BINS, definition=word_maps.OURS_NAME)
-    with Probe(pipe, sites="latent", word_maps=kept, self_attention=word_maps.LOOKS) as probe:
+    with Probe(pipe, sites="latent", word_maps=word_maps.OURS_NAME, layer_maps=word_maps.BINS) as probe:
         output = pipe("a woman in a dress with a ball in the park", generator=noise, num_inference_steps=6)
-    found = list(word_maps._instances(probe, 0, 0, np.asarray(output.images[0])))
+    found = list(word_maps._instances(probe, probe, 0, 0, np.asarray(output.images[0])))
     assert found
     for one in found:
         (word,) = [word for word in probe.words(row=0) if word.lower == one.noun]
@@ -112,7 +111,7 @@ def test_the_threshold_is_the_tuning_nouns_best():
 def test_nouns_of_a_transformer_are_named_drawn_and_mapped():
     pipe = benchmark_pipeline(WEIGHTS / "toyworld-dit")[0]
     alone = word_maps.of_block(word_maps.JOINT_SHARE, "dit.block.1.joint")
-    assert alone.layers == (("dit.block.1.joint", 1.0),) and alone.name == "joint-share, dit.block.1.joint"
+    assert alone.layers == ("dit.block.1.joint",) and alone.name == "joint-share, dit.block.1.joint"
     found = word_maps.draw_transformer(
         pipe, alone, 4, steps=8, guidance_scale=1.0, seed=word_maps.TRANSFORMER_SEED
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
-from analysis.observe.objects.engines.detection import DetectionEngine
+from analysis.observe.objects.detection import DetectionEngine
+from analysis.observe.objects.engines.detr_plan import detr_plan
 from analysis.observe.objects.engines.plans import (
     CHECKER,
     DETR,
@@ -21,7 +22,6 @@ from analysis.observe.objects.engines.plans import (
     parameters,
 )
 from analysis.observe.objects.engines.sources import require_sources, sources
-from analysis.observe.objects.models.detr_plan import detr_plan
 from analysis.observe.objects.tags.tag_captions import fewest_captions
 from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config.schema import Config

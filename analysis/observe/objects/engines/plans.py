@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.objects.engines.detection import DetectionEngine
+from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config, Observe
 from probes.models.devices import pick_device
@@ -93,14 +93,14 @@ class CheckerPlan(ObservationPlan):
     parameters = 0
 
     def __str__(self) -> str:
-        from analysis.observe.objects.models.toyworld_checker import TAGS
+        from probes.toyworld.checker import TAGS
 
         return f"{CHECKER}, {len(TAGS)} things by their palette colours, no vision model"
 
     @property
     def everywhere(self) -> Sequence[str]:
         """What the palette shows."""
-        from analysis.observe.objects.models.toyworld_checker import TAGS
+        from probes.toyworld.checker import TAGS
 
         return TAGS
 
@@ -154,14 +154,14 @@ class ScenesPlan(CheckerPlan):
     @property
     def everywhere(self) -> Sequence[str]:
         """Every object of the scenes."""
-        from probes.toyworld.skills import objects
+        from probes.toyworld.skills import OBJECTS
 
-        return objects()
+        return OBJECTS
 
     @property
     def detector(self) -> str:
         """Name and version of the detector."""
-        from probes.toyworld.skills.checker import VERSION
+        from probes.toyworld.skills import VERSION
 
         return VERSION
 

@@ -8,7 +8,7 @@ from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.objects.tags.vocabularies import EVERYDAY
 from probes.config.schema import Observe
 from probes.errors import UserError
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 
 def sources(settings: Observe) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch
 
 from analysis.observe.checkpoints import read_json
 from analysis.observe.model_folders import from_folder, sides
-from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.detection import Detection, Found
 from analysis.observe.objects.models import detr_original
 from analysis.observe.objects.models.grounding_dino import FIELD, pixels
 from probes.errors import UserError
@@ -28,7 +28,7 @@ _UNUSED = "N/A"  # numbers of COCO's list that no class has
 
 
 class Detr:
-    """Look for objects with DETR; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`.
+    """Look for objects with DETR; see :class:`analysis.observe.objects.detection.DetectionEngine`.
 
     `path` is a folder with ``config.json`` and safetensors, as on the hub, or a checkpoint of DETR's authors' code;
     `threshold` the probability that a detection is to exceed.

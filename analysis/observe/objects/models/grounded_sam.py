@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torchvision.ops import box_convert, clip_boxes_to_image, nms
 
-from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.detection import Detection, Found
 from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.tags.tag_captions import Caption, captions, match
@@ -23,7 +23,7 @@ from probes.errors import UserError
 
 
 class GroundedEngine:
-    """A detector and a segmenter as one :class:`~analysis.observe.objects.engines.detection.DetectionEngine`.
+    """A detector and a segmenter as one :class:`~analysis.observe.objects.detection.DetectionEngine`.
 
     A candidate counts whose best token is above `box_threshold`; its label is the tokens above `text_threshold`.
     Candidates whose boxes overlap by more than `nms_iou` are one object. `batch` images, each with a caption, go into

@@ -22,13 +22,12 @@ from torch import nn
 
 from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.model_folders import described, from_folder, sides
-from analysis.observe.objects.engines.passes import computed_once, remember_texts
 from analysis.observe.objects.models import hf_keys, hf_settings
+from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
-from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import auto, quiet, readable
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
 CONFIGURATIONS = {
@@ -191,7 +190,7 @@ class GroundingDino:
             self.settings = description(path)
             beside = self.settings["text_encoder"]
             self.tokenizer, text = text_encoder(str(path.parent / beside) if beside else encoder)
-        with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"), limited(MOST_TENSORS):
+        with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"):
             model = build(self.settings, self.tokenizer, text)
         if folder:  # transformers reads it, since names in such folders changed with its versions
             stored = from_folder(GroundingDinoForObjectDetection, path, FIELD).state_dict()

@@ -14,15 +14,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import ndimage
 
-from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.detection import Detection, Found
 from probes.errors import UserError
-from probes.toyworld.checker import LEAST, VERSION, read_colours, supported, zone
+from probes.toyworld.checker import LEAST, PERSON, TAGS, VERSION, read_colours, supported, zone
 from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
 
-PERSON = "person"
-TAGS = (PERSON, *LEAST)
 _EIGHT = np.ones((3, 3), dtype=bool)
 _BODY = [INDEX[name] for name in INDEX if name.startswith(("skin_", "hair_", "plain_"))]
 # Pixels of a figure's colours, with at least 5 of 8 neighbours of the same colour, that make a figure. Of 300
@@ -43,7 +41,7 @@ def require_size(images: Sequence[np.ndarray], field: str, remedy: str) -> None:
 
 
 class ToyworldChecker:
-    """A :class:`~analysis.observe.objects.engines.detection.DetectionEngine` of 64 × 64 toyworld images' colours."""
+    """A :class:`~analysis.observe.objects.detection.DetectionEngine` of 64 × 64 toyworld images' colours."""
 
     detector = f"{VERSION}, figures/1"
 

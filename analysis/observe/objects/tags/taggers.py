@@ -15,7 +15,7 @@ from analysis.observe.objects.tags.tags import Prompts
 from probes.errors import UserError
 from probes.models import pretrained
 from probes.models.pretrained import readable
-from probes.storage.paths import expand_model
+from probes.paths import expand_model
 
 FIELD = "observe.tagger"
 EXPECTED, REMEDY = "an open_clip model", "give a folder that holds one"

@@ -12,8 +12,8 @@ import numpy as np
 from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.objects.tags.vocabularies import EVERYDAY, everyday
 from probes.errors import UserError
+from probes.paths import expand
 from probes.prompts.grammar.nouns import nouns
-from probes.storage.paths import expand
 
 # images, and of each its prompt and the others of its triplet, to one dict an image: tag to source, in the order they
 # are looked for
@@ -82,7 +82,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     if path == EVERYDAY:
         return list(everyday())
     if path == TOYWORLD:
-        from analysis.observe.objects.models.toyworld_checker import TAGS
+        from probes.toyworld.checker import TAGS
 
         return list(TAGS)
     path = expand(path, "observe.vocabulary")

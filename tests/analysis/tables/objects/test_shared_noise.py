@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
+from analysis.tables.object_tables import measure_objects
 from analysis.tables.objects.claims import UNTESTED
-from analysis.tables.objects.objects import measure_objects
 from analysis.tables.objects.shared_noise import REASONS, SHARED_NOISE
 from probes.runs.store import Run
 from tests.analysis.synthetic_objects import add_objects

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from analysis.observe.objects.models.toyworld_checker import PERSON, TAGS, ToyworldChecker
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from lab.train.base.captions import random_caption
 from probes.errors import UserError
 from probes.toyworld import draw as renderer
-from probes.toyworld.checker import LEAST
+from probes.toyworld.checker import LEAST, PERSON, TAGS
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import complete
 from probes.toyworld.world import load_world

@@ -1,0 +1,237 @@
+"""What a probe saw, as it is read when its block has ended: similarities, tensors, heat maps, words."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from hooks.architectures.text_encoders import text_cores
+from hooks.attention.maps import LayerMaps, WordMaps
+from hooks.attention.masks import word_heat
+from hooks.block import HookedBlock
+from hooks.errors import HookError
+from hooks.prompt.promptwords import PromptWords
+from hooks.prompt.wordlist import Word
+from hooks.prompt.wordmap import WordMap, from_array
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "call"), counted(20, "call"), counted(2, "patch")
+    ('1 call', '20 calls', '2 patches')
+    """
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
+@dataclass(frozen=True, repr=False)
+class Similarity:
+    """Similarities of pairs at one site.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n_calls, n_pairs), float32
+        NaN where a similarity is undefined (a row of zeros, no shared word, an unknown end of text).
+    call : ndarray, shape (n_calls,), int64
+        Number of the denoiser's call, from 0; 0 for sites that are read once.
+    timestep : ndarray, shape (n_calls,), float64
+        Timestep of the call; NaN for sites that are read once.
+    """
+
+    values: np.ndarray
+    call: np.ndarray
+    timestep: np.ndarray
+
+    def __repr__(self) -> str:
+        calls, pairs = self.values.shape
+        known = self.values[np.isfinite(self.values)]
+        ends = f", {known.min():.4f} to {known.max():.4f}" if known.size else ""
+        return f"Similarity({counted(calls, 'call')}, {counted(pairs, 'pair')}{ends})"
+
+
+@dataclass(frozen=True, repr=False)
+class Kept:
+    """Raw tensors of one site, conditional rows only.
+
+    Attributes
+    ----------
+    values : Tensor, shape (n_calls, rows, ...), float32, on the CPU
+    call, timestep : ndarray, shape (n_calls,)
+        As in `Similarity`.
+    places : int, optional
+        Pixels or tokens of the site, where some were chosen among them.
+    """
+
+    values: Tensor
+    call: np.ndarray
+    timestep: np.ndarray
+    places: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
+
+
+def _result(name: str, meaning: str, remedy: str = "") -> Any:
+    """A property of a probe that can be read when its block has ended; None stands for what was not asked for."""
+
+    def read(probe: ProbeResults) -> Any:
+        probe._require_done(name)
+        value = getattr(probe, f"_{name}")
+        if value is None:
+            raise HookError(f"Probe.{name}: not asked for: pass {remedy}")
+        return value
+
+    return property(read, doc=meaning)
+
+
+class ProbeResults(HookedBlock):
+    """Results of `hooks.Probe`, which fills them in as its block ends; reading them earlier is an error."""
+
+    _pipe: Any
+    _pairs: list[tuple[int, int]]
+    _rows: int  # of the batch
+    _calls: int  # of the denoiser
+    _size: tuple[int, int]  # height and width of an image
+    _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
+    _words: PromptWords
+
+    similarity: dict[str, Similarity] = _result(
+        "similarity", 'Similarities by "<address>:<metric>", in the order in which the sites run.'
+    )
+    kept: dict[str, Kept] = _result("kept", "Kept tensors by address, in the order in which the sites run.")
+    pooled: dict[str, Kept] = _result(
+        "pooled", "Pooled activations by address, in the order in which the sites run."
+    )
+    latents: dict[str, Kept] = _result(
+        "latents",
+        "Means of the latents of sparse autoencoders by address, in the order in which the sites run.",
+    )
+    maps: WordMaps = _result("maps", "Heat maps of every token of every row.", "word_maps=True")
+    layer_maps: LayerMaps = _result(
+        "layer_maps", "Sums of cross-attention, layer by layer.", "word_maps=True, layer_maps=1"
+    )
+
+    def __repr__(self) -> str:
+        about = [type(self._pipe).__name__]
+        if self._phase != "done":
+            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {self._state('reading')})"
+        if self._similarity:
+            sites = len({key.partition(":")[0] for key in self._similarity})
+            about.append(f"similarity at {counted(sites, 'site')} of {counted(len(self._pairs), 'pair')}")
+        tensors = (("tensors kept", self._kept), ("means kept", self._pooled), ("latents", self._latents))
+        about += [f"{name} at {counted(len(there), 'site')}" for name, there in tensors if there]
+        if self._maps is not None:
+            about.append(f"word maps ({self._maps.definition})")
+        return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
+
+    def _repr_html_(self) -> str:
+        """Show the similarities at the last call of each site, one row per site, one column per pair."""
+        head = f"<p>{html.escape(repr(self))}</p>"
+        if self._phase != "done" or not getattr(self, "_similarity", None):
+            return head
+        pairs = "".join(f"<th>rows {first}, {second}</th>" for first, second in self._pairs)
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(key)}</td>"
+            + "".join(f"<td>{value:.4f}</td>" for value in similarity.values[-1])
+            + "</tr>"
+            for key, similarity in self._similarity.items()
+            if len(similarity.values)
+        )
+        table = f"<table><tr><th>similarity at the last call</th>{pairs}</tr>{rows}</table>"
+        return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
+
+    def _require_done(self, name: str) -> None:
+        if self._phase == "new" or self._phase == "inside":
+            raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
+        if self._phase == "failed":
+            raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
+
+    def words(self, row: int | None = None) -> list[Word]:
+        """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
+
+        Parameters
+        ----------
+        row : int, optional
+            Of the batch; default the words of all prompts.
+
+        Returns
+        -------
+        list of Word
+            Those of an encoder together, in the order of the prompt.
+
+        Raises
+        ------
+        HookError
+            If the texts are not known (`prompt_embeds` were passed in, and no `prompts` to the probe).
+        """
+        self._require_done("words")
+        return self._words.words(row)
+
+    @property
+    def text_encoders(self) -> tuple[str, ...]:
+        """Names of the text encoders that are read: "text", "text_2", "text_3"."""
+        return tuple(text_cores(self._pipe))
+
+    def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
+        """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
+
+        Of a U-Net, whose encoders number tokens alike, the first's count; a transformer's text may hold several's.
+
+        Raises
+        ------
+        HookError
+            There is no such row or position, or the tokens of a U-Net's encoders differ.
+        """
+        whole = self.maps
+        if whole.columns is None:
+            if len(set(map(tuple, positions.values()))) > 1:
+                raise HookError(
+                    f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
+                    "textual inversion into all of them"
+                )
+            return word_heat(whole.heat(row), list(next(iter(positions.values()))))
+        whole.heat(row)  # refuses a row that is not there
+        return whole.word(row, self._words.placed(positions, row))
+
+    def word_map(
+        self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
+    ) -> WordMap:
+        """The heat map of a word in one image.
+
+        Parameters
+        ----------
+        word : str, int, sequence of int or Word
+            A word or phrase by its text (case and punctuation are ignored), or token positions counted with
+            the start-of-text token; of a transformer, positions of the text that it is given.
+        row : int
+            Row of the batch, one row an image.
+        occurrence : int, optional
+            Which of several, from 0; the mean over the tokens of all of them, by default.
+
+        Raises
+        ------
+        HookError
+            If the word does not occur in this row's prompt.
+        """
+        whole = self.maps
+        whole.heat(row)  # refuses a row that is not there
+        name, positions = self._words.find(word, row, occurrence, placed=whole.columns is not None)
+        return WordMap(
+            values=whole.word(row, positions),
+            word=name,
+            positions=positions,
+            row=row,
+            definition=whole.definition,
+            version=whole.version,
+            size=self._size,
+            text_mass=None if whole.text is None else whole.text[row],
+            _kept=self._layer_maps,
+            _image=None if self._shown is None else from_array(self._shown[row].movedim(0, -1) / 2 + 0.5),
+        )

@@ -1,0 +1,111 @@
+"""Paths that a user wrote: ``~`` unfolded; addresses, and what no file system takes or no end is read of, refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path, PurePosixPath
+
+from probes.errors import UserError
+
+_COPIES = {"s3": "aws s3 sync", "gs": "gsutil rsync -r", "hf": "hf download"}
+_SCHEMES = {
+    *_COPIES,
+    "file",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "hdfs",
+    "az",
+    "abfs",
+    "abfss",
+    "wasb",
+    "wasbs",
+    "oss",
+}
+# of one letter it is a drive of Windows; a path object has one slash where two were written
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
+
+
+def is_address(text: object) -> bool:
+    """Return whether a text is an address such as ``s3://bucket/run``, or meant as one."""
+    address = _ADDRESS.fullmatch(str(text))
+    return address is not None and (bool(address[2]) or address[1].lower() in _SCHEMES)
+
+
+def require_no_address(text: object, place: str = "") -> None:
+    """Refuse an address where a path of this machine is expected; a key in it is not repeated."""
+    address = _ADDRESS.fullmatch(str(text))
+    if address is None or not is_address(text):
+        return
+    scheme = address[1].lower()
+    remedy = f"copy it to a folder by `{_COPIES.get(scheme, 'rsync')}`, and name that"
+    if scheme == "file":
+        remedy = f"write {'/' if address[2] else ''}{address[3] or 'its path'} alone"
+    got = repr(str(text)) if "@" not in str(text) else f"{scheme}:..."
+    raise UserError(
+        f"{place}{': ' if place else ''}expected a file or folder of this machine, got the address {got}: {remedy}"
+    )
+
+
+def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
+    """Return the path of a file or folder to read, with a leading ``~`` or ``~user`` unfolded; it need not exist."""
+    return require_regular(_unfolded(text, place, folder), place)
+
+
+def require_regular(path: Path, place: str = "") -> Path:
+    """Return a path, once it is seen that what stands there, if anything, is a file or a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # said where it is read
+        return path
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return path
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    raise UserError(
+        f"{place}{': ' if place else ''}{path}: expected a regular file, got {kind}: save what it gives as a file, and"
+        " name that"
+    )
+
+
+def expand_model(text: str | Path, place: str) -> Path:
+    """Return the path of a model, a file or a folder: as `expand` does, for the files in the folder as well."""
+    path = expand(text, place)
+    for file in (*path.glob("*"), *path.glob("*/*")) if path.is_dir() else ():
+        require_regular(file, place)
+    return path
+
+
+def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
+    require_no_address(text, place)
+    try:
+        path = Path(folder or "") / Path(text).expanduser()
+    except RuntimeError:
+        raise UserError(
+            f"{place}: expected a path, got {str(text)!r}, but no home of that user: write the folder out"
+        ) from None
+    try:
+        os.lstat(path)
+    except ValueError as error:  # also what cannot be encoded
+        problem = "a NUL" if "null" in str(error) else "characters that no path can have"
+        raise UserError(f"{place}: expected a path, got {problem} in {str(text)!r}: take it out") from None
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise UserError(
+                f"{place}: expected a path, got {str(text)!r} ({error.strerror}): choose another"
+            ) from None
+    return path
+
+
+def expand_run(text: str | Path, place: str) -> Path:
+    """Return the path of a run directory, as `expand` does; whatever stands there."""
+    return _unfolded(text, place)
+
+
+def link_of(root: Path, name: str) -> Path | None:
+    """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
+    steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
+    return next((step for step in reversed(steps) if step.is_symlink()), None)

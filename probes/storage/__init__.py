@@ -1,1 +1,0 @@
-"""Storage of runs: folders and object storage, locks, caches."""
