@@ -15,9 +15,8 @@ from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
-from probes.prompts.source import LoadedPrompts, NoFileError
+from probes.prompts.source import LoadedPrompts
 from probes.runs.store import Run
-from probes.stages import captions
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -41,11 +40,8 @@ def configuration(
     if not path.is_dir():
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
-        try:
-            config = load_config(path, chosen, read)
-        except NoFileError as error:
-            raise captions.missing_file_error(error, _out(path, source, chosen)) from None
-        for line in _summary(read):
+        config = load_config(path, chosen, read)
+        for line in (line for loaded in read[:1] for line in loaded.summary()):
             tell(line)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
@@ -73,21 +69,14 @@ def _of_data(
     data = plain(given)
     source = YamlSource(name="config", text="", data=data)
     read: list[LoadedPrompts] = []
-    try:
-        config = load_data(source, Path(), chosen, read)
-    except NoFileError as error:
-        raise captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
-    for line in _summary(read):
+    config = load_data(source, Path(), chosen, read)
+    for line in (line for loaded in read[:1] for line in loaded.summary()):
         tell(line)
     _require_out(config, chosen, "config: out")
     source = replace(
         source, text=yaml_text(data)
     )  # the copy that the run keeps; not before it is known to be right
     return config, source, _passed({"file": data}, chosen), read[0] if read else None
-
-
-def _summary(read: list[LoadedPrompts]) -> list[str]:
-    return read[0].summary() if read else []
 
 
 def plain(value: Any) -> Any:
@@ -118,16 +107,6 @@ def _passed(before: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
     if changes := {name: value for name, value in chosen.values() if not name.startswith("-")}:
         passed["changes"] = {**before.get("changes", {}), **changes}
     return passed
-
-
-def _out(path: Path, source: YamlSource, chosen: Chosen) -> Path:
-    """The run directory of a configuration that cannot be read to its end."""
-    _, out = chosen.get(("out",), ("", source.data.get("out")))
-    return (
-        expand_run(out, "out")
-        if isinstance(out, str)
-        else Path("runs") / str(source.data.get("name", path.stem))
-    )
 
 
 def _require_out(config: Config, chosen: Chosen, place: str) -> None:

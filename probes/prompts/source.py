@@ -133,14 +133,6 @@ class LoadedPrompts:
         return [*(self.selection.summary() if self.selection else ()), *self.notes]
 
 
-class NoFileError(UserError):
-    """There is no file of captions at a path."""
-
-    def __init__(self, file: str, message: str) -> None:
-        super().__init__(message)
-        self.file = file
-
-
 @dataclass(frozen=True)
 class PromptReader:
     """Reads every form in which a configuration may have its prompts; `read` returns a list in any case."""
@@ -219,10 +211,9 @@ class PromptReader:
             )
         path = expand(name, "prompts.from", self.folder)
         if not path.exists():
-            raise NoFileError(
-                str(path),
+            raise UserError(
                 f"{path}: expected a file of captions or a set ({', '.join(sets.names())}), found none: check the"
-                " path, or name the format datasets",
+                " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
             )
         return str(path), open_captions(path, source.column)
 

@@ -14,7 +14,7 @@ TEXTS = ["a {person} with a dog", "a {person} in a hat"]
     ("prompts", "message"),
     [
         ({"system": [], "texts": TEXTS}, "prompts.system: expected at least 1 entry, got none"),
-        ({"system": [None, 3], "texts": TEXTS}, "prompts.system[1]: expected a text, got 3: quote it"),
+        ({"system": [None, 3], "texts": TEXTS}, "prompts.system[1]: expected a text, got 3"),
         ({"system": ["Draw.", "Draw."], "texts": TEXTS}, "prompts.system[1]: 'Draw.' stands twice: keep one"),
         ({"system": [None]}, "prompts.texts: expected this key, found none: add it"),
         (
