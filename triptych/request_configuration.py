@@ -17,6 +17,7 @@ from probes.paths import expand_run
 from probes.prompts import of_captions, table
 from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
 from probes.runs.store import Run
+from probes.stages.external_images import configuration as external_images
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -59,7 +60,7 @@ def configuration(
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
         try:
-            config = load_config(path, chosen, read)
+            config = load_config(path, chosen, read, external_images.configured)
         except NoFileError as error:
             raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
         for line in (*selection_summary(read), *table.notes(source.data.get("prompts"), path.parent)):
@@ -91,7 +92,7 @@ def _of_data(
     source = YamlSource(name="config", text="", data=data)
     read: list[LoadedPrompts] = []
     try:
-        config = load_data(source, Path(), chosen, read)
+        config = load_data(source, Path(), chosen, read, external_images.configured)
     except NoFileError as error:
         raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
     for line in selection_summary(read):
