@@ -62,7 +62,9 @@ def load_data(
     with naming(Config, source, options):
         if data.get("images") is not None:
             if read_images is None:
-                raise UserError(f"{source.name}: images: expected a model that generates, got images: name a model")
+                raise UserError(
+                    f"{source.name}: images: expected a model that generates, got images: name a model"
+                )
             data = dict(read_images(data, source, options, context, build_config))
         return build_config(data, source, options, context)
 
