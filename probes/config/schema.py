@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from probes.config import checks, presets, words
-from probes.config.checks import INDICATORS, prompt_id
+from probes.config.checks import INDICATORS
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
 from probes.config.edit_options import Edit
@@ -35,7 +35,6 @@ from probes.fields.types import (
     Alters,
     Model,
     Positive,
-    Prompt,
     Section,
     Seeds,
     Word,
@@ -45,11 +44,9 @@ from probes.fields.types import (
 )
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
-from probes.prompts import paintskills, plain, sets
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource, resolve
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.prompts import paintskills
+from probes.prompts.prompt import check_prompts, from_written
+from probes.prompts.source import Prompts, defaults
 from probes.runs.recorded_paths import name_of
 
 __all__ = [
@@ -69,18 +66,9 @@ __all__ = [
     "Skills",
     "Stop",
     "Trace",
-    "prompt_id",
     "schema_text",
 ]
 
-_Listed = Annotated[list[Prompt], Field(min_length=1)]
-_Written = Annotated[
-    _Listed | PromptSource | PromptTable | Templates | Grid,
-    takes(
-        "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
-    ),
-]
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
 Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
 _Words = Annotated[
@@ -238,9 +226,8 @@ class Config(Section):
             return data
         usual = cls.model_fields["reference"].default
         data = words.expanded(presets.applied(data), usual)
-        folder = Path((info.context or {}).get("folder", ""))
-        data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
-        return paintskills.defaults(data, sets.of_skills())
+        context = info.context or {}
+        return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -249,7 +236,7 @@ class Config(Section):
             contrasts = checks.default_contrasts(self.indicators, self.reference)
             object.__setattr__(self, "contrasts", contrasts)
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
-        checks.check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
+        check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         paintskills.check(self.prompts, list(self.indicators))
         if self.stop is not None:
             checks.check_stop(self)
@@ -268,8 +255,10 @@ class Config(Section):
             "indicators": {},
             "contrasts": [],
             "prompts": [],
+            "seeds": [],
         }
-        return super().stored({**none, "seeds": [], **values})
+        values = {**none, **values}
+        return super().stored({**values, "prompts": [from_written(prompt) for prompt in values["prompts"]]})
 
     @property
     def clustered(self) -> bool:
@@ -301,7 +290,7 @@ class Config(Section):
     @property
     def captions(self) -> bool:
         """Return whether some prompt is a caption of its own for each indicator."""
-        return not all(map(checks.template, self.prompts))
+        return not all(prompt.template for prompt in self.prompts)
 
     @property
     def out_path(self) -> Path:

@@ -10,36 +10,32 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from probes.config.checks import SKILL, caption, levels, normal, prompt_id, template
 from probes.errors import UserError
 from probes.fields.types import shown
-from probes.prompts.alignment import fill
+from probes.prompts.prompt import SKILL, Prompt, normal
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
-
-Prompt = str | Mapping[str, Any]
 
 
 def is_audit(prompts: Sequence[Prompt]) -> bool:
     """Tell whether every prompt has levels: stands in a context, names a profession, asks for a skill ..."""
-    return bool(prompts) and all(map(levels, prompts))
+    return bool(prompts) and all(prompt.levels for prompt in prompts)
 
 
 def has_ids(prompts: Sequence[Prompt]) -> bool:
     """Tell whether rows may name a prompt by its id, as those that ask for skills: some of them have one text."""
-    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+    return bool(prompts) and all(SKILL in prompt.levels for prompt in prompts)
 
 
 def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[ImageRow]:
     """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
     known = [
-        (number, name, fill(template(prompt), word)[0] if template(prompt) else caption(prompt, name))
+        (number, name, prompt.text(name, word))
         for number, prompt in enumerate(prompts)
         for name, word in words.items()
     ]
-    names = [prompt_id(prompt, number) for number, prompt in enumerate(prompts)]
+    names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     by_id = {names[one[0]]: [one] for one in known}  # prompts with ids have one indicator
     by_text: dict[str, list[tuple[int, str, str]]] = {}
     for one in known:

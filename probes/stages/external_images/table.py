@@ -1,4 +1,4 @@
-"""The rows that describe images of another program: of a table (`probes.prompts.user_tables`), or of file names.
+"""The rows that describe images of another program: of a table (`probes.user_tables`), or of file names.
 
 A row says where it stands, so that an error names its line; the image itself is read later (`ImageBytes`).
 """
@@ -17,13 +17,13 @@ from unicodedata import normalize
 
 import pyarrow as pa
 
-from probes.config.image_options import LEVELS, Images
+from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
-from probes.prompts import parquet
-from probes.prompts.user_tables import ENDINGS, UserTable, find_file, open_table
+from probes.prompts.table import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
+from probes.user_tables import DAMAGE, ENDINGS, UserTable, damaged, find_file, open_parquet, open_table
 
 ROWS = 10_000_000  # of a table, at most
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
@@ -68,7 +68,7 @@ class _Wanted:
 
     indicator: bool  # else the prompt says it
     prompt_id: bool  # whether the id may stand in the place of the prompt
-    levels: Sequence[str] | None  # None: those of `LEVELS` that are there
+    levels: Sequence[str] | None  # None: those of `LEVEL_COLUMNS` that are there
 
     def needed(self, by_id: bool) -> list[str]:
         """Return the fields that no row may lack, where its id says the prompt or its text."""
@@ -106,7 +106,7 @@ def read_rows(
     """Return the rows of a table, or of a folder's, in their order.
 
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.config.image_options.LEVELS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.table.LEVEL_COLUMNS` that are there. `say` takes a line on what was
     not read, or read as something else.
     """
     wanted = _Wanted(not by_prompt, by_id, levels)
@@ -143,7 +143,7 @@ def _tables(path: Path) -> list[Path]:
 def _opened(images: Images, file: Path) -> UserTable:
     """A table whose columns are called as the configuration calls them."""
     own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
-    known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVELS]
+    known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
     return open_table(file, [name for name in known if name])
 
 
@@ -154,7 +154,9 @@ def _of_table(images: Images, file: Path, wanted: _Wanted, say: Say) -> Iterator
     levels = wanted.levels
     if levels is None:
         levels = [
-            name for name in LEVELS if name in table.columns and name not in (*columns.values(), picture)
+            name
+            for name in LEVEL_COLUMNS
+            if name in table.columns and name not in (*columns.values(), picture)
         ]
     for name in levels:
         table.require(name, "name it in images.levels")
@@ -350,8 +352,8 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 def _row_group(path: Path, column: str, group: int) -> list[Any]:
-    with parquet.open_parquet(path) as table:
+    with open_parquet(path) as table:
         try:
             return table.read_row_group(group, columns=[column]).column(column).to_pylist()
-        except parquet.DAMAGE as error:
-            raise parquet.damaged(path, error) from None
+        except DAMAGE as error:
+            raise damaged(path, error) from None

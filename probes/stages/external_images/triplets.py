@@ -16,7 +16,8 @@ from typing import Any
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.alignment import fill, forms, occurrences
+from probes.prompts.alignment import forms, occurrences
+from probes.prompts.prompt import ID_LENGTH, Prompt, fill
 from probes.stages.external_images.table import ImageRow
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
@@ -43,8 +44,7 @@ class Draw:
 class Triplets:
     """Triplets as the rows describe them."""
 
-    # as `prompts` of the configuration: a template where all prompts are made by it, else a text an indicator
-    prompts: list[str | dict[str, Any]]
+    prompts: list[Prompt]  # with a template where it makes the texts of all indicators
     draws: list[Draw]  # in the order of triplets and seeds
     paired: bool  # whether the rows name seeds
     shared: bool  # whether a seed stands in several triplets
@@ -87,7 +87,7 @@ def triplets(
         key = (row.prompt, levels) if alone else _key(row, wanted[name], words[name], any_words)
         groups.setdefault(key, {}).setdefault(name, []).append(row)
     left_out: Counter[str] = Counter()
-    prompts: list[str | dict[str, Any]] = []
+    prompts: list[Prompt] = []
     draws: list[Draw] = []
     known: dict[tuple[str, ...], ImageRow] = {}
     for members in groups.values():
@@ -105,8 +105,9 @@ def triplets(
                 f"{first.at}: expected prompts that no other triplet has, got those of {before.at}: give both one"
                 " triplet, and their images different seeds"
             )
-        levels = {"levels": dict(first.levels)} if first.levels else {}
-        prompts.append({**texts, **levels} if alone else _prompt(texts, words, reference, first.triplet))
+        prompts.append(
+            Prompt(texts, levels=first.levels) if alone else _prompt(texts, words, reference, first.triplet)
+        )
         draws += whole
     if not draws:
         why = "; ".join(f"{number} {reason}" for reason, number in left_out.items())
@@ -201,15 +202,14 @@ def _draws(
     return draws
 
 
-def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> str | dict[str, Any]:
+def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
     """A template where it makes every prompt, else the prompts as they are."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
-        before, after = text.split(word, 1)
-        template = f"{before}{PERSON}{after}"
+        template = text.replace(word, PERSON, 1)
         if all(fill(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
-            return template
-    return {"id": name, **texts} if name and len(name) <= 100 and name not in words else dict(texts)
+            return Prompt(template=template)
+    return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
 
 def _numbered(draws: Sequence[Draw], different: int) -> list[Draw]:

@@ -5,7 +5,6 @@ import yaml
 from PIL import Image
 
 from probes.config import loading
-from probes.config.checks import levels
 from probes.errors import UserError
 from probes.stages.external_images import stage
 from probes.stages.external_images.configuration import configured
@@ -43,7 +42,7 @@ def rows(words=("woman", "man"), times=2):
 
 def test_a_prompt_says_where_its_images_stand(tmp_path):
     config = read(written(tmp_path, rows()))
-    assert [levels(prompt)["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
+    assert [prompt.levels["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
     taken = stage.plan(config, "closed.yaml")
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
