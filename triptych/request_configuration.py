@@ -17,6 +17,7 @@ from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.prompts.source import LoadedPrompts
 from probes.runs.store import Run
+from probes.stages.external_images import configuration as external_images
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -40,7 +41,7 @@ def configuration(
     if not path.is_dir():
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
-        config = load_config(path, chosen, read)
+        config = load_config(path, chosen, read, external_images.configured)
         for line in (line for loaded in read[:1] for line in loaded.summary()):
             tell(line)
         _require_out(config, chosen, f"{source.name}: out")
@@ -69,7 +70,7 @@ def _of_data(
     data = plain(given)
     source = YamlSource(name="config", text="", data=data)
     read: list[LoadedPrompts] = []
-    config = load_data(source, Path(), chosen, read)
+    config = load_data(source, Path(), chosen, read, external_images.configured)
     for line in (line for loaded in read[:1] for line in loaded.summary()):
         tell(line)
     _require_out(config, chosen, "config: out")
