@@ -19,11 +19,11 @@ class DallEval(Section):
     readers: Annotated[Unique[Reader], option(example=["human", "clip"])] = Field(list(READERS), min_length=1)
     """Whose reading of the images is shown first: the first of these that read them. All stand in the tables;
     people who answered about some images alone come last."""
-    tone: Annotated[Literal["ita", "ciede2000", "dalleval2023"], option(example="ciede2000")] = "ita"
+    tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
     """How a skin is put to a tone of the Monk scale in figures and sentences: the nearest by angle (`ita`) or
     by colour difference (`ciede2000`), or as the authors' published code does (`dalleval2023`)."""
-    bare: Annotated[Literal["attributes", "all", "none"], option(example="none")] = "attributes"
+    bare: Literal["attributes", "all", "none"] = "attributes"
     """Where the prompt without a profession counts among the professions: for `attributes` alone, as in the
     paper's tables, for `all` or for `none`."""
-    correct: Annotated[bool, option(example=False)] = True
+    correct: bool = True
     """Whether readings of toyworld's images are also set right for the reader's error, in columns beside."""

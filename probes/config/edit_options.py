@@ -40,9 +40,7 @@ class Edit(Section):
     in ``run.json`` (``left_over_held_out``), which contexts that resemble one another flatter.
     """
 
-    kind: Annotated[Literal["keys_and_values", "project", "shift"], option(example="project")] = (
-        "keys_and_values"
-    )
+    kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
     """How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and
     UCE), or the text's states with a direction taken out (`project`) or added (`shift`)."""
     words: Annotated[
@@ -78,7 +76,7 @@ class Edit(Section):
         Annotated[list[Literal["key", "value"]], Field(min_length=1)], option(example=["value"])
     ] = Field(["key", "value"])
     """Whether keys, values or both are edited."""
-    positions: Annotated[Literal["word", "onward"], option(example="word")] = "onward"
+    positions: Literal["word", "onward"] = "onward"
     """Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),
     which have read it."""
     ridge: Annotated[

@@ -90,7 +90,7 @@ class Gep(Section):
     ] = Field({})
     """Further ways to make CC and CLS, by name, read beside them (the paper's Tables 8 and 9). They show what
     hangs on the wording."""
-    prediction: Annotated[Literal["CLS", "CC", "C"], option(example="CC")] = "CLS"
+    prediction: Literal["CLS", "CC", "C"] = "CLS"
     """The estimate whose errors are set right by labelled images: by classifiers (`CLS`), by CLIP against the
     reference (`CC`), or by CLIP alone (`C`)."""
     labelled: Annotated[int, Field(ge=5, le=100000), option(unit="images", example=50)] = 20

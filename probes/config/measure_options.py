@@ -57,7 +57,7 @@ class Measure(Section):
     """Confidence level of intervals; tests are at one minus it."""
     seed: Annotated[Seed, option(unit="seed", example=1)] = 0
     """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
-    text_readout: Annotated[Literal["sequence", "eos", "words"], option(example="eos")] = "sequence"
+    text_readout: Literal["sequence", "eos", "words"] = "sequence"
     """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
     words that all texts of a triplet share."""
     theta: Annotated[float, Field(ge=0, lt=1), option(unit="share from 0 to 1", example=0.4)] = 0.35
@@ -66,14 +66,14 @@ class Measure(Section):
     """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
     sigma_human: Annotated[Share, option(unit="share from 0 to 1", example=0.2)] = 0.25
     """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
-    mask_words: Annotated[Literal["nouns", "all"], option(example="all")] = "nouns"
+    mask_words: Literal["nouns", "all"] = "nouns"
     """Whose masks can guide an object: the nouns of the prompt, or all its words."""
-    nouns: Annotated[Literal["hanta", "nltk"], option(example="nltk")] = "hanta"
+    nouns: Literal["hanta", "nltk"] = "hanta"
     """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
     al. 2025."""
-    compounds: Annotated[bool, option(example=True)] = False
+    compounds: bool = False
     """Whether two nouns side by side (*tennis racket*) are taken together, as one."""
-    human_words: Annotated[Literal["paper", "long"], option(example="long")] = "paper"
+    human_words: Literal["paper", "long"] = "paper"
     """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
     human word that the package lists (`long`)."""
     min_count: Annotated[Positive, option(unit="images", example=20)] = 5

@@ -18,12 +18,11 @@ class Observe(Section):
     ``toyworld`` names the small networks that come with the package; other names are files, folders or hub ids.
     """
 
-    objects: Annotated[bool, option(example=False), Alters("measure")] = True
+    objects: Annotated[bool, Alters("measure")] = True
     """Whether objects are searched for in the images. Turn it off for a quick look at what the model holds
     inside."""
-    engine: Annotated[
-        Literal["auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"],
-        option(example="groundingdino"),
+    engine: Literal[
+        "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
     ] = "auto"
     """Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are
     two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it was

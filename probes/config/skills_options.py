@@ -24,13 +24,13 @@ class Skills(Section):
         ),
     ] = None
     """Score above which a detection counts. The paper states no number."""
-    object: Annotated[Literal["any", "first"], option(example="first")] = "any"
+    object: Literal["any", "first"] = "any"
     """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
     is."""
-    count: Annotated[Literal["exact", "at_least", "only"], option(example="only")] = "exact"
+    count: Literal["exact", "at_least", "only"] = "exact"
     """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; `at_least` as
     many; or `only` these and nothing else."""
-    spatial: Annotated[Literal["first", "any", "surest"], option(example="any")] = "first"
+    spatial: Literal["first", "any", "surest"] = "first"
     """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
     two `surest` of all, which are to be of both."""
     labels: Annotated[dict[Word, Word], option(example={"bike": "bicycle"})] = Field({})

@@ -135,14 +135,16 @@ class _Shortened:
         return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
 
 
-def option(text: str | None = None, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
+def option(text: str | None = None, *, example: Any = None, unit: str = "", null: str = "") -> FieldInfo:
     """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
 
-    From it come ``--help``, what editors show, and ``docs/reference/configuration.md``. The first sentence of `text`
-    stands alone in ``--help``; `null` is what nothing stands for, where that is the default.
+    From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
+    first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
+    or true and false, needs no `example`.
     """
     more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
-    return Field(description=text, examples=[example], json_schema_extra=more)
+    examples = None if example is None else [example]
+    return Field(description=text, examples=examples, json_schema_extra=more)
 
 
 def takes(text: str) -> FieldInfo:
