@@ -40,7 +40,7 @@ class Logits(Section):
         ],
         Field(min_length=2, max_length=2),
         option(unit="number of a class", example=["male", "female"]),
-    ] = Field([0, 1])
+    ] = [0, 1]
     """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
     the words."""
 
@@ -81,7 +81,7 @@ class Measure(Section):
     of images; the paper takes 20 of its large sets."""
     equivalence: Annotated[
         dict[str, Annotated[float, Field(gt=0)]], option(unit="of the metric", example={"ssim": 0.02})
-    ] = Field({})
+    ] = {}
     """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
     equivalent to none."""
     smallest_effect: Annotated[float, Field(gt=0, le=1), option(unit="share from 0 to 1", example=0.2)] = 0.1
@@ -90,9 +90,7 @@ class Measure(Section):
     primary: Annotated[str, Field(min_length=1), option(example="ssim")] = "z0"
     """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
     secondary; choose it before you look."""
-    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = Field(
-        []
-    )
+    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = []
     """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
     region in proportion to the image. Use them to compare with papers that do so."""
     outcomes: Annotated[

@@ -98,7 +98,7 @@ class Observe(Section):
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[
         dict[str, Model], option(example={"clip": "ViT-B-32/openai"}), Alters("nothing")
-    ] = Field({})
+    ] = {}
     """Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or
     `toyworld`, the default on the bundled models."""
     feature_batch: Annotated[Positive, option(unit="images", example=8), Alters("nothing")] = 32

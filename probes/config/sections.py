@@ -95,7 +95,7 @@ class Capture(Section):
     Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of
     U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what is
     paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`."""
-    keep: Annotated[list[str], option(example=["unet.mid"])] = Field([])
+    keep: Annotated[list[str], option(example=["unet.mid"])] = []
     """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
     each is said by `keep_places`."""
     keep_places: Annotated[
@@ -113,7 +113,7 @@ class Capture(Section):
     ] = 20.0
     """Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where
     there is room."""
-    pool: Annotated[list[str], option(example=["unet.*.cross", "text.final"])] = Field([])
+    pool: Annotated[list[str], option(example=["unet.*.cross", "text.final"])] = []
     """Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode`
     reads them to ask where gender can be decoded."""
 

@@ -53,9 +53,9 @@ class Trace(Section):
     windows: Annotated[Windows, option(unit="windows, or steps", example=[[0, 10], [10, 20]])] = 0
     """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after
     the last. Where one prompt is traced, 4 unless another number is given: a map without intervals."""
-    heads: Annotated[Unique[str], option(example=["unet.mid.attn.0.cross"])] = Field([])
+    heads: Annotated[Unique[str], option(example=["unet.mid.attn.0.cross"])] = []
     """Attentions each of whose heads is patched alone."""
-    positions: Annotated[Unique[Literal[*GROUPS, REST]], option(example=["word", "rest"])] = Field([])
+    positions: Annotated[Unique[Literal[*GROUPS, REST]], option(example=["word", "rest"])] = []
     """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
     but the word, tells whether the text around a word carries what it means."""
     batch: Annotated[AutoOrCount, option(unit="images", example=8)] = "auto"
