@@ -235,7 +235,7 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual = cls.model_fields["reference"].default
-        data = words.expanded(presets.applied(data), usual)
+        data = words.expand_synonyms(presets.applied(data), usual)
         folder = Path((info.context or {}).get("folder", ""))
         data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
         return paintskills.defaults(data, sets.of_skills())

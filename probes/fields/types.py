@@ -171,7 +171,7 @@ def as_text(value: Any) -> str:
 
 def require_printable(data: Any) -> None:
     """Refuse control characters and lone surrogates in any text or key of plain data."""
-    for at, text in _texts(data, ()):
+    for at, text in _texts_within(data, ()):
         if found := _CONTROL.search(text):
             raise fail(
                 f"expected text without control characters, got {found[0]!r} in {shown(text)}: take it out",
@@ -179,20 +179,20 @@ def require_printable(data: Any) -> None:
             )
 
 
-def _texts(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
+def _texts_within(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
     if isinstance(data, str):
         if not data.isprintable():
             yield at, data
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            yield from _texts(key, at)
-            yield from _texts(value, (*at, key))
+            yield from _texts_within(key, at)
+            yield from _texts_within(value, (*at, key))
     elif isinstance(data, list):
         for index, value in enumerate(data):
-            yield from _texts(value, (*at, index))
+            yield from _texts_within(value, (*at, index))
 
 
-def _word(value: str) -> str:
+def _require_letter(value: str) -> str:
     if not any(char.isalnum() for char in value):
         raise fail(f"expected a word, got {shown(value)}: write one")
     return value
@@ -278,11 +278,11 @@ def _sentence_template(value: str) -> str:
 
 
 def _each_once(values: list[Any]) -> list[Any]:
-    there = set()
+    known = set()
     for index, value in enumerate(values):
-        if value in there:
+        if value in known:
             raise fail(f"{value!r} stands twice: keep one", at=(index,))
-        there.add(value)
+        known.add(value)
     return values
 
 
@@ -296,7 +296,7 @@ def _definitions() -> list[str]:
     return [*definitions.names(), "default"]
 
 
-def _window(steps: list[int]) -> list[int]:
+def _require_order(steps: list[int]) -> list[int]:
     if steps[0] >= steps[1]:
         raise fail(
             f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
@@ -307,7 +307,7 @@ def _window(steps: list[int]) -> list[int]:
 # Values of several kinds are pydantic's unions: `takes` says what is expected, in errors.
 Control = Annotated[bool | str, takes("true (the reference) or the name of an indicator")]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
-Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
+Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
 _Texts = Annotated[Text | dict[str, Text], takes("a text")]
 Prompt = Annotated[
@@ -331,7 +331,7 @@ _Window = Annotated[
     list[Step],
     Field(min_length=2, max_length=2),
     takes("the first step and the one after the last, as [0, 10]"),
-    AfterValidator(_window),
+    AfterValidator(_require_order),
 ]
 Windows = Annotated[
     Step | list[_Window],
@@ -351,7 +351,7 @@ class SeedRange(Section):
     ] = 0
 
 
-def _listed(value: list[int] | SeedRange) -> list[int]:
+def _seed_list(value: list[int] | SeedRange) -> list[int]:
     if not isinstance(value, SeedRange):
         return value
     if value.start + value.count > 2**63:
@@ -362,6 +362,6 @@ def _listed(value: list[int] | SeedRange) -> list[int]:
 _WrittenSeeds = Annotated[
     Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
     takes("a list of integers or {count: N, start: S}"),
-    AfterValidator(_listed),
+    AfterValidator(_seed_list),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]
