@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from probes.config.checks import asks_for_skills
 from probes.config.question_options import GENDER, TONE, Question
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.audit import bare
 from probes.prompts.diagnostic import is_diagnostic
 
 YES_NO: Mapping[str, tuple[str, ...]] = {"yes": ("yes",), "no": ("no",)}
@@ -76,7 +74,7 @@ def paper_questions() -> dict[str, ResolvedQuestion]:
     worn = {
         name: ResolvedQuestion(
             name,
-            WORN_QUESTION.format(_PHRASES.get(name) or bare(phrase)),
+            WORN_QUESTION.format(_PHRASES.get(name) or sets.without_preposition(phrase)),
             YES_NO,
             {"yes": f"a person {phrase}", "no": "a person"},
         )
@@ -104,7 +102,7 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     Where prompts ask for skills (`probes.prompts.paintskills`) it is each skill's question and nothing of a person: see
     `questions_by_prompt`.
     """
-    if asks_for_skills(config):
+    if paintskills.asks_for_skills(config):
         return _skill_questions(config)
     look = config.observe.skin_tone.look
     if look is False or not (look is True or is_diagnostic(config)):
@@ -116,7 +114,7 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
 def questions_by_prompt(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
     """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill."""
     known = people_questions(config)
-    if not asks_for_skills(config):
+    if not paintskills.asks_for_skills(config):
         return dict.fromkeys(triplets, known)
     of_skill, asked = {one.key: one for one in known}, paintskills.requests(config)
     return {

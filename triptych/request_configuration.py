@@ -14,9 +14,10 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml, yaml_text
 from probes.paths import expand_run
-from probes.prompts import of_captions, table
-from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
+from probes.prompts.prompt import Prompt
+from probes.prompts.source import LoadedPrompts, NoFileError
 from probes.runs.store import Run
+from probes.stages import captions
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -43,8 +44,8 @@ def configuration(
         try:
             config = load_config(path, chosen, read)
         except NoFileError as error:
-            raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
-        for line in (*selection_summary(read), *table.notes(source.data.get("prompts"), path.parent)):
+            raise captions.missing_file_error(error, _out(path, source, chosen)) from None
+        for line in _summary(read):
             tell(line)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
@@ -75,14 +76,18 @@ def _of_data(
     try:
         config = load_data(source, Path(), chosen, read)
     except NoFileError as error:
-        raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
-    for line in selection_summary(read):
+        raise captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
+    for line in _summary(read):
         tell(line)
     _require_out(config, chosen, "config: out")
     source = replace(
         source, text=yaml_text(data)
     )  # the copy that the run keeps; not before it is known to be right
     return config, source, _passed({"file": data}, chosen), read[0] if read else None
+
+
+def _summary(read: list[LoadedPrompts]) -> list[str]:
+    return read[0].summary() if read else []
 
 
 def plain(value: Any) -> Any:
@@ -95,6 +100,8 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Prompt):
+        return value.written()
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | range):

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 from probes.fields.types import PathOrName, Section, option
 
 Column = Annotated[str, Field(min_length=1)]
-LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 

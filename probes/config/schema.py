@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, mo
 
 from probes.config import checks, presets, words
 from probes.config.audit_options import DallEval, Gep, Skills
-from probes.config.checks import INDICATORS, prompt_id
+from probes.config.checks import INDICATORS
 from probes.config.cluster_options import Cluster
 from probes.config.edit_options import Edit
 from probes.config.image_options import Images
@@ -33,7 +33,6 @@ from probes.fields.types import (
     Alters,
     Model,
     Positive,
-    Prompt,
     Section,
     Seeds,
     Word,
@@ -43,11 +42,9 @@ from probes.fields.types import (
 )
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
-from probes.prompts import paintskills, plain, sets
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource, resolve
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.prompts import paintskills
+from probes.prompts.prompt import check_prompts, from_written
+from probes.prompts.source import Prompts, defaults
 from probes.runs.recorded_paths import name_of
 
 __all__ = [
@@ -67,18 +64,9 @@ __all__ = [
     "Skills",
     "Stop",
     "Trace",
-    "prompt_id",
     "schema_text",
 ]
 
-_Listed = Annotated[list[Prompt], Field(min_length=1)]
-_Written = Annotated[
-    _Listed | PromptSource | PromptTable | Templates | Grid,
-    takes(
-        "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
-    ),
-]
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
 Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
 _Words = Annotated[
@@ -236,9 +224,8 @@ class Config(Section):
             return data
         usual = cls.model_fields["reference"].default
         data = words.expand_synonyms(presets.applied(data), usual)
-        folder = Path((info.context or {}).get("folder", ""))
-        data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
-        return paintskills.defaults(data, sets.of_skills())
+        context = info.context or {}
+        return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -247,7 +234,7 @@ class Config(Section):
             contrasts = checks.default_contrasts(self.indicators, self.reference)
             object.__setattr__(self, "contrasts", contrasts)
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
-        checks.check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
+        check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         paintskills.check(self.prompts, list(self.indicators))
         if self.stop is not None:
             checks.check_stop(self)
@@ -266,8 +253,10 @@ class Config(Section):
             "indicators": {},
             "contrasts": [],
             "prompts": [],
+            "seeds": [],
         }
-        return super().stored({**none, "seeds": [], **values})
+        values = {**none, **values}
+        return super().stored({**values, "prompts": [from_written(prompt) for prompt in values["prompts"]]})
 
     @property
     def clustered(self) -> bool:
@@ -299,7 +288,7 @@ class Config(Section):
     @property
     def captions(self) -> bool:
         """Return whether some prompt is a caption of its own for each indicator."""
-        return not all(map(checks.template, self.prompts))
+        return not all(prompt.template for prompt in self.prompts)
 
     @property
     def out_path(self) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from probes.config.checks import FEWEST
 from probes.fields.types import Positive, Section, Seed, option
+from probes.prompts.prompt import Prompt
 
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
@@ -63,17 +63,17 @@ def from_text(text: str) -> dict[str, Any] | None:
     return {"question": found[2]} if found[2] else {"question": "interval", "within": float(found[1])}
 
 
-def in_order(prompts: list[Any], options: Stop) -> list[Any]:
+def in_order(prompts: list[Prompt], options: Stop) -> list[Prompt]:
     """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
 
-    Each level (`probes.config.checks.levels`) has its proportion of any beginning, as far as whole prompts go.
+    Each level has its proportion of any beginning, as far as whole prompts go.
     """
     if options.order == "listed":
         return prompts
-    groups: dict[str, list[tuple[int, Any]]] = {}
+    groups: dict[str, list[tuple[int, Prompt]]] = {}
     for prompt in prompts:
-        stratum = prompt.get("levels") if isinstance(prompt, Mapping) else None
-        number = _drawn_number(json.dumps(prompt, sort_keys=True), options.seed)
+        stratum = dict(prompt.levels) or None
+        number = _drawn_number(json.dumps(prompt.written(), sort_keys=True), options.seed)
         groups.setdefault(json.dumps(stratum, sort_keys=True), []).append((number, prompt))
     placed = []
     for stratum, members in groups.items():

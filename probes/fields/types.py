@@ -198,34 +198,6 @@ def _require_letter(value: str) -> str:
     return value
 
 
-def _levels(value: Any) -> Any:
-    """Refuse a prompt whose levels are not some of the axes of a grid."""
-    levels = value["levels"] if isinstance(value, Mapping) and "levels" in value else {"": ""}
-    if not isinstance(levels, Mapping) or not levels:
-        raise fail(
-            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(levels)}{HINT}: write one",
-            at=("levels",),
-        )
-    return value
-
-
-def _captions(value: dict[str, Any]) -> dict[str, Any]:
-    """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
-    for key, text in value.items():
-        if key != "levels" and not isinstance(text, str):
-            raise fail(f"expected a text, got {shown(text)}: {as_text(text)}", at=(key,))
-    if len(value.get("id", "")) > 100:
-        raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
-    if has_template(value):
-        _template(value["text"], at=("text",))
-    return value
-
-
-def has_template(prompt: Any) -> bool:
-    """Return whether a prompt that is a mapping has a text with ``{person}`` in the place of one for each indicator."""
-    return PERSON in str(prompt.get("text", ""))
-
-
 def one(place: str, noun: str) -> Callable[..., str]:
     """Return a check of a text that holds a place in braces once, where its `noun` goes."""
 
@@ -256,13 +228,6 @@ def nearest(place: str, text: str) -> str:
 
 
 one_person = one(PERSON, "word")
-
-
-def _template(value: str, at: tuple = ()) -> str:
-    one_person(value, at)
-    if re.search(r"[{}]", value.replace(PERSON, "")):
-        raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out", at=at)
-    return value
 
 
 def _sentence_template(value: str) -> str:
@@ -309,12 +274,6 @@ Control = Annotated[bool | str, takes("true (the reference) or the name of an in
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
-_Texts = Annotated[Text | dict[str, Text], takes("a text")]
-Prompt = Annotated[
-    Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
-    | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
-    takes(f"a text with one {PERSON}"),
-]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 Globs = Annotated[
     Literal["default"] | Annotated[list[str], Field(min_length=1)],

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from probes.fields.types import PERSON, as_text, fail, one_person, option, shown
 from probes.prompts.grammar.articles import mended
+from probes.prompts.prompt import Prompt
 
 PLACE = re.compile(r"{([^{}]*)}")
 
@@ -36,47 +37,51 @@ class Grid(BaseModel):
     ]
 
 
-def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the prompts of a grid as ``triplets.yaml`` writes it, with one line of what is wrong with it."""
+def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
+    """Return the prompts of a grid, which stands at a place of the configuration."""
     text = value["grid"]
     if not isinstance(text, str):
-        raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=("grid",))
-    one_person(text, ("grid",))
+        raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=(*at, "grid"))
+    one_person(text, (*at, "grid"))
     places = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
-    axes = {name: _levels(name, value[name]) for name in value if name != "grid"}
+    axes = {name: _levels(value[name], (*at, name)) for name in value if name != "grid"}
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
         found = "none" if twice is None else f"{{{twice}}} twice"
-        raise fail(f"expected places such as {{context}}, each once, got {found}: write them", at=("grid",))
+        raise fail(
+            f"expected places such as {{context}}, each once, got {found}: write them", at=(*at, "grid")
+        )
     for name in (*places, *axes):
         if name not in axes:
-            raise fail(f"expected the levels of {{{name}}}, found none: add `{name}: [...]`", at=("grid",))
+            raise fail(
+                f"expected the levels of {{{name}}}, found none: add `{name}: [...]`", at=(*at, "grid")
+            )
         if name not in places:
             raise fail(
                 f"expected a place {{{name}}} in the grid, found none: add it or take `{name}` out",
-                at=(name,),
+                at=(*at, name),
             )
     return cells(text, axes)
 
 
 def cells(
     text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
-    """Return ``id``, ``text`` and ``levels`` of every combination of levels, the last axis of the text running fastest.
+) -> list[Prompt]:
+    """Return the prompts of every combination of levels, the last axis of the text running fastest.
 
     An article right before a place becomes the one that the level takes: *an accountant*. `axes` has for each axis its
     levels and their phrases; the levels in `fixed` are shared by all prompts, before the others.
     """
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
-    made = []
+    prompts = []
     for chosen in product(*(axes[name] for name in names)):
         sentence = text
         for name, level in zip(names, chosen):
             before, after = sentence.split(f"{{{name}}}")
             sentence = mended(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
-        made.append({"id": slug(" ".join(levels.values())), "text": sentence, "levels": levels})
-    return made
+        prompts.append(Prompt(template=sentence, id=slug(" ".join(levels.values())), levels=levels))
+    return prompts
 
 
 def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
@@ -93,26 +98,21 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
 
 
-def _remedy(phrase: Any) -> str:
-    if isinstance(phrase, str):
-        return "take them out" if phrase.strip() else "write one"
-    return as_text(phrase)
-
-
-def _levels(name: str, value: Any) -> dict[str, str]:
+def _levels(value: Any, at: tuple[Any, ...]) -> dict[str, str]:
     """The levels of an axis, or what is wrong with them."""
     if not isinstance(value, list | Mapping) or not value:
         raise fail(
             f"expected a list of levels, or the phrase of each ({{boots: in boots}}), got {shown(value)}: write one",
-            at=(name,),
+            at=at,
         )
     for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
         level = key if isinstance(value, Mapping) else phrase
         if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
-            raise fail(
-                f"expected a text without braces, got {shown(phrase)}: {_remedy(phrase)}", at=(name, key)
-            )
+            remedy = as_text(phrase)
+            if isinstance(phrase, str):
+                remedy = "take them out" if phrase.strip() else "write one"
+            raise fail(f"expected a text without braces, got {shown(phrase)}: {remedy}", at=(*at, key))
     levels = named(value)
     if len(levels) < len(value):
-        raise fail("expected each level once, got one twice: keep one", at=(name,))
+        raise fail("expected each level once, got one twice: keep one", at=at)
     return levels

@@ -10,26 +10,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from probes.config.checks import SKILL, caption, levels, normal, prompt_id, template
 from probes.errors import UserError
 from probes.fields.types import shown
-from probes.prompts.alignment import fill
+from probes.prompts.prompt import SKILL, Prompt, normal
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
-
-Prompt = str | Mapping[str, Any]
 
 
 def is_audit(prompts: Sequence[Prompt]) -> bool:
     """Tell whether every prompt has levels: stands in a context, names a profession, asks for a skill ..."""
-    return bool(prompts) and all(map(levels, prompts))
+    return bool(prompts) and all(prompt.levels for prompt in prompts)
 
 
 def has_ids(prompts: Sequence[Prompt]) -> bool:
     """Tell whether rows may name a prompt by its id, as those that ask for skills: some of them have one text."""
-    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+    return bool(prompts) and all(SKILL in prompt.levels for prompt in prompts)
 
 
 def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[ImageRow]:
@@ -50,12 +46,12 @@ class _Known:
     """The prompts of an audit by their texts and ids: each is a number, an indicator and its text."""
 
     def __init__(self, prompts: Sequence[Prompt], words: Mapping[str, str]) -> None:
-        self._names = [prompt_id(prompt, number) for number, prompt in enumerate(prompts)]
+        self._names = [prompt.name(number) for number, prompt in enumerate(prompts)]
         self._texts: dict[str, list[tuple[int, str, str]]] = {}
         self._ids: dict[str, tuple[int, str, str]] = {}
         for number, prompt in enumerate(prompts):
             for name, word in words.items():
-                text = fill(template(prompt), word)[0] if template(prompt) else caption(prompt, name)
+                text = prompt.text(name, word)
                 self._texts.setdefault(_plain(text), []).append((number, name, text))
                 self._ids[self._names[number]] = (number, name, text)  # prompts with ids have one indicator
 

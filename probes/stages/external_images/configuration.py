@@ -15,7 +15,8 @@ from probes.config.image_options import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts import paintskills, sets
-from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
+from probes.prompts.prompt import Prompt
+from probes.stages.external_images.audits import audited, has_ids, is_audit
 from probes.stages.external_images.singles import singles
 from probes.stages.external_images.table import ImageRow, find, has_indicators, read_rows
 from probes.stages.external_images.triplets import Forms, Triplets, triplets

@@ -11,6 +11,7 @@ from typing import Any
 
 from probes.errors import UserError
 from probes.fields.types import shown
+from probes.prompts.prompt import Prompt
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Draw, Triplets, are_paired, numbered, times_of_seeds
 
@@ -26,12 +27,11 @@ def singles(rows: Sequence[ImageRow], indicator: str, *, own_noise: bool = False
                 " `indicators`, or take the row out"
             )
         groups.setdefault((row.prompt, tuple(sorted(row.levels.items()))), []).append(row)
-    prompts: list[str | dict[str, Any]] = []
+    prompts: list[Prompt] = []
     draws: list[Draw] = []
     for (text, _), own in groups.items():
-        levels = own[0].levels
         number = len(prompts)
-        prompts.append({indicator: text, **({"levels": dict(levels)} if levels else {})})
+        prompts.append(Prompt({indicator: text}, levels=own[0].levels))
         draws += _seeded(number, own) if paired else _in_order(number, own)
     times = times_of_seeds(draws)
     shared = paired and max(times.values()) > 1

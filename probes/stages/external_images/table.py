@@ -1,4 +1,4 @@
-"""The rows that describe images of another program: of a table (`probes.prompts.user_tables`), or of file names.
+"""The rows that describe images of another program: of a table (`probes.user_tables`), or of file names.
 
 A row says where it stands, so that an error names its line; the image itself is read later (`ImageBytes`).
 """
@@ -16,13 +16,21 @@ from unicodedata import normalize
 
 import pyarrow as pa
 
-from probes.config.image_options import LEVELS, Images
+from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
-from probes.prompts import parquet
-from probes.prompts.user_tables import ENDINGS, UserTable, find_file, open_table
+from probes.prompts.table import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
+from probes.user_tables import (
+    DAMAGE,
+    ENDINGS,
+    UserTable,
+    damaged,
+    find_file,
+    open_parquet,
+    open_table,
+)
 
 ROWS = 10_000_000  # of a table, at most
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
@@ -95,7 +103,7 @@ def read_rows(
     """Return the rows of a table, or of a folder's, in their order.
 
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.config.image_options.LEVELS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.table.LEVEL_COLUMNS` that are there. `say` takes a line on what was
     not read, or read as something else.
     """
     if images.names is not None:
@@ -134,7 +142,7 @@ def _opened(images: Images, file: Path) -> UserTable:
     """A table whose columns are called as the configuration calls them."""
     own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
     return open_table(
-        file, [name for name in (*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVELS) if name]
+        file, [name for name in (*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS) if name]
     )
 
 
@@ -151,7 +159,9 @@ def _of_table(
     names = _column_names(images, table, by_prompt, by_id)
     taken = {*names.values()}
     of_levels = (
-        [name for name in LEVELS if name in columns and name not in taken] if levels is None else levels
+        [name for name in LEVEL_COLUMNS if name in columns and name not in taken]
+        if levels is None
+        else levels
     )
     for name in of_levels:
         table.require(name, "name it in images.levels")
@@ -213,12 +223,34 @@ def _is_stored(kind: pa.DataType) -> bool:
     """Return whether a column holds images as `datasets` stores them, or their bytes."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not pa.types.is_struct(kind):
-        return parquet.is_bytes(kind)
+        return _is_bytes(kind)
     inner = {field.name: field.type for field in kind}
     held, path = inner.pop("bytes", pa.null()), inner.pop("path", pa.null())
     # no other fields, and no two of one name
     whole = not inner and kind.num_fields == len({field.name for field in kind}) > 0
-    return whole and (pa.types.is_null(held) or parquet.is_bytes(held)) and parquet.is_text(path)
+    return whole and (pa.types.is_null(held) or _is_bytes(held)) and _is_text(path)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text, in any of its layouts; one of nothing at all may be."""
+    types = pa.types
+    return (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_null(kind)
+    )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Return whether a type is bytes, in any of its layouts."""
+    types = pa.types
+    return (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
 
 
 def _place(file: Path, column: str, value: Any, at: str) -> ImageLocation:
@@ -358,14 +390,14 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 def _group_starts(path: Path) -> list[int]:
-    with parquet.open_parquet(path) as table:
+    with open_parquet(path) as table:
         sizes = [table.metadata.row_group(index).num_rows for index in range(table.metadata.num_row_groups)]
     return [sum(sizes[:index]) for index in range(len(sizes))]
 
 
 def _row_group(path: Path, column: str, group: int) -> list[Any]:
-    with parquet.open_parquet(path) as table:
+    with open_parquet(path) as table:
         try:
             return table.read_row_group(group, columns=[column]).column(column).to_pylist()
-        except parquet.DAMAGE as error:
-            raise parquet.damaged(path, error) from None
+        except DAMAGE as error:
+            raise damaged(path, error) from None

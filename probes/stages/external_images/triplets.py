@@ -15,7 +15,8 @@ from typing import Any
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.alignment import fill, forms, occurrences
+from probes.prompts.alignment import forms, occurrences
+from probes.prompts.prompt import Prompt, fill
 from probes.stages.external_images.table import ImageRow
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
@@ -42,8 +43,7 @@ class Draw:
 class Triplets:
     """Triplets as the rows describe them."""
 
-    # as `prompts` of the configuration: a template where all prompts are made by it, else a text an indicator
-    prompts: list[str | dict[str, str]]
+    prompts: list[Prompt]  # with a template where it makes the texts of all indicators
     draws: list[Draw]  # in the order of triplets and seeds
     paired: bool  # whether the rows name seeds
     shared: bool  # whether a seed stands in several triplets
@@ -82,7 +82,7 @@ def triplets(
         key = _key(row, wanted, words, any_words)
         groups.setdefault(key, {}).setdefault(row.indicator, []).append(row)
     left_out: Counter[str] = Counter()
-    prompts: list[str | dict[str, str]] = []
+    prompts: list[Prompt] = []
     draws: list[Draw] = []
     known: dict[tuple[str, ...], ImageRow] = {}
     for members in groups.values():
@@ -200,15 +200,15 @@ def _require_new(known: dict[tuple[str, ...], ImageRow], texts: tuple[str, ...],
         )
 
 
-def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> str | dict[str, str]:
+def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
     """A template where it makes every prompt, else the prompts as they are."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         before, after = text.split(word, 1)
         template = f"{before}{PERSON}{after}"
         if all(fill(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
-            return template
-    return {"id": name, **texts} if name and len(name) <= 100 and name not in words else dict(texts)
+            return Prompt(template=template)
+    return Prompt(dict(texts), id=name if name and len(name) <= 100 and name not in words else "")
 
 
 def numbered(draws: Sequence[Draw], different: int) -> list[Draw]:

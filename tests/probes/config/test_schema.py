@@ -220,7 +220,7 @@ def test_an_option_is_named_as_it_was_given():
 
 def test_a_byte_order_mark_and_a_missing_file(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + PROMPTS.encode())
-    assert load_config(tmp_path / "a.yaml").prompts == ["a {person} with a dog"]
+    assert load_config(tmp_path / "a.yaml").resolved()["prompts"] == ["a {person} with a dog"]
     (tmp_path / "b.yaml").write_bytes(b"prompts: ['\xff']")
     for path, found in (("b.yaml", "UTF-8"), ("c.yaml", "found none"), (".", "got a folder")):
         with pytest.raises(UserError, match=found):

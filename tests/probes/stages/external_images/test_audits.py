@@ -4,7 +4,6 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.config.checks import levels
 from probes.config.loading import load_config
 from probes.errors import UserError
 from probes.stages.external_images import stage
@@ -38,7 +37,7 @@ def rows(words=("woman", "man"), times=2):
 
 def test_a_prompt_says_where_its_images_stand(tmp_path):
     config = load_config(written(tmp_path, rows()))
-    assert [levels(prompt)["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
+    assert [prompt.levels["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
     taken = stage.plan(config, "closed.yaml")
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [

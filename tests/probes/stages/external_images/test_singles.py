@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from probes.errors import UserError
+from probes.prompts.prompt import Prompt
 from probes.stages.external_images.singles import singles
 from probes.stages.external_images.table import ImageLocation, ImageRow
 
@@ -20,8 +21,8 @@ def test_images_of_one_text_and_the_same_levels_are_of_one_prompt():
         [row(2, "a nurse", model="a"), row(3, "a nurse", model="b"), row(4, "a nurse", model="a")], "plain"
     )
     assert found.prompts == [
-        {"plain": "a nurse", "levels": {"model": "a"}},
-        {"plain": "a nurse", "levels": {"model": "b"}},
+        Prompt({"plain": "a nurse"}, levels={"model": "a"}),
+        Prompt({"plain": "a nurse"}, levels={"model": "b"}),
     ]
     assert [(draw.triplet, draw.seed, draw.rows[0].at) for draw in found.draws] == [
         *((0, 0, "line 2"), (0, 1, "line 4"), (1, 0, "line 3"))

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probes.config.checks import caption, prompt_id
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.source import LoadedPrompts, NoFileError
@@ -27,48 +26,43 @@ def fitted(
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
 
-    `loaded` is None where prompts are written by hand; these are refused where they are too long. Beside the
-    configuration with the prompts that are left stands what ``run.json`` keeps of the captions, under `KEY`.
+    Prompts that are no captions are refused later where they are too long. Beside the configuration with the prompts
+    that are left stands what ``run.json`` keeps of the captions, under `KEY`.
     """
-    if loaded is None or not loaded.sentences:
+    if loaded is None or loaded.selection is None:
         return config, None
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
-    long = too_long(config, tokenizers, most)
+    texts = [text for prompt in config.prompts for text in prompt.texts.values()]
+    size = len(config.indicators)
+    long: set[int] = set()
+    for tokenizer in tokenizers:
+        counts = map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])
+        long |= {index // size for index, count in enumerate(counts) if count > most}
     if len(long) == len(config.prompts):
         raise UserError(
             f"{file}: prompts: expected captions of at most {most} tokens with start and end, found none in"
             f" {len(long):,}: take other captions, or a model that reads longer ones"
         )
-    return without(config, long), record(loaded, long, most)
+    selection = loaded.selection
+    record = {
+        **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
+        "format": selection.format,
+        "captions": selection.read,
+        "prompts": len(selection.prompts),
+        "dropped": dict(selection.dropped.most_common()),
+        "tokens_read": most,
+        LONGER: [config.prompts[index].id for index in sorted(long)],
+    }
+    return _without(config, record[LONGER]), record
 
 
-def too_long(config: Config, tokenizers: Sequence[Any], most: int) -> list[str]:
-    """Return the ids of prompts that have more than so many tokens, start and end included, for some indicator."""
-    texts = [caption(prompt, name) for prompt in config.prompts for name in config.indicators]
-    long: set[int] = set()
-    for tokenizer in tokenizers:
-        counts = map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])
-        long |= {index // len(config.indicators) for index, count in enumerate(counts) if count > most}
-    return [prompt_id(config.prompts[index], index) for index in sorted(long)]
-
-
-def without(config: Config, ids: Collection[str]) -> Config:
-    """Return the configuration without the prompts of these ids."""
+def _without(config: Config, ids: Collection[str]) -> Config:
+    """The configuration without the prompts of these ids."""
     if not ids:
         return config
-    out = set(ids)
-    kept = [prompt for index, prompt in enumerate(config.prompts) if prompt_id(prompt, index) not in out]
+    left_out = {*ids}
+    kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
     return config.model_copy(update={"prompts": kept})
-
-
-def record(loaded: LoadedPrompts, long: Sequence[str], most: int) -> dict[str, Any]:
-    """Return what ``run.json`` keeps: what was kept of captions that were chosen, and why, and what was too long."""
-    chosen: dict[str, Any] = {}
-    if (made := loaded.selection) is not None:
-        chosen = {"format": made.form, "captions": made.read, "prompts": len(made.kept)}
-        chosen["dropped"] = dict(made.dropped.most_common())
-    file = {"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}
-    return {**file, **chosen, "tokens_read": most, LONGER: list(long)}
 
 
 def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
@@ -76,8 +70,8 @@ def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
 
     For stages that need no model.
     """
-    there = _recorded(config.out_path) if loaded and loaded.sentences else {}
-    return without(config, there.get(LONGER, ()))
+    record = _recorded(config.out_path) if loaded and loaded.selection else {}
+    return _without(config, record.get(LONGER, ()))
 
 
 def length_summary(record: Mapping[str, Any] | None) -> str:
@@ -98,10 +92,10 @@ def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
 
     One that makes the same prompts is no other.
     """
-    there = _recorded(config.out_path) if loaded and loaded.file else {}
-    if not there or _checksum(loaded.file) == there.get("sha256"):
+    record = _recorded(config.out_path) if loaded and loaded.file else {}
+    if not record or not loaded or _checksum(loaded.file) == record.get("sha256"):
         return
-    if Run.open(config.out_path).resolved.get("prompts") != config.prompts:
+    if Run.open(config.out_path).config.prompts != config.prompts:
         raise UserError(_lost(str(loaded.file), config.out_path, "others"))
 
 
@@ -123,5 +117,5 @@ def _lost(file: str, out: Path, found: str) -> str:
 
 
 def _recorded(out: Path) -> dict[str, Any]:
-    """Return what the run in a folder keeps of its captions; nothing where there is no such run."""
+    """What the run in a folder keeps of its captions; nothing where there is no such run."""
     return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}
