@@ -247,16 +247,9 @@ class Config(Section):
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
-        none: dict[str, Any] = {
-            "model": "",
-            "reference": "",
-            "indicators": {},
-            "contrasts": [],
-            "prompts": [],
-            "seeds": [],
-        }
-        values = {**none, **values}
-        return super().stored({**values, "prompts": [from_written(prompt) for prompt in values["prompts"]]})
+        values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
+        prompts = [from_written(prompt) for prompt in values.get("prompts", ())]
+        return super().stored({**values, "prompts": prompts})
 
     @property
     def clustered(self) -> bool:
