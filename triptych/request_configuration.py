@@ -18,6 +18,7 @@ from probes.prompts.prompt import Prompt
 from probes.prompts.source import LoadedPrompts, NoFileError
 from probes.runs.store import Run
 from probes.stages import captions
+from probes.stages.external_images import configuration as external_images
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -42,7 +43,7 @@ def configuration(
         source = read_yaml(path)
         read: list[LoadedPrompts] = []
         try:
-            config = load_config(path, chosen, read)
+            config = load_config(path, chosen, read, external_images.configured)
         except NoFileError as error:
             raise captions.missing_file_error(error, _out(path, source, chosen)) from None
         for line in _summary(read):
@@ -74,7 +75,7 @@ def _of_data(
     source = YamlSource(name="config", text="", data=data)
     read: list[LoadedPrompts] = []
     try:
-        config = load_data(source, Path(), chosen, read)
+        config = load_data(source, Path(), chosen, read, external_images.configured)
     except NoFileError as error:
         raise captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
     for line in _summary(read):

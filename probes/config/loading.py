@@ -7,7 +7,7 @@ another kind than expected is a :class:`~probes.errors.UserError` of one line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,23 @@ from probes.fields.messages import message, naming
 from probes.fields.types import shown
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.prompts.source import LoadedPrompts
-from probes.stages.external_images import configuration as foreign
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
+# `probes.stages.external_images.configuration.configured`, which stands above this room
+ReadImages = Callable[..., Mapping[str, Any]]
 
 
 def load_config(
     path: str | Path,
     options: Options | None = None,
     loaded: list[LoadedPrompts] | None = None,
+    read_images: ReadImages | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 
     `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
-    the captions where prompts come from some. The first fault found is a `UserError`: place, rule, what was found,
-    remedy.
+    the captions where prompts come from some. `read_images` puts what the rows of ``images:`` say in place. The first
+    fault found is a `UserError`: place, rule, what was found, remedy.
     """
     source = read_yaml(path)
     if not isinstance(source.data, dict):
@@ -42,7 +44,7 @@ def load_config(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
     named = {"name": Path(path).stem, **source.data}
-    return load_data(replace(source, data=named), Path(path).parent, options, loaded)
+    return load_data(replace(source, data=named), Path(path).parent, options, loaded, read_images)
 
 
 def load_data(
@@ -50,6 +52,7 @@ def load_data(
     folder: Path,
     options: Options | None = None,
     loaded: list[LoadedPrompts] | None = None,
+    read_images: ReadImages | None = None,
 ) -> Config:
     """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder."""
     context = {"folder": folder, "loaded": [] if loaded is None else loaded}
@@ -58,7 +61,11 @@ def load_data(
         data["images"] = options.pop(("images",))[1]
     with naming(Config, source, options):
         if data.get("images") is not None:
-            data = foreign.configured(data, source, options, context, build_config)
+            if read_images is None:
+                raise UserError(
+                    f"{source.name}: images: expected a model that generates, got images: name a model"
+                )
+            data = dict(read_images(data, source, options, context, build_config))
         return build_config(data, source, options, context)
 
 
