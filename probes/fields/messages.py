@@ -24,7 +24,7 @@ Node = Mapping[str, Any]  # of a JSON schema
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 # pydantic's name of a kind, where a user's own key could be
-_LABEL = re.compile(r"(function-|constrained-|dict\[).*")
+_LABEL = re.compile(r"(function-|constrained-|dict\[|list\[).*")
 _OTHER_KIND = re.compile(
     r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
 )
