@@ -198,7 +198,7 @@ class ProbeResults(HookedBlock):
                 )
             return word_heat(whole.heat(row), list(next(iter(positions.values()))))
         whole.heat(row)  # refuses a row that is not there
-        return whole.word(row, self._words.placed_tokens(positions, row))
+        return whole.word(row, self._words.placed(positions, row))
 
     def word_map(
         self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
@@ -222,9 +222,7 @@ class ProbeResults(HookedBlock):
         """
         whole = self.maps
         whole.heat(row)  # refuses a row that is not there
-        name, positions = self._words.positions(word, row, occurrence)
-        if whole.columns is not None:
-            positions = self._words.placed(word, row, positions, occurrence)
+        name, positions = self._words.find(word, row, occurrence, placed=whole.columns is not None)
         return WordMap(
             values=whole.word(row, positions),
             word=name,

@@ -21,8 +21,10 @@ from safetensors.torch import save_file
 from analysis import load_run
 from analysis.observe.objects.tags.ram import PUBLISHED
 from hooks import Intervention, Patch, sites
-from probes.models import hub, loading, single_file, tokenizers
-from probes.models.description import INDEX, Source, read_index, read_kind, read_object
+from probes.models import hub, loading, single_file
+from probes.models.schedulers import usable_scheduler
+from probes.models.source import INDEX, Source
+from probes.models.weights import assemble
 from probes.runs.store import Run
 from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
@@ -58,27 +60,17 @@ def save_model(folder, description, *, variant=None):
 
 def build_model(description):
     """A pipeline of a shipped description's architecture, at its size, with random weights."""
-    shipped = single_file._ROOT / description
+    shipped = single_file.DESCRIPTIONS / description
     source = Source(description, "folder", shipped, shipped)
-    index, (_, layout) = read_index(source), read_kind(source)
-    named = {one.name: one for one in layout.tokenizers}
     torch.manual_seed(0)
-    parts = {}
-    for name, entry in index.items():
-        if not isinstance(entry, list) or entry[0] is None:
-            continue
-        if name.startswith("tokenizer"):
-            parts[name] = tokenizers.tokenizer(source, named[name])
-        elif name == "scheduler":
-            parts[name] = loading._scheduler(source)
-        elif entry[0] == "transformers":
-            config = transformers.CLIPTextConfig.from_dict(read_object(source, f"{name}/config.json"))
-            parts[name] = getattr(transformers, entry[1])(config)
+    networks = {}
+    for name, (library, kind) in ((one.name, source.index[one.name]) for one in source.layout.networks):
+        config = source.read(f"{name}/config.json")
+        if library == "transformers":
+            networks[name] = getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config))
         else:
-            parts[name] = getattr(diffusers, entry[1]).from_config(read_object(source, f"{name}/config.json"))
-    absent = {name: None for name in ("safety_checker", "feature_extractor") if name in index}
-    switches = {"requires_safety_checker": False} if absent else {}
-    return getattr(diffusers, index["_class_name"])(**parts, **absent, **switches)
+            networks[name] = getattr(diffusers, kind).from_config(config)
+    return assemble(source, networks, usable_scheduler(source))
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ USES = {  # of the optional parts
     "cluster": "workers of Ray, here or on many machines",
     "faces": "faces of photographs, for skin tones",
     "notebooks": "the notebooks",
-    "textblob": "nouns by TextBlob",
     "xlsx": "labels from XLSX",
 }
 

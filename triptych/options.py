@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import get_origin
 
 from probes import command_line
-from probes.config.documentation import flag_help
+from probes.config.documentation import field_at, flag_help
+from probes.config.schema import schema_text
+from probes.config.stop_options import from_text
 from probes.errors import UserError
+from probes.fields.types import types_in
 
 UNTIL = (
     "stop when a question is answered: direction, equivalence, gap (either of both), or ±0.05, an interval so narrow"
@@ -26,72 +30,42 @@ EXAMPLES = {
     ),
 }
 # of a command that goes through stages: what an option of `triptych run` says, where it has none
-STAGED = {
-    "stage": None,
-    "shard": None,
-    "dry_run": False,
-    "overwrite": False,
-    "quiet": False,
-    "samples": False,
+STAGED = {"stage": None, "shard": None, "until": None} | dict.fromkeys(
+    ("dry_run", "overwrite", "quiet", "samples"), False
+)
+
+
+# fields of ``triplets.yaml`` that a flag overrides, each with the name of its value, by the title of their group
+_FIELDS = {
+    "what to generate": {"model": "MODEL", "seeds": "N", "limit": "N"},
+    "how to generate": {
+        "sampler.steps": "N",
+        "sampler.guidance_scale": "X",
+        "sampler.scheduler": "NAME",
+        "sampler.negative_prompt": "TEXT",
+        "sampler.height": "PX",
+        "sampler.width": "PX",
+    },
+    "where and with what": {
+        "out": "FOLDER",
+        "generate.device": "DEVICE",
+        "generate.dtype": "DTYPE",
+        "generate.batch_triplets": "N",
+        "generate.workers": "N",
+        "cluster.address": "ADDRESS",
+    },
 }
-
-
-@dataclass(frozen=True)
-class _Option:
-    """A flag that overrides a field of ``triplets.yaml``; what it does is what the schema says of the field."""
-
-    field: str  # its dotted place there
-    kind: type
-    metavar: str | None = None
-    flag: str = ""  # where it is not the last name of the place
-    several: bool = False
-
-    @property
-    def name(self) -> str:
-        """Of the argument, as argparse stores it."""
-        return self.flag or self.field.rpartition(".")[2]
-
-    @property
-    def written(self) -> str:
-        """The flag as a user writes it."""
-        return f"--{self.name.replace('_', '-')}"
-
-    def add(self, group: argparse._ArgumentGroup) -> None:
-        """Let a parser take it."""
-        group.add_argument(
-            self.written,
-            nargs="+" if self.several else None,
-            metavar=self.metavar,
-            help=flag_help(self.field).replace("%", "%%"),
-        )
-
-
-_FIELDS = {  # by the title of their group in --help
-    "what to generate": (
-        _Option("model", str),
-        _Option("seeds", int, "N", several=True),
-        _Option("limit", int, "N"),
-    ),
-    "how to generate": (
-        _Option("sampler.steps", int, "N"),
-        _Option("sampler.guidance_scale", float, "X"),
-        _Option("sampler.scheduler", str, "NAME"),
-        _Option("sampler.negative_prompt", str, "TEXT"),
-        _Option("sampler.height", int, "PX"),
-        _Option("sampler.width", int, "PX"),
-    ),
-    "where and with what": (
-        _Option("out", str, "FOLDER"),
-        _Option("generate.device", str),
-        _Option("generate.dtype", str),
-        _Option("generate.batch_triplets", int, "N"),
-        _Option("generate.workers", int, "N"),
-        _Option("cluster.address", str, "ADDRESS", flag="cluster"),
-    ),
-}
-
-
 WHAT, HOW, WHERE = _FIELDS
+
+
+def flag_of(place: str) -> str:
+    """Return the flag that overrides the field at a place in ``triplets.yaml``.
+
+    >>> flag_of("sampler.guidance_scale"), flag_of("cluster.address")
+    ('--guidance-scale', '--cluster')
+    """
+    name = "cluster" if place == "cluster.address" else place.rpartition(".")[2]
+    return f"--{name.replace('_', '-')}"
 
 
 def parser() -> command_line.Parser:
@@ -133,47 +107,30 @@ def staged_parser(
     config: str,
     groups: Sequence[str] = tuple(_FIELDS),
 ) -> command_line.Parser:
-    """Return a parser of a command that goes through stages, as `triptych.stages.run` takes its arguments.
+    """Return a parser of a command that goes through stages, with the flags of the groups that are named.
 
-    Parameters
-    ----------
-    name : str
-        Of the command.
-    description : str
-    examples : mapping of str to str
-        See `probes.command_line.Parser`.
-    config : str
-        What its argument, ``config``, may be.
-    groups : sequence of str
-        Of the options over fields of ``triplets.yaml``, those that it has: `WHAT`, `HOW` and `WHERE`.
+    `config` says what its argument may be; a flag that it does not take is None in its arguments.
     """
     main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)
+    main.set_defaults(**STAGED)
     main.add_argument("config", help=config)
     for title, fields in _FIELDS.items():
-        if title not in groups:
-            main.set_defaults(
-                **{field.name: None for field in fields}, **({"until": None} if title == WHAT else {})
-            )
-            continue
-        group = main.add_argument_group(title)
-        for field in fields:
-            field.add(group)
-        if title == WHAT:
-            group.add_argument("--until", metavar="WHAT", help=UNTIL)
-    main.set_defaults(**STAGED)
-    return main
-
-
-def add_fields(main: command_line.Parser, names: Collection[str]) -> None:
-    """Let a parser of its own take some of the options over fields of ``triplets.yaml``, by name, and no others."""
-    for title, fields in _FIELDS.items():
-        group = main.add_argument_group(title)
-        for field in fields:
-            if field.name in names:
-                field.add(group)
+        group = main.add_argument_group(title) if title in groups else None
+        for place, metavar in fields.items():
+            flag = flag_of(place)
+            if group is None:
+                main.set_defaults(**{flag.strip("-").replace("-", "_"): None})
             else:
-                main.set_defaults(**{field.name: main.get_default(field.name)})
-    main.set_defaults(until=None)
+                field = field_at(place)
+                group.add_argument(
+                    flag,
+                    nargs="+" if get_origin(field.annotation) is list else None,
+                    metavar=metavar,
+                    help=flag_help(place).replace("%", "%%"),
+                )
+        if title == WHAT and group is not None:
+            group.add_argument("--until", metavar="WHAT", help=UNTIL)
+    return main
 
 
 class _Schema(argparse.Action):
@@ -183,8 +140,6 @@ class _Schema(argparse.Action):
         super().__init__(**options, nargs=0)
 
     def __call__(self, parser, namespace, values, option_string=None):
-        from probes.config.schema import schema_text
-
         print(schema_text(), end="")
         parser.exit()
 
@@ -192,15 +147,16 @@ class _Schema(argparse.Action):
 def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
     """Return the values of the command line, each with its flag, by its place in ``triplets.yaml``."""
     chosen: dict[tuple[str, ...], tuple[str, object]] = {}
-    for field in itertools.chain.from_iterable(_FIELDS.values()):
-        value = getattr(arguments, field.name)
+    for place in itertools.chain.from_iterable(_FIELDS.values()):
+        flag = flag_of(place)
+        value = getattr(arguments, flag.strip("-").replace("-", "_"))
         if value is not None:
-            given = [_as(one, field.kind) for one in value] if field.several else _as(value, field.kind)
-            chosen[tuple(field.field.split("."))] = (field.written, given)
+            given = (
+                [_value(place, text) for text in value] if isinstance(value, list) else _value(place, value)
+            )
+            chosen[tuple(place.split("."))] = (flag, given)
     if arguments.until is not None:
-        from probes.config.stop_options import of_text  # not before: --help is quick
-
-        if (stop := of_text(arguments.until)) is None:
+        if (stop := from_text(arguments.until)) is None:
             raise UserError(
                 "--until: expected direction, equivalence, gap or ±X such as ±0.05, got"
                 f" `{arguments.until}`: write one of them"
@@ -209,9 +165,10 @@ def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, o
     return chosen
 
 
-def _as(text: str, kind: type) -> object:
-    """A number where one is meant; what is none is left to the schema, whose errors say what was expected."""
-    try:
-        return kind(text)
-    except ValueError:
-        return text
+def _value(place: str, text: str) -> object:
+    """Return a number for a field that takes some; what is none is left to the schema, which says what it expects."""
+    for kind in (int, float):
+        if kind in types_in(field_at(place).annotation):
+            with contextlib.suppress(ValueError):
+                return kind(text)
+    return text

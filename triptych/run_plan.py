@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
-from probes.errors import printable
 from probes.prompts import of_captions
 from probes.runs import directory
 from triptych import plan_text
 from triptych.request import Request
 
 if TYPE_CHECKING:
-    from probes.models.loading import Source
+    from probes.models.source import Source
     from probes.prompts.plan import Sample
     from probes.stages.external_images.stage import Taken
 
@@ -51,11 +50,11 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
-        from probes.models import estimate, weights
         from probes.prompts.vocabulary import PromptTokens
+        from probes.stages.estimate import estimate
 
         read = PromptTokens.of(self.samples)
-        generated, more = estimate.estimate(self.config, self.samples, self.source), []
+        generated, more = estimate(self.config, self.samples, self.source), []
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
@@ -64,7 +63,6 @@ class RunPlan:
         return [
             *table,
             *plan_text.describe(self.config, read),
-            *filter(None, [printable(weights.unread(self.source))]),
             *plan_text.stopping_lines(self.config),
             f"{generated}{', where all of them are generated' if self.config.stop else ''}",
             *more,
@@ -108,12 +106,12 @@ def _taken_in(request: Request) -> RunPlan:
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import estimate, loading, requirements, weights
+    from probes.models import estimate, requirements
     from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
 
     source = _source(request)
-    tokenizers, limit = loading.tokenizers(source)
+    tokenizers, limit = source.tokenizers, source.token_limit
     config, captions = of_captions.fitted(
         request.config, request.loaded, tokenizers, limit, request.yaml_source.name
     )
@@ -136,8 +134,6 @@ def _drawn(request: Request) -> RunPlan:
     if request.drawing and not request.dry:
         for warning in plan_text.warnings(config, PromptTokens.of(result.samples)):
             request.say(warning)
-        if unread := weights.unread(source):
-            request.say(unread)
     return result
 
 
@@ -153,7 +149,7 @@ def _check_outcomes(request: Request, config: Config) -> None:
 
 def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
-    from probes.models import description, loading, requirements
+    from probes.models import hub, loading, requirements
 
     config, overwrite = request.config, request.command.overwrite
     revision = config.revision or (None if overwrite else directory.pinned(config))
@@ -163,11 +159,11 @@ def _source(request: Request) -> Source:
         from probes.stages.trace.requirements import trace_plan
 
         trace_plan(config, source)
-    if request.includes("generate", "trace") and not request.dry:
-        source = loading.resolve(config.model, revision=revision, variant=config.variant)
+    if source.kind == "hub" and request.includes("generate", "trace") and not request.dry:
+        hub.fetch_weights(source, revision)
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
-        directory.require_model(config.out_path, description.files(source), published)
+        directory.require_model(config.out_path, source.files, published)
     place = request.place("sampler.negative_prompt")
     requirements.check_negative_prompt(config, source, place)
     return source

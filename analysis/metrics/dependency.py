@@ -92,7 +92,7 @@ def dependency_groups(
     maps: Iterable[pd.DataFrame],
     *,
     human: HumanWords,
-    backend: str = "lemminflect",
+    backend: str = "hanta",
     mask_words: str = "nouns",
     theta: float = THETA,
     sigma: float = SIGMA,
@@ -113,7 +113,7 @@ def dependency_groups(
         ``width``, ``definition``. The words of an image stand in one of them.
     human : HumanWords
         Words that refer to humans.
-    backend : {"lemminflect", "textblob", "nltk"}
+    backend : {"hanta", "nltk"}
         What makes lemmas of labels.
     mask_words : {"nouns", "all"}
         Whose masks may guide an object.

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from probes.fields.types import PathOrName, option
+from probes.fields.types import PathOrName, Section, option
 
 Column = Annotated[str, Field(min_length=1)]
 LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 
-class Images(BaseModel):
+class Images(Section):
     """Images that another program generated, in place of a model: a folder or a table that says the prompt of each."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        title="Images",
-        use_attribute_docstrings=True,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     from_: Annotated[PathOrName, Field(alias="from", min_length=1), option(example="images.csv")]
     """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside

@@ -68,8 +68,8 @@ class Measure(Section):
     """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
     mask_words: Annotated[Literal["nouns", "all"], option(example="all")] = "nouns"
     """Whose masks can guide an object: the nouns of the prompt, or all its words."""
-    nouns: Annotated[Literal["lemminflect", "textblob", "nltk"], option(example="nltk")] = "lemminflect"
-    """Which program finds the nouns of a prompt. `lemminflect` comes with the package; `nltk` is that of Wu et
+    nouns: Annotated[Literal["hanta", "nltk"], option(example="nltk")] = "hanta"
+    """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
     al. 2025."""
     compounds: Annotated[bool, option(example=True)] = False
     """Whether two nouns side by side (*tennis racket*) are taken together, as one."""

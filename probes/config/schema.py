@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from probes.config import checks, presets, stored_sections, words
+from probes.config import checks, presets, words
 from probes.config.checks import INDICATORS, prompt_id
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
@@ -42,7 +42,6 @@ from probes.fields.types import (
     Word,
     option,
     require_printable,
-    shown,
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
@@ -261,27 +260,16 @@ class Config(Section):
         return self
 
     @classmethod
-    def stored(cls, resolved: Mapping[str, Any]) -> Config:
-        """Return the configuration that a run's record holds; nothing is checked or resolved a second time.
-
-        It was checked when it was written, and what it names (a model, a checkpoint) may be gone since. Fields that are
-        missing or null, as in runs of earlier versions, have the schema's default; what such a run drew and compared is
-        not guessed: where the record does not say, there is no model, indicator, contrast, prompt or seed.
-        """
-        values: dict[str, Any] = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
-        values |= stored_sections.present("config", resolved, cls)
-        stored = values.get("indicators", {})
-        if not isinstance(stored, Mapping):
-            raise ValueError(f"indicators: expected words by their names, got {shown(stored)}")
-        values["indicators"] = {
-            name: stored_sections.indicator(name, value) for name, value in stored.items()
+    def stored(cls, values: Mapping[str, Any]) -> Config:
+        """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
+        none: dict[str, Any] = {
+            "model": "",
+            "reference": "",
+            "indicators": {},
+            "contrasts": [],
+            "prompts": [],
         }
-        capture = values.get("capture")
-        if isinstance(capture, Mapping) and capture.get("keep"):  # which former versions stored whole
-            values["capture"] = {"keep_places": "all", **capture}
-        if "images" in values:
-            values["images"] = Images.model_validate(values["images"])
-        return stored_sections.section("config", values, cls)
+        return super().stored({**none, "seeds": [], **values})
 
     @property
     def clustered(self) -> bool:

@@ -53,10 +53,10 @@ class Stop(Section):
     prompts."""
 
 
-def of_text(text: str) -> dict[str, Any] | None:
+def from_text(text: str) -> dict[str, Any] | None:
     """Return the section that ``--until`` says in short; None where it says nothing of the kind.
 
-    >>> of_text("±0.05"), of_text("direction"), of_text("soon")
+    >>> from_text("±0.05"), from_text("direction"), from_text("soon")
     ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
     """
     found = _SHORT.fullmatch(text.strip().replace("+-", "±"))

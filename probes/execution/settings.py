@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hooks.architectures.registry import architecture_of
 from probes.config.schema import Config
 from probes.execution import batches, workers
-from probes.models import estimate, loading, requirements
+from probes.models import loading
+from probes.models.weights import parameters
 from probes.runs.store import Run
 
 
@@ -31,7 +33,6 @@ class ResolvedSettings:
     @classmethod
     def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
         """Return what follows from a model that is loaded for a configuration."""
-        requirements.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
         batch = config.generate.batch_triplets
         if batch == "auto":
             batch = batches.auto_batch(loaded, len(config.indicators), config)
@@ -94,7 +95,7 @@ def keep_begun_settings(config: Config, run: Run) -> Config:
 
 def threads(loaded: loading.LoadedModel) -> int:
     """Threads that torch is given for a model that is loaded."""
-    return workers.threads(estimate.parameters(loaded.pipe), loaded.device)
+    return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
 
 
 def _name(device: str) -> str:

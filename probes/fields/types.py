@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
@@ -14,7 +15,6 @@ from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
 from probes.config import presets
-from probes.models import devices
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -23,6 +23,8 @@ FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
 KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
 ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
+DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
+DEVICES = "auto, cpu, cuda, cuda:1 or mps"
 TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for
     NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
@@ -32,7 +34,7 @@ FORMS = {  # what of a text each asks for
     LABEL: "letters, digits and `_`, a letter first, 40 at most",
     ADDRESS: "auto, local, none or the address of a running Ray as host:port",
     TEXT: "a text",
-    devices.NAME: devices.EXPECTED,
+    DEVICE: DEVICES,
 }
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
@@ -78,12 +80,50 @@ class Section(BaseModel):
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Self:
+        """Return a section from plain data of a run's record, which was checked when it was written."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{cls.__name__}: expected fields, got {shown(values)}")
+        fields = {name: field.alias or name for name, field in cls.model_fields.items()}
+        return cls.model_construct(
+            **{
+                name: _stored(cls.model_fields[name].annotation, values[key])
+                for name, key in fields.items()
+                if key in values
+            }
+        )
+
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Yield what is not a default."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
             if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, _Shortened(value) if isinstance(value, list) and len(value) > LISTED else value
+
+
+def types_in(annotation: Any) -> list[type]:
+    """Return the types that an annotation is made of, through unions and containers."""
+    inner = [kind for argument in get_args(annotation) for kind in types_in(argument)]
+    return [annotation, *inner] if isinstance(annotation, type) else inner
+
+
+def section_in(annotation: Any) -> type[Section] | None:
+    """Return the section that a field of this annotation holds; None if none."""
+    return next((kind for kind in types_in(annotation) if issubclass(kind, Section)), None)
+
+
+def _stored(annotation: Any, value: Any) -> Any:
+    """Return a stored value of a field, its sections (those of a mapping or a list one by one) made again."""
+    section = section_in(annotation)
+    if section is None or value is None:
+        return value
+    match get_origin(annotation):
+        case builtins.dict:
+            return {key: section.stored(entry) for key, entry in value.items()}
+        case builtins.list:
+            return [section.stored(entry) for entry in value]
+    return section.stored(value)
 
 
 class _Shortened:
@@ -286,7 +326,7 @@ AutoOrWorkers = Annotated[
 ]
 Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
 Preset = Literal[*presets.names()]  # type: ignore[valid-type]
-Device = Annotated[str, Field(pattern=devices.NAME)]
+Device = Annotated[str, Field(pattern=DEVICE)]
 _Window = Annotated[
     list[Step],
     Field(min_length=2, max_length=2),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from probes.errors import UserError
-
-NAME = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
-EXPECTED = "auto, cpu, cuda, cuda:1 or mps"
+from probes.fields.types import DEVICES
 
 
 def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
@@ -37,7 +35,7 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UserError(f"{place}: expected {EXPECTED}, got {name!r}: choose one of them") from None
+        raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
     if (device.index or 0) >= there.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device

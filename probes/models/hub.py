@@ -21,32 +21,51 @@ from urllib.request import getproxies
 import yaml
 
 from probes.errors import UserError, first_line
-from probes.models import description, published, weight_files
-from probes.models.description import IMAGE_READERS, INDEX, SUPPORTED, Source
+from probes.models import weight_files
 from probes.models.pretrained import download_pipeline, quiet
+from probes.models.source import IMAGE_READERS, INDEX, SUPPORTED, Source
 
+# parameters of the text encoders of published transformers, counted on the configurations of the models that they were
+# taken from, and of Qwen2.5-VL, of which a part looks at pictures, as the hub states them
+TOWERS = {
+    "clip-l": 123_060_480,
+    "clip-g": 694_659_840,
+    "t5-xxl": 4_762_310_656,
+    "gemma-2-2b": 2_614_341_888,
+    "qwen3-4b": 4_022_468_096,
+    "qwen2.5-vl-7b": 8_292_166_656,
+}
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
 _UNREACHED = "not in the cache, and the hub can't be reached"
+_VOCABULARIES = ("vocab.json", "tokenizer.json", "spiece.model", "tokenizer.model")
 
 
 @cache
 def known() -> Mapping[str, Mapping[str, Any]]:
-    """Return what ``known_models.yaml`` says of models of the hub, by their ids."""
+    """The U-Nets of the hub that are known by name: ``known_models.yaml``."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 
+@cache
+def transformers() -> Mapping[str, Mapping[str, Any]]:
+    """Published diffusion transformers by name: class and configuration, its size, text encoders."""
+    text = (files(__package__) / "published_transformers.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)["models"]
+
+
 def gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Size of what is read of a known model, in 10^9 bytes; None for others."""
+    """Size of what is read of a known model, in 10^9 bytes; None for others. Transformers are drawn in bfloat16."""
+    if identifier in transformers():
+        entry = transformers()[identifier]
+        return 2 * (entry["parameters"] + sum(TOWERS[name] for name in entry["towers"])) / 1e9
     parameters = known().get(identifier, {}).get("parameters")
-    if not parameters:
-        return published.gigabytes(identifier)
-    return parameters * (2 if variant == "fp16" else 4) / 1e9
+    return parameters * (2 if variant == "fp16" else 4) / 1e9 if parameters else None
 
 
 def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
     """The command that puts into the hub's cache what is read of a pipeline, and no more."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
-    if identifier in published.published():  # in several files each, with vocabularies of other kinds
+    if identifier in transformers():  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
     included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", *weights))
@@ -54,25 +73,37 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
 
 
 def cached(identifier: str) -> bool:
-    """Return whether the hub's cache on this machine holds the whole of a model; asks no network."""
+    """Whether the hub's cache on this machine holds the whole of a model; asks no network."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(identifier, INDEX)
-    if not isinstance(found, str):
+    index = try_to_load_from_cache(identifier, INDEX)
+    if not isinstance(index, str):
         return False
-    folder = Path(found).parent
-    source = Source(identifier, "hub", folder, folder)
+    folder = Path(index).parent
     try:
-        described, (_, layout) = description.read_index(source), description.read_kind(source)
+        return not missing(Source(identifier, "hub", folder, folder))
     except UserError:  # damaged, or of another architecture by now
         return False
-    return not weight_files.missing_files(folder, described, layout, None, True)
 
 
-def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -> Source:
-    """A model of the hub (``owner/name`` or ``owner/name@revision``): from the cache where it is whole, else fetched.
+def missing(source: Source, weights: bool = True) -> list[str]:
+    """The components of which a model's folder lacks files: descriptions, tokenizers and, if asked, weights."""
+    lacks = []
+    for one in (*source.layout.networks, *source.layout.tokenizers):
+        folder = source.path / one.name
+        there = any((folder / file).is_file() for file in _VOCABULARIES)
+        if one in source.layout.networks:
+            there = (folder / "config.json").is_file()
+            if there and weights:
+                there = weight_files.choose(folder, source.variant) in weight_files.variants(folder)
+        lacks += [] if there else [one.name]
+    return lacks + ["scheduler"] * (not (source.path / "scheduler/scheduler_config.json").is_file())
 
-    Without `weights` it is enough to plan. `variant`: the weights called so (``fp16``); None: full precision if any.
+
+def find(name: str, revision: str | None, variant: str | None) -> Source:
+    """The description of a model of the hub (``owner/name`` or ``owner/name@revision``), cached or fetched.
+
+    `variant`: the weights called so (``fp16``); None: full precision if any.
     """
     from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
 
@@ -80,27 +111,36 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
     if at and revision and at != revision:
         raise UserError(f"revision: expected {at}, as `model` says, got {revision}: name one of them")
     revision = revision or at or None
-    with _answering(name, identifier, revision, variant):
+    with _answering(name, revision, variant):
         if not isinstance(try_to_load_from_cache(identifier, INDEX, revision=revision), str):
             _require_network()
-        index = Path(hf_hub_download(identifier, INDEX, revision=revision))
-    folder, commit = index.parent, index.parent.name
-    source = Source(name, "hub", folder, folder, commit, variant)
-    described = description.read_index(source)  # an unsupported pipeline is refused before it is fetched
-    _, layout = description.read_kind(source)
-    if not weight_files.missing_files(folder, described, layout, variant, weights):
-        return source
-    with _answering(name, identifier, revision, variant), quiet():
-        _require_network()
-        if weights:
-            options = {unused: None for unused in IMAGE_READERS if unused in described}
-            download_pipeline(identifier, revision=commit, variant=variant, **options)
-        else:
-            snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
-    if missing := weight_files.missing_files(folder, described, layout, variant, weights):
-        why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
-        raise _absent(name, identifier, revision, variant, why)
+        folder = Path(hf_hub_download(identifier, INDEX, revision=revision)).parent
+    source = Source(name, "hub", folder, folder, folder.name, variant)
+    if missing(source, weights=False):  # an unsupported pipeline is refused by that before it is fetched
+        with _answering(name, revision, variant), quiet():
+            _require_network()
+            patterns = ["*.json", "*.txt", "tokenizer*/*"]
+            snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
+        _require_all(source, revision, weights=False)
     return source
+
+
+def fetch_weights(source: Source, revision: str | None = None) -> None:
+    """Fetch what the cache lacks of a model of the hub; `revision` is what the user called its commit."""
+    if not missing(source):
+        return
+    identifier = source.name.partition("@")[0]
+    with _answering(source.name, revision, source.variant), quiet():
+        _require_network()
+        options = {unused: None for unused in IMAGE_READERS if unused in source.index}
+        download_pipeline(identifier, revision=source.revision, variant=source.variant, **options)
+    _require_all(source, revision)
+
+
+def _require_all(source: Source, revision: str | None, weights: bool = True) -> None:
+    if lacks := missing(source, weights):
+        why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
+        raise _absent(source.name, revision, source.variant, why)
 
 
 def _require_network() -> None:
@@ -129,21 +169,21 @@ def _require_network() -> None:
 
 
 @contextlib.contextmanager
-def _answering(name: str, identifier: str, revision: str | None, variant: str | None) -> Iterator[None]:
+def _answering(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
+    """Say in one line what the hub's client says where it gives no model."""
     from huggingface_hub import errors
 
+    identifier = name.partition("@")[0]
     try:
         yield
-    except errors.LocalEntryNotFoundError as error:  # which is an EntryNotFoundError, too
-        raise _absent(name, identifier, revision, variant, _UNREACHED) from error
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        raise _absent(name, revision, variant, _UNREACHED) from error
     except errors.EntryNotFoundError as error:
-        raise UserError(
-            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
-        ) from error
+        line = f"expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
+        raise UserError(f"model {name}: {line}") from error
     except errors.RevisionNotFoundError as error:
-        raise UserError(
-            f"model {name}: the hub has no revision {revision} of it: name a branch, a tag or a commit"
-        ) from error
+        line = f"the hub has no revision {revision} of it: name a branch, a tag or a commit"
+        raise UserError(f"model {name}: {line}") from error
     except errors.GatedRepoError as error:
         raise UserError(
             f"model {name}: the hub gives it to those who have accepted its terms: accept them on"
@@ -151,31 +191,28 @@ def _answering(name: str, identifier: str, revision: str | None, variant: str | 
         ) from error
     except errors.RepositoryNotFoundError as error:
         remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
-        raise UserError(
-            f"model {name}: no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
-        ) from error
-    except errors.OfflineModeIsEnabled as error:
-        raise _absent(name, identifier, revision, variant, _UNREACHED) from error
+        line = f"no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
+        raise UserError(f"model {name}: {line}") from error
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
         why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
-        raise _absent(name, identifier, revision, variant, why) from error
+        raise _absent(name, revision, variant, why) from error
 
 
-def _absent(name: str, identifier: str, revision: str | None, variant: str | None, why: str) -> UserError:
+def _absent(name: str, revision: str | None, variant: str | None, why: str) -> UserError:
     """The line that says what is not on this machine, how large it is and which command fetches it."""
-    size = gigabytes(identifier, variant)
+    identifier = name.partition("@")[0]
+    size, withdrawn = gigabytes(identifier, variant), _withdrawn(identifier)
     large = f"; {size:.1f} GB" if size else ""
-    withdrawn = f" ({_withdrawn(identifier)})" if _withdrawn(identifier) else ""
     there = known().get(identifier, {}).get("copy", identifier)
     return UserError(
-        f"model {name}: {why}{large}{withdrawn}{_near(identifier)}; check the spelling, give a local folder,"
-        f" or run: {command(there, revision, variant)}"
+        f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_near(identifier)}; check the spelling,"
+        f" give a local folder, or run: {command(there, revision, variant)}"
     )
 
 
 def _near(identifier: str) -> str:
-    """Return that an id is of no known model, with the nearest that are; empty for a known one."""
-    names = [*known(), *published.published()]
+    """That an id is of no known model, with the nearest that are; empty for a known one."""
+    names = [*known(), *transformers()]
     if identifier in names:
         return ""
     near = difflib.get_close_matches(identifier, names, 2, 0.75)
@@ -185,8 +222,5 @@ def _near(identifier: str) -> str:
 def _withdrawn(identifier: str) -> str:
     """Since when the hub has a model no more, and which copy there is; empty for others."""
     entry = known().get(identifier, {})
-    return (
-        f"withdrawn in {entry['withdrawn']}; an unofficial copy is {entry['copy']}"
-        if entry.get("copy")
-        else ""
-    )
+    copy = entry.get("copy")
+    return f"withdrawn in {entry['withdrawn']}; an unofficial copy is {copy}" if copy else ""

@@ -2,15 +2,14 @@
 
 The files of a model can name code of its author's (``auto_map``, ``custom_pipeline``, arguments of a tokenizer), other
 models of the hub, addresses, and pickles. None of that is followed: code that comes with a model never runs and nobody
-is asked whether it may, what lies in a local folder fetches nothing, a pickle is read as plain tensors alone, and a
-network is not built beyond what its weights fill. A test refuses these calls everywhere else.
+is asked whether it may, what lies in a local folder fetches nothing, and a pickle is read as plain tensors alone. A
+test refuses these calls everywhere else.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import pickle
 import sys
 import warnings
@@ -20,14 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError, first_line
-from probes.models.network_limits import MOST_TENSORS, built, limited, moderate_json, require_moderate
+from probes.json_text import parse_json
 
 _PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
 _CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned
 _FETCHED = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "kwargs_filter")
-
-
-_DESCRIBED = ("config.json", "preprocessor_config.json", "processor_config.json", "generation_config.json")
 
 
 class ForeignCodeError(RuntimeError):
@@ -123,13 +119,10 @@ def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options:
     What is a local folder is never completed from the hub.
     """
     fetch = fetch and not Path(folder).is_dir()
-    for name in _DESCRIBED:
-        if (Path(folder) / name).is_file():
-            moderate_json(Path(folder) / name)
     # models and schedulers of diffusers take no such argument, and have no such code
     if cls.__module__.startswith("transformers.") or "Pipeline" in cls.__name__:
         options["trust_remote_code"] = False
-    with sealed(fetch=fetch), limited(3 * MOST_TENSORS):  # a parameter is registered anew when it is filled
+    with sealed(fetch=fetch):
         return cls.from_pretrained(folder, local_files_only=not fetch, **options)
 
 
@@ -174,16 +167,10 @@ def arrays(path: Path) -> Iterator[Any]:
         yield file
 
 
-def timm_model(
-    architecture: Any,
-    arguments: Mapping[str, Any],
-    *,
-    size: float = math.inf,
-    check: Callable[[Any], None] | None = None,
-) -> Any:
+def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Any:
     """A network of timm with random weights, by a name that timm knows and the arguments of a ``config.json``.
 
-    A `ValueError` where there is no such architecture, or an argument names other weights or is out of bounds.
+    A `ValueError` where there is no such architecture, or an argument names other weights.
     """
     import timm
 
@@ -191,17 +178,11 @@ def timm_model(
         raise ValueError(f"timm has no architecture {architecture!r:.80}")
     if not isinstance(arguments, Mapping):
         raise ValueError(f"model_args should be an object, not {arguments!r:.60}")
-    require_moderate(arguments)
     named = [name for name in arguments if str(name).startswith(_FETCHED)]
     if named:
         raise ValueError(f"`{named[0]:.60}` is no argument that a file may set")
-
     with sealed():
-        return built(
-            lambda device: timm.create_model(architecture, pretrained=False, **arguments),
-            size=size,
-            check=check,
-        )
+        return timm.create_model(architecture, pretrained=False, **arguments)
 
 
 def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
@@ -211,23 +192,17 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
     """
     import open_clip
 
-    described = moderate_json(folder / "open_clip_config.json").get("model_cfg")
-    if not isinstance(described, dict):
-        raise ValueError("open_clip_config.json has no `model_cfg` that is an object")
-    for tower in ("text_cfg", "vision_cfg"):
-        if not isinstance(described.get(tower), dict):
-            raise ValueError(f"`model_cfg` has no `{tower}` that is an object")
-    if described["text_cfg"].get("hf_model_name"):
+    if _text_config(folder / "open_clip_config.json").get("hf_model_name"):
         raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
-    named = f"local-dir:{folder}"
     options: dict[str, Any] = {"load_weights": False, "pretrained_text": False}
     with sealed(), _silent():
-        model = built(
-            lambda device: open_clip.create_model(named, device=device, **options),
-            size=weights.stat().st_size,
-        )
+        model = open_clip.create_model(f"local-dir:{folder}", **options)
         open_clip.load_checkpoint(model, str(weights), strict=True, weights_only=True)
         return model, _transform(model)
+
+
+def _text_config(file: Path) -> Mapping[str, Any]:
+    return parse_json(file.read_text(encoding="utf-8"))["model_cfg"]["text_cfg"]
 
 
 def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False) -> tuple[Any, Any]:
@@ -246,7 +221,7 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
     from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
 
     config = folder / "open_clip_config.json" if folder is not None else None
-    text = moderate_json(config)["model_cfg"]["text_cfg"] if config is not None and config.is_file() else {}
+    text = _text_config(config) if config is not None and config.is_file() else {}
     own = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
     if not own:
         return SimpleTokenizer(context_length=model.context_length)

@@ -11,33 +11,32 @@ from hooks.attention import definitions
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import description, edits, loading
+from probes.models import edits, loading
+from probes.models.source import Source
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
 
 
-def guidance_scale(config: Config, source: loading.Source) -> float:
+def guidance_scale(config: Config, source: Source) -> float:
     """Return the scale of classifier-free guidance: the configuration's, the model's, or the pipeline's."""
     scale = config.sampler.guidance_scale
     return loading.default_guidance(source) if scale is None else float(scale)
 
 
-def guided(config: Config, source: loading.Source) -> bool:
+def guided(config: Config, source: Source) -> bool:
     """Tell whether the denoiser is called without the prompt, too; no weights are loaded."""
-    architecture, layout = description.read_kind(source)
-    denoiser = description.read_object(source, f"{layout.denoiser.name}/config.json")
-    return architecture.guided(denoiser, guidance_scale(config, source), config.sampler.true_cfg_scale)
+    scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
+    return source.architecture.guided(source.denoiser_config, scale, true_scale)
 
 
-def check_negative_prompt(config: Config, source: loading.Source, place: str) -> None:
+def check_negative_prompt(config: Config, source: Source, place: str) -> None:
     """Refuse a negative prompt that changes nothing since there is no guidance; `place` is where it was written."""
     if not config.sampler.negative_prompt or guided(config, source):
         return
-    architecture, layout = description.read_kind(source)
-    if layout.guidance == "distilled":
+    if source.layout.guidance == "distilled":
         raise UserError(
-            f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"
-            f" {config.sampler.negative_prompt!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
+            f"{place}: expected none for {source.architecture.models}, whose guidance was distilled into one branch,"
+            f" got {config.sampler.negative_prompt!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
         )
     scale = guidance_scale(config, source)
     whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
@@ -47,16 +46,15 @@ def check_negative_prompt(config: Config, source: loading.Source, place: str) ->
     )
 
 
-def check_before_weights(config: Config, source: loading.Source) -> None:
+def check_before_weights(config: Config, source: Source) -> None:
     """Refuse what a model's description tells alone, before its weights are fetched.
 
     That is its number format, its guidance, its edits, and what is captured.
     """
     loading.pick_model_dtype(source, config.generate.dtype, "cuda")
-    architecture, layout = description.read_kind(source)
-    denoiser = description.read_object(source, f"{layout.denoiser.name}/config.json")
+    architecture, layout = source.architecture, source.layout
     scale = config.sampler.guidance_scale
-    if scale is not None and not architecture.takes_guidance(denoiser):
+    if scale is not None and not architecture.takes_guidance(source.denoiser_config):
         raise UserError(
             f"sampler.guidance_scale: expected none for this model, which was distilled without one (guidance_embeds is"
             f" false), got {scale:g}: take it out"
@@ -94,37 +92,18 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
     return architecture.image_size(pipe, *wanted)
 
 
-def check(config: Config, source: loading.Source) -> None:
-    """Refuse what the model cannot do: its class, scheduler, steps, size, sites, what is kept."""
+def check(config: Config, source: Source) -> None:
+    """Refuse what the model cannot do: its class, scheduler, steps, size, edits, sites, what is kept."""
+    architecture = source.architecture
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    check_edit(pipe, config, source)
-    check_pipeline(pipe, config, loading.default_guidance(source))
-
-
-def check_edit(pipe: Any, config: Config, source: loading.Source) -> None:
-    """Refuse an edit of sites that the model does not have, or with words that its tokenizers cannot spell."""
     if config.edit is not None:
-        edits.require(pipe, config.edit, *loading.tokenizers(source))
-
-
-def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
-    """Refuse what a pipeline cannot do; it needs no weights."""
+        edits.require(pipe, config.edit, source.tokenizers, source.token_limit)
     image_size(pipe, config)  # raises
-    try:
-        architecture_of(pipe).require_readable(pipe)
-    except HookError as error:
-        raise UserError(f"model {config.model}: {error}") from None
-    architecture, scale = architecture_of(pipe), config.sampler.guidance_scale
-    guided = architecture.guided(
-        architecture.denoiser(pipe).config,
-        default_guidance if scale is None else scale,
-        config.sampler.true_cfg_scale,
-    )
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         if patterns and patterns != "default":
-            _check_sites(pipe, f"capture.{field}", patterns, guided)
-    if architecture.layouts[0].template and capture.pool:
+            _check_sites(pipe, f"capture.{field}", patterns, guided(config, source))
+    if source.layout.template and capture.pool:
         of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if pooling.of_tokens(site)]
         if of_tokens:
             raise UserError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,13 @@ from typing import Any
 from hooks.architectures.layout import MisfitError, SingleFile
 from hooks.architectures.registry import ARCHITECTURES
 from probes.errors import UserError
-from probes.models import description
-from probes.models.description import INDEX, Source, readable
 from probes.models.pretrained import from_single_file, quiet, tensors
-from probes.models.source import CARD
-from probes.models.tokenizers import tokenizer
-from probes.models.weights import modules, pipeline_options
+from probes.models.source import CARD, IMAGE_READERS, INDEX, Source
+from probes.models.weights import modules
 from probes.paths import expand_model
 
 ENDINGS = (".safetensors", ".ckpt")
-_ROOT = Path(str(files(__package__) / "descriptions"))
+DESCRIPTIONS = Path(str(files(__package__) / "descriptions"))
 # the published files of SD 2.x: 512-base-ema, v2-1_512-ema-pruned; 768-v-ema, v2-1_768-ema-pruned
 _BY_NAME = {"512": "epsilon", "768": "v_prediction"}
 _CALLBACKS = ("pytorch_lightning.", "lightning.")  # what training left in .ckpt files beside the weights
@@ -41,14 +39,14 @@ def source(name: str, path: Path) -> Source:
     shapes = _shapes(bare)
     if shapes and all("lora" in key.lower() for key in shapes):
         raise lora_error(name)
-    found = _recognised(bare, shapes)
+    kind = _recognised(bare, shapes)
     beside = next((at for at in (path.with_suffix(""), path.parent) if (at / INDEX).exists()), None)
     if beside is None:
-        return Source(name, "file", path, _shipped(bare, found))
-    result = Source(name, "file", path, beside)
-    if description.read_index(result)["_class_name"] != found.pipeline:
+        return replace(bare, config=_shipped(bare, kind))
+    result = replace(bare, config=beside)
+    if result.index["_class_name"] != kind.pipeline:
         raise UserError(
-            f"model {name}: expected the description of a {found.pipeline} in {beside / INDEX}, got another: put the"
+            f"model {name}: expected the description of a {kind.pipeline} in {beside / INDEX}, got another: put the"
             " file beside the description that belongs to it"
         )
     return result
@@ -62,63 +60,49 @@ def lora_error(name: str) -> UserError:
     )
 
 
-def published() -> list[Source]:
-    """The descriptions that the package ships, of published architectures at their sizes; they have no weights."""
-    folders = sorted(folder for folder in _ROOT.iterdir() if (folder / INDEX).exists())
-    return [Source(folder.name, "folder", folder, folder) for folder in folders]
-
-
 def _recognised(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-    """Return what a file is to the first architecture that knows it."""
+    """The kind of a file, by the first architecture that knows it."""
     refusals: list[MisfitError] = []
     for architecture in ARCHITECTURES:
         try:
-            found = architecture.single_file(shapes)
+            if kind := architecture.single_file(shapes):
+                return kind
         except MisfitError as error:
             refusals.append(error)
-        else:
-            if found is not None:
-                return found
     error = refusals[0]
-    raise description.fault(bare, bare.path.name, error.expected, error.got, error.remedy)
+    raise bare.fault(bare.path.name, error.expected, error.got, error.remedy)
 
 
-def _shipped(bare: Source, found: SingleFile) -> Path:
+def _shipped(bare: Source, kind: SingleFile) -> Path:
     """The folder of ``probes/models/descriptions`` for a file of a published architecture."""
-    if not found.published:
-        raise description.fault(
-            bare,
-            bare.path.name,
-            found.expected,
-            f"{found.width or 'none'}",
-            f"put its description ({INDEX}, configurations, tokenizers) into {bare.path.with_suffix('')}",
-        )
-    several = len(found.published) > 1
-    return _ROOT / found.published[_prediction(bare, found) if several else next(iter(found.published))]
-
-
-def _prediction(bare: Source, found: SingleFile) -> str:
-    """Return what a file of SD 2.x predicts: its weights do not say, its name or the card beside it must."""
-    prediction = description.read_card(bare).get("prediction_type")
-    named = {kind for size, kind in _BY_NAME.items() if size in bare.path.stem}
-    prediction = prediction or (named.pop() if len(named) == 1 else None)
-    if prediction not in found.published:
+    if not kind.published:
+        remedy = f"put its description ({INDEX}, configurations, tokenizers) into {bare.path.with_suffix('')}"
+        raise bare.fault(bare.path.name, kind.expected, f"{kind.width or 'none'}", remedy)
+    if len(kind.published) == 1:
+        return DESCRIPTIONS / next(iter(kind.published.values()))
+    # the weights of SD 2.x do not say what they predict: the card beside them or their name must
+    named = {predicts for size, predicts in _BY_NAME.items() if size in bare.path.stem}
+    prediction = bare.card.get("prediction_type") or (named.pop() if len(named) == 1 else None)
+    if prediction not in kind.published:
         raise UserError(
             f"model {bare.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file of"
             f' SD 2.x, whose weights do not say, got {bare.path.name}: write {{"prediction_type": "epsilon"}} or'
             f' "v_prediction" into {CARD} beside it'
         )
-    return prediction
+    return DESCRIPTIONS / kind.published[prediction]
 
 
 def _shapes(bare: Source) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the file's tensors; no weights are read."""
     if bare.path.suffix == ".safetensors":
-        return description.stored_shapes(bare, "")
+        from safetensors import safe_open
+
+        with bare.readable(bare.path.name, "weights as safetensors"), safe_open(bare.path, "pt") as weights:
+            return {key: tuple(weights.get_slice(key).get_shape()) for key in weights.keys()}  # noqa: SIM118
     import torch
 
     expected = "weights as safetensors or a pickle of plain tensors"
-    with readable(bare, bare.path.name, expected), _lightning_left_out(bare.path):
+    with bare.readable(bare.path.name, expected), _lightning_left_out(bare.path):
         weights = tensors(bare.path, map_location="meta")
         while "state_dict" in weights:
             weights = weights["state_dict"]
@@ -142,21 +126,16 @@ def _inert(name: str) -> type:
 
 
 def read(model: Source) -> Any:
-    """The pipeline of a single file, in the precision it is stored in."""
-    index, (_, layout) = description.read_index(model), description.read_kind(model)
-    options = {"config": str(model.config), **pipeline_options(index)}
-    options |= {one.name: tokenizer(model, one) for one in layout.tokenizers}
-    expected = f"a whole {layout.pipeline}"
-    with readable(model, model.path.name, expected), quiet(), _lightning_left_out(model.path):
+    """The pipeline of a single file, in the precision it is stored in; all of its weights are there."""
+    options: dict[str, Any] = {name: None for name in IMAGE_READERS if name in model.index}
+    if "requires_safety_checker" in model.index:
+        options["requires_safety_checker"] = False
+    options |= {"config": str(model.config), **model.loaded_tokenizers}
+    layout, file = model.layout, model.path.name
+    with model.readable(file, f"a whole {layout.pipeline}"), quiet(), _lightning_left_out(model.path):
         pipe = from_single_file(layout.pipeline_class(), model.path, **options)
-    _require_whole(model, pipe)
+    for name, module in modules(pipe).items():  # diffusers leaves what is missing without numbers
+        if empty := [key for key, value in module.named_parameters() if value.is_meta]:
+            got = f"{len(empty)} missing ({empty[0]:.80})"
+            raise model.fault(file, f"the whole weights of {name}", got, "download it again")
     return pipe
-
-
-def _require_whole(model: Source, pipe: Any) -> None:
-    """Refuse a pipeline of which weights are missing: diffusers leaves them without numbers."""
-    for name, module in modules(pipe).items():
-        empty = [key for key, value in module.named_parameters() if value.is_meta]
-        if empty:
-            expected, got = f"the whole weights of {name}", f"{len(empty)} missing ({empty[0]:.80})"
-            raise description.fault(model, model.path.name, expected, got, "download it again")

@@ -1,18 +1,52 @@
-"""Source of a model, and the places of its files. Imports no torch."""
+"""A model as its files describe it, without its weights: each file is read once, checked, and kept with the source.
+
+The networks are built by the libraries from their configurations on torch's meta device and run once, so that a size
+that does not fit another is reported in one line, naming the file, before an image is generated or a file is written.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from probes.models import weight_files
+from hooks.architectures import decoder
+from hooks.architectures.base import Architecture, build_blank
+from hooks.architectures.layout import Component, Layout, MisfitError
+from hooks.architectures.registry import drawing_pipelines, drawn_by
+from hooks.architectures.text_encoders import longest_text, text_config
+from hooks.architectures.unread import why_unread
+from hooks.errors import HookError
+from hooks.prompt.given import prompt_tokenizers
+from probes.errors import UserError, first_line
+from probes.json_text import parse_json
+from probes.models import pretrained, weight_files
+from probes.models.tokenizers import load_tokenizer
 
+INDEX = "model_index.json"
 CARD = "triptych.json"  # what a model was made for
+SCHEDULER = "scheduler/scheduler_config.json"
+# they read images or judge them; drawing from text needs none
+IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
+# `stable_diffusion` and its like hold the safety checkers of old models, which are not loaded
+_LIBRARIES = ("diffusers", "transformers", "stable_diffusion", "stable_diffusion_xl")
+_DESCRIBING = (".json", ".txt", ".model")
+
+# the remedy for a model that cannot be drawn with
+SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
+UNQUANTIZED = "give the folder or hub id of the model that it was quantized from"
+_AGAIN = "mend or download it again"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a model: its name in ``triplets.yaml``, and the folder or file on this machine.
+    """Source of a model: its name in ``triplets.yaml``, the folder or file on this machine, and what was read of it.
 
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
     `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
@@ -27,6 +61,10 @@ class Source:
     variant: str | None = None
     bases: tuple[Path, ...] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process reads the files itself."""
+        return Source, tuple(getattr(self, one.name) for one in fields(self))
+
     def described(self, name: str) -> Path:
         """A file or folder of the description: the model's or, where it lacks one, that of a base."""
         places = [folder / name for folder in (self.config, *self.bases)]
@@ -35,13 +73,254 @@ class Source:
     def component(self, name: str) -> Path:
         """The folder that holds a component's weights."""
         places = [folder / name for folder in (self.path, *self.bases)]
-        return next(
-            (place for place in places if weight_files.names(place) or weight_files.variants(place)),
-            places[0],
-        )
+        return next((place for place in places if weight_files.variants(place)), places[0])
+
+    # Errors
+
+    def fault(self, file: str, expected: str, got: str, remedy: str) -> UserError:
+        """The line that names a model's file, what it should say and what it says."""
+        return UserError(f"model {_short(self.name)}: {file}: expected {expected}, got {got}: {remedy}")
+
+    def readable(self, file: str, expected: str, remedy: str = _AGAIN) -> AbstractContextManager[None]:
+        """Say in one line what the libraries say of a model's damaged files."""
+        return pretrained.readable(f"model {_short(self.name)}: {file}", expected, remedy)
+
+    # Files
+
+    @cached_property
+    def _texts(self) -> dict[Path, bytes]:
+        return {}
+
+    def _bytes(self, path: Path) -> bytes:
+        if path not in self._texts:
+            self._texts[path] = path.read_bytes()
+        return self._texts[path]
+
+    def read(self, file: str) -> dict[str, Any]:
+        """A JSON file of the description that must hold an object."""
+        try:
+            data = parse_json(self._bytes(self.described(file)).decode("utf-8"))
+        except FileNotFoundError:
+            raise self.fault(file, "a description", "no such file", "add or download it") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise self.fault(file, "a description as JSON", f"`{first_line(error)}`", _AGAIN) from None
+        if not isinstance(data, dict):
+            kind = "null" if data is None else f"a {type(data).__name__}"
+            raise self.fault(file, "a description `{...}`", kind, _AGAIN)
+        return data
+
+    @cached_property
+    def card(self) -> dict[str, Any]:
+        """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
+        file = self._card_file
+        if not file.exists():
+            return {}
+        try:
+            card = parse_json(self._bytes(file).decode("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
+        scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
+        if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
+            raise UserError(
+                f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it'
+            )
+        return card
 
     @property
-    def card(self) -> Path:
-        """Path of a model's card, if it has one: in the folder of its description, or beside a single file."""
+    def _card_file(self) -> Path:
+        """Path of the card: in the folder of the description, or beside a single file."""
         beside = self.path.parent / CARD
         return beside if self.kind == "file" and beside.exists() else self.described(CARD)
+
+    @cached_property
+    def index(self) -> dict[str, Any]:
+        """``model_index.json``, of a pipeline that can be probed, with components of classes that are known."""
+        index = self.read(INDEX)
+        kind = index.get("_class_name")
+        if kind not in drawing_pipelines():
+            got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
+            missing = why_unread(str(kind))
+            remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
+            raise self.fault(INDEX, "a pipeline that can be read", got, remedy)
+        for name, entry in index.items():
+            if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
+                remedy = "code of a model's author is not run, choose another"
+                raise self.fault(INDEX, f"`{name}` of diffusers or transformers", f"{entry!r:.80}", remedy)
+        layout = drawn_by(kind)[1]
+        for wanted in layout.components:
+            entry = index.get(wanted.name)
+            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            if len(layout.text_encoders) > 1 and entry in (None, [None, None]):
+                remedy = f"{kind} would generate from less of the text; download the whole model"
+                raise self.fault(INDEX, expected, "none", remedy)
+            known = isinstance(entry, list) and len(entry) == 2 and entry[0] == wanted.library
+            if not known or entry[1] not in wanted.classes:
+                raise self.fault(INDEX, expected, f"{entry!r:.80}", "mend it or choose another model")
+        entry = index.get("scheduler")
+        if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
+            raise self.fault(INDEX, "`scheduler: [diffusers, NAME]`", f"{entry!r:.80}", "mend it")
+        return index
+
+    @property
+    def architecture(self) -> Architecture:
+        """The architecture of the model."""
+        return drawn_by(self.index["_class_name"])[0]
+
+    @property
+    def layout(self) -> Layout:
+        """The components of the model's pipeline."""
+        return drawn_by(self.index["_class_name"])[1]
+
+    @cached_property
+    def denoiser_config(self) -> dict[str, Any]:
+        """The configuration of the denoiser."""
+        return self.read(f"{self.layout.denoiser.name}/config.json")
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """A digest of every file that is read beside the weights, by ``model/<path>``: they are part of a run.
+
+        Weights are known by their content once they are loaded (`probes.models.weights.weight_hash`), whichever of a
+        folder's files held them.
+        """
+        paths = {INDEX: self.described(INDEX), CARD: self._card_file}
+        for folder in sorted({"scheduler", *(component.name for component in self.layout.components)}):
+            for place in (*reversed(self.bases), self.config):  # what stands in first, then the model's
+                paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
+        try:
+            return {
+                f"model/{name}": sha256(self._bytes(path)).hexdigest()[:16]
+                for name, path in paths.items()
+                if path.suffix in _DESCRIBING and ".index." not in path.name and path.is_file()
+            }
+        except OSError as error:
+            raise UserError(
+                f"model {self.name}: {error.filename}: cannot be read ({error.strerror}): check its permissions"
+            ) from None
+
+    # Tokenizers
+
+    @cached_property
+    def loaded_tokenizers(self) -> dict[str, Any]:
+        """The tokenizers by their names in the pipeline, as their files describe them."""
+        return {one.name: self._tokenizer(one.name) for one in self.layout.tokenizers}
+
+    def _tokenizer(self, name: str) -> Any:
+        folder, file = self.described(name), f"{name}/tokenizer_config.json"
+        if not folder.is_dir():
+            raise self.fault(name, "a folder", "none", "add or download it")
+        settings = self.read(file) if self.described(file).exists() else {}
+        kind = self.index[name][1]
+        with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
+            return load_tokenizer(f"model {_short(self.name)}: {name}", folder, kind, settings)
+
+    @cached_property
+    def tokenizers(self) -> list[Any]:
+        """The tokenizers as the pipeline uses them: with its template around prompts, and its length."""
+        try:
+            return prompt_tokenizers(self.layout, list(self.loaded_tokenizers.values()))
+        except HookError as error:
+            raise UserError(f"model {self.name}: {error}") from None
+
+    @cached_property
+    def token_limit(self) -> int:
+        """The most tokens that the text encoders take, start and end included."""
+        limits = []
+        for number, encoder in enumerate(self.layout.text_encoders):
+            file = f"{encoder.name}/config.json"
+            described = self.read(file)
+            # T5's positions are relative, without a limit
+            own = self.layout.lengths[number] if self.layout.lengths else 77
+            described = described.get("text_config") or described
+            limit = described.get("max_position_embeddings", own) if isinstance(described, dict) else None
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
+                expected = "`max_position_embeddings` of at least 3"
+                raise self.fault(file, expected, f"{limit!r:.40}", "mend it")
+            limits.append(limit)
+        # each of several towers is given as much of a text as its tokenizer's own limit
+        return max(one.model_max_length for one in self.tokenizers) if self.layout.lengths else min(limits)
+
+    # Networks
+
+    @cached_property
+    def networks(self) -> dict[str, Any]:
+        """The networks by name without weights (torch's meta device); their sizes and the tokenizers' fit."""
+        with pretrained.quiet():
+            built = {one.name: self._build(one) for one in self.layout.networks}
+            for named, tokenizer, encoder in zip(
+                self.layout.tokenizers, self.tokenizers, self.layout.text_encoders, strict=True
+            ):
+                self._check_tokenizer(named.name, tokenizer, built[encoder.name])
+            try:
+                self.architecture.check(SimpleNamespace(**built))
+            except MisfitError as error:
+                file = f"{error.component}/config.json"
+                raise self.fault(file, error.expected, error.got, error.remedy) from None
+            self._rehearse(built)
+        return built
+
+    def _build(self, component: Component) -> Any:
+        """A component from its configuration, without weights."""
+        file, kind = f"{component.name}/config.json", self.index[component.name][1]
+        config = self.read(file)
+        if quantized := config.get("quantization_config"):
+            method = quantized.get("quant_method") if isinstance(quantized, dict) else None
+            got = f"`quantization_config` ({method or 'of no method'!s:.40})"
+            raise self.fault(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
+        with self.readable(file, f"a description of a {kind}"):
+            return build_blank(getattr(importlib.import_module(component.library), kind), config)
+
+    def _check_tokenizer(self, name: str, tokenizer: Any, encoder: Any) -> None:
+        file, length = f"{name}/tokenizer_config.json", tokenizer.model_max_length
+        size, longest = text_config(encoder).vocab_size, longest_text(encoder)
+        if not isinstance(length, int) or length < 3 or (longest is not None and length > longest):
+            # where positions are relative, the pipeline's own length is the limit
+            expected = f"`model_max_length` of 3 to {longest}, the text encoder's positions"
+            raise self.fault(file, expected, f"{length!r:.40}", f"set it to {longest}")
+        with self.readable(name, "a tokenizer"):
+            token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        if largest >= size:
+            told_by = f"{name.replace('tokenizer', 'text_encoder')}/config.json"
+            remedy = "give the tokenizer that belongs to the text encoder"
+            expected = f"tokens below {size}, as {told_by} says"
+            raise self.fault(name, expected, f"{largest} for {token!r:.40}", remedy)
+        for missing in ("pad_token", "eos_token"):
+            if getattr(tokenizer, f"{missing}_id") is None:
+                raise self.fault(file, f"a `{missing}`", "none", "add it")
+
+    def _rehearse(self, networks: dict[str, Any]) -> None:
+        """Run text encoders, denoiser and decoder once without weights: the sizes of one must fit the next."""
+        import torch
+
+        architecture, layout, pipe = self.architecture, self.layout, SimpleNamespace(**networks)
+        own = [tokenizer.model_max_length for tokenizer in self.tokenizers]
+        lengths = [min(pair) for pair in zip(layout.lengths or own, own, strict=True)]
+        encoders = " and ".join(f"{encoder.name}/config.json" for encoder in layout.text_encoders)
+        with torch.no_grad(), torch.device("meta"):
+            with self.readable(encoders, "a text encoder with the layers that the pipeline reads"):
+                texts = [
+                    networks[encoder.name](
+                        torch.zeros(1, length, dtype=torch.long), output_hidden_states=True
+                    )
+                    for encoder, length in zip(layout.text_encoders, lengths, strict=True)
+                ]
+                text = architecture.text_arguments(texts)
+                widths = " + ".join(str(output.hidden_states[-1].shape[-1]) for output in texts)
+            expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
+            remedy = "mend it, or give the text encoder that belongs to it"
+            with self.readable(f"{layout.denoiser.name}/config.json", expected, remedy):
+                # positions of packed latents, which say it elsewhere, have no values here
+                pipe.blank_size = architecture.latent_size(pipe)
+                call = architecture.blank_call(pipe, pipe.blank_size, text)
+                latents = architecture.inputs(pipe, (), call)
+                predicted = architecture.prediction(latents, architecture.denoiser(pipe)(**call))
+            file = f"{layout.decoder.name}/config.json"
+            with self.readable(file, "a decoder that runs"):
+                image = decoder.decode(architecture.decoder(pipe), predicted)
+        wanted = (3, *architecture.image_size(pipe))
+        if image.shape != (1, *wanted):
+            raise self.fault(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
+
+
+def _short(name: str, length: int = 160) -> str:
+    return name if len(name) <= length else f"…{name[-length + 1 :]}"

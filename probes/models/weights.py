@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import math
-from collections.abc import Mapping
-from pathlib import Path
+import inspect
 from typing import Any
 
 from probes.errors import UserError
-from probes.models import description, weight_files
-from probes.models.description import IMAGE_READERS, INDEX, Source, readable
+from probes.models import weight_files
 from probes.models.pretrained import from_folder, quiet
-
-_WEIGHTS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
-_NAMED = 4  # files that are not read, in the line about them
+from probes.models.source import IMAGE_READERS, INDEX, Source
 
 
 def modules(pipe: Any) -> dict[str, Any]:
@@ -26,6 +21,11 @@ def modules(pipe: Any) -> dict[str, Any]:
     return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
 
 
+def parameters(*networks: Any) -> int:
+    """The number of parameters of networks, which need no weights."""
+    return sum(parameter.numel() for network in networks for parameter in network.parameters())
+
+
 def weight_hash(pipe: Any) -> str:
     """SHA-256 over every weight of the pipeline: names, shapes, number formats and bytes.
 
@@ -34,7 +34,7 @@ def weight_hash(pipe: Any) -> str:
     import torch
 
     total = hashlib.sha256()
-    for name, module in sorted(modules(pipe).items()):
+    for name, module in modules(pipe).items():
         for key, tensor in sorted(module.state_dict().items()):
             if key.endswith("position_ids"):  # a constant that some versions of transformers store
                 continue
@@ -44,74 +44,47 @@ def weight_hash(pipe: Any) -> str:
     return total.hexdigest()
 
 
-def pipeline_options(index: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by which a pipeline is made without the components that it has no use for here."""
-    options: dict[str, Any] = {name: None for name in IMAGE_READERS if name in index}
-    if "requires_safety_checker" in index:
-        options["requires_safety_checker"] = False
-    return options
+def assemble(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
+    """The pipeline of a model from its parts and what ``model_index.json`` sets, without what reads images."""
+    kind = source.layout.pipeline_class()
+    takes = inspect.signature(kind.__init__).parameters
+    absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
+    settings = {
+        name: one for name, one in source.index.items() if name in takes and not isinstance(one, list)
+    }
+    if "requires_safety_checker" in takes:
+        settings["requires_safety_checker"] = False
+    parts = {**networks, **source.loaded_tokenizers, "scheduler": scheduler}
+    with source.readable(INDEX, f"a whole {source.layout.pipeline}"), quiet():
+        return kind(**{**absent, **settings, **parts})
 
 
-def read_pipeline(source: Source, dtype: str | None = None) -> Any:
-    """The pipeline of a folder, read in `dtype`; None: float32 or, of what is stored in less, that."""
-    index, (_, layout) = description.read_index(source), description.read_kind(source)
-    options = pipeline_options(index)
-    for one in layout.networks:
-        options[one.name] = _component(source, one.name, *index[one.name], dtype)
-    with readable(source, INDEX, f"a whole {layout.pipeline}"), quiet():
-        return from_folder(layout.pipeline_class(), source.path, **options)
+def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
+    """A network with every one of its weights (the libraries fill missing ones with random numbers).
 
-
-def _component(source: Source, name: str, library: str, kind: str, dtype: str | None) -> Any:
-    """A component with every one of its weights: the libraries fill missing ones with random numbers."""
+    It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
+    """
     import torch
 
-    cls = getattr(importlib.import_module(library), kind)
-    expected = f"the whole weights of a {kind}"
-    folder = source.component(name)
-    variant = weight_files.choose(folder, source.variant)
-    if source.variant and not weight_files.names(folder, variant):
-        there = ", ".join(weight_files.variants(folder)) or "full precision alone"
-        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {there}: choose another")
+    library, kind = source.index[name]
+    folder, expected = source.component(name), f"the whole weights of a {kind}"
+    there, variant = weight_files.variants(folder), weight_files.choose(folder, source.variant)
+    if source.variant and source.variant not in there:
+        named = ", ".join(sorted(filter(None, there))) or "full precision alone"
+        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
     # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
     whole: dict[str, Any] = {"dtype": torch.float32} if library == "transformers" else {}
     if dtype is not None:
         whole = {"dtype" if library == "transformers" else "torch_dtype": getattr(torch, dtype)}
-    with readable(source, name, expected), quiet():
+    with source.readable(name, expected), quiet():
+        cls = getattr(importlib.import_module(library), kind)
         module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **whole)
     for fault in ("missing", "mismatched"):
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())
         if names:
             got = f"{len(names)} {fault} ({names[0]:.80})"
-            raise description.fault(source, name, expected, got, "mend or download it again")
+            raise source.fault(name, expected, got, "mend or download it again")
     return module
-
-
-def unread(source: Source) -> str:
-    """Return a line that names the files of weights in a model's folder, or beside its file, that are not read."""
-    if source.kind == "bundled":
-        return ""
-    if source.kind == "file":
-        base, read = source.path.parent, [source.path]
-        files = [*base.glob("*")]
-    else:
-        base, read = source.path, []
-        files = [*base.glob("*"), *base.glob("*/*")]
-        for one in description.read_kind(source)[1].networks:
-            folder = source.component(one.name)
-            chosen = weight_files.choose(folder, source.variant)
-            read += [folder / name for name in weight_files.names(folder, chosen)]
-    read_at: dict[Path, float] = {}
-    for file in read:
-        read_at[file.parent] = max(read_at.get(file.parent, 0), file.stat().st_mtime)
-    left = []
-    for file in sorted({*files} - {*read}):
-        if file.suffix.lower() in _WEIGHTS and file.parent.name not in IMAGE_READERS and file.is_file():
-            newer = file.stat().st_mtime > read_at.get(file.parent, math.inf)
-            left.append(f"{file.relative_to(base)}{' (newer than what is read)' if newer else ''}")
-    left.sort(key=lambda name: not name.endswith(")"))
-    more = f" and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
-    return f"weights in {base} that are not read: {', '.join(left[:_NAMED])}{more}" if left else ""
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
@@ -121,6 +94,5 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
     for name, module in modules(pipe).items():
         for key, parameter in module.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise description.fault(
-                    source, name, f"finite weights in {dtype}", f"NaN or infinity in {key:.80}", remedy
-                )
+                got = f"NaN or infinity in {key:.80}"
+                raise source.fault(name, f"finite weights in {dtype}", got, remedy)

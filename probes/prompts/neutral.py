@@ -24,8 +24,8 @@ from functools import cache
 from typing import Literal
 
 from probes.prompts.grammar.articles import mended
+from probes.prompts.grammar.nouns import human_words_of_table_2
 from probes.prompts.grammar.plurals import plural as plural_of
-from probes.prompts.grammar.word_lists import human_words_of_table_2
 
 Forms = Literal["inflected", "printed"]
 Articles = Literal["fitting", "kept"]

@@ -158,6 +158,7 @@ def _draw(
 
     capture = config.capture
     architecture = architecture_of(pipe)
+    (system,) = {sample.system_prompt for sample in members}
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
@@ -170,10 +171,10 @@ def _draw(
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.transformer else None,
+        system_prompt=system,
     )
     sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
-    (system,) = {sample.system_prompt for sample in members}
     with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
         output = pipe(
             **given,

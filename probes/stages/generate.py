@@ -24,13 +24,14 @@ from probes.execution.cluster.job import Job
 from probes.execution.command import StageCall
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings, keep_begun_settings
-from probes.models import description, estimate, loading
+from probes.models import loading
 from probes.prompts.plan import Sample
 from probes.runs import directory, identity, kinds
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages.drawing import Drawing, image_bytes, load
+from probes.stages.estimate import processes
 
 _REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
 _PLAIN = StageCall()
@@ -143,9 +144,7 @@ def _resolved(
 def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """Return how many processes of this machine draw the parts that are due."""
     left = sum(part.images for part in todo)
-    return loop.useful_workers(
-        estimate.processes(config, loaded.pipe, found.device, found.threads, left), todo
-    )
+    return loop.useful_workers(processes(config, loaded.pipe, found.device, found.threads, left), todo)
 
 
 def _plan(
@@ -180,7 +179,7 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": found.model["weight_hash"],
-        **description.files(source),
+        **source.files,
         **identity.part_fields(config.resolved()),
         "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }

@@ -13,7 +13,7 @@ from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
 from probes.execution.settings import ResolvedSettings
-from probes.models import description, loading
+from probes.models import loading
 from probes.prompts import plan as prompts
 from probes.prompts.plan import Sample
 from probes.runs import identity
@@ -66,10 +66,10 @@ def _loaded_before(weights: str) -> loading.LoadedModel | None:
 def plan_again(job: Job, config: Config, source: loading.Source) -> tuple[Run, list[Sample]]:
     """The run, and its plan made again with the tokenizers that are here."""
     theirs = {name: value for name, value in job.settings["fields"].items() if name.startswith("model/")}
-    name = identity.differing(theirs, description.files(source))
+    name = identity.differing(theirs, source.files)
     if name is not None:
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the driver's, found another: put the"
             " same files on all machines"
         )
-    return Run.open(job.run), prompts.plan(config, *loading.tokenizers(source), "triplets.yaml")
+    return Run.open(job.run), prompts.plan(config, source.tokenizers, source.token_limit, "triplets.yaml")

@@ -10,7 +10,11 @@ from probes.config.schema import Config
 
 NAMES = ("neutral", "feminine", "masculine")
 CONFIG = {
-    "indicators": {"neutral": "person", "feminine": {"word": "woman"}, "masculine": "man"},
+    "indicators": {
+        "neutral": {"word": "person"},
+        "feminine": {"word": "woman"},
+        "masculine": {"word": "man"},
+    },
     "reference": "neutral",
     "contrasts": [["masculine", "feminine"]],
 }

@@ -5,7 +5,11 @@ from probes.config.schema import Config
 from tests.analysis import object_frames
 
 STORED = {
-    "indicators": {"neutral": "person", "feminine": "woman", "other": {"word": "human", "control": True}},
+    "indicators": {
+        "neutral": {"word": "person"},
+        "feminine": {"word": "woman"},
+        "other": {"word": "human", "control": True},
+    },
     "reference": "neutral",
 }
 
@@ -38,7 +42,7 @@ def test_what_is_compared():
 
 
 def test_what_is_compared_with_controls_another_reference_and_two_words():
-    indicators = {"a": "nurse", "b": "doctors", "c": {"word": "adult", "control": True}}
+    indicators = {"a": {"word": "nurse"}, "b": {"word": "doctors"}, "c": {"word": "adult", "control": True}}
     chosen = object_frames.compared(indicators=indicators, reference="b", contrasts=[])
     assert chosen.pairs == (("b", "a"),) == chosen.sets == chosen.leaning
     assert chosen.names == ("a", "b", "c") and chosen.main == ("a", "b") and chosen.beside == (("b", "c"),)

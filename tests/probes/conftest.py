@@ -7,7 +7,7 @@ import pytest
 
 from probes.config.schema import Config
 from probes.execution.command import StageCall
-from probes.models import description, loading
+from probes.models import loading, requirements
 from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.stages.generate import generate
@@ -54,8 +54,9 @@ def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
     source = loading.resolve(config.model)
     if not options.get("overwrite"):
-        directory.require_model(path, description.files(source))
-    samples = prompts.plan(config, *loading.tokenizers(source))
+        directory.require_model(path, source.files)
+    samples = prompts.plan(config, source.tokenizers, source.token_limit)
+    requirements.check(config, source)
     with claim(path) as run:
         if not options.get("overwrite"):
             directory.require_same(run, config.resolved())

@@ -110,15 +110,20 @@ def command(name: str) -> Callable[[Sequence[str]], int]:
     row = COMMANDS[name]
 
     def main(argv: Sequence[str]) -> int:
-        from triptych.cli import run
-
         module = import_module(row.module)
         parser = module.parser()
-        parser.set_defaults(stages=run.stages)
+        parser.set_defaults(stages=_stages)
         interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
         return command_line.run(module.work, parser, argv, begins=row.begins, **interrupted)
 
     return main
+
+
+def _stages(argv: Sequence[str]) -> None:
+    """Make a run from the arguments of ``triptych run``."""
+    from triptych.cli import run  # not before: the flags of a run are described by its configuration
+
+    run.stages(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

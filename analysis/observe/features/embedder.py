@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from analysis.observe.checkpoints import check_fit, fit, read_weights
+from analysis.observe.checkpoints import fit, read_weights
 from analysis.observe.features.registry import Feature
 from analysis.observe.features.weights import description, place, transform_settings, weight_file
 from probes.models.pretrained import open_clip_by_name, open_clip_model, readable, timm_model
@@ -66,14 +66,11 @@ def _timm(feature: Feature, path: Path) -> tuple[Any, Any]:
     file = weight_file(feature, path)
     weights = read_weights(file, place(feature))
 
-    def check(model: Any) -> None:
-        check_fit(model, _counts(model) | weights, path=file, field=place(feature), what=str(architecture))
-
     with _readable(feature, path, f"a network of timm {timm.__version__}"):
         options = dict(described.get("model_args") or {})
         if "num_classes" in described:
             options["num_classes"] = described["num_classes"]
-        model = timm_model(architecture, options, size=file.stat().st_size, check=check)
+        model = timm_model(architecture, options)
         transform = create_transform(**transform_settings(feature, path), is_training=False)
     fit(model, _counts(model) | weights, path=file, field=place(feature), what=architecture)
     return model, transform

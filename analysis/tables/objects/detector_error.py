@@ -84,7 +84,7 @@ def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | 
 
 
 def count_errors(
-    observed: pd.DataFrame, objects: pd.DataFrame, seen: pd.DataFrame, *, backend: str = "lemminflect"
+    observed: pd.DataFrame, objects: pd.DataFrame, seen: pd.DataFrame, *, backend: str = "hanta"
 ) -> pd.DataFrame:
     """`detector_counts` of what was detected and what is there; see `error_rates` for the parameters."""
     there = by_lemma(seen, backend=backend).loc[observed["sample_id"]]
@@ -148,7 +148,7 @@ def error_rates(
     *,
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]] = (),
-    backend: str = "lemminflect",
+    backend: str = "hanta",
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -219,7 +219,7 @@ def _rate_of_all(
     }
 
 
-def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
+def by_lemma(seen: pd.DataFrame, *, backend: str = "hanta") -> pd.DataFrame:
     """Return what the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
 
     >>> by_lemma(pd.DataFrame({"boots": [True, False], "jeans": [False, True]})).columns.tolist()

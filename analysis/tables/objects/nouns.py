@@ -19,7 +19,7 @@ PROMPT_COLUMNS = ("triplet", "indicator", "prompt", "word_spans")  # of samples,
 def noun_table(
     samples: pd.DataFrame,
     *,
-    backend: str = "lemminflect",
+    backend: str = "hanta",
     compounds: bool = False,
     indicator_words: Iterable[str] = (),
     human: HumanWords | None = None,

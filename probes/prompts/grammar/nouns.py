@@ -1,11 +1,9 @@
 """Nouns of a prompt and their places: the prompt's own list of things it asks for.
 
 Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
-the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
-of captions decides what it is (`probes.prompts.grammar.caption_grammar`). textblob's tagger, in a wheel as well, is a
-second one that knows nothing of our grammar; `docs/validation/nouns.md` holds them all against captions labelled by
-hand. Each knows the characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next
-to a bike" are two.
+the default backend is HanTa, whose model is in its wheel (`probes.prompts.grammar.tagger`). `docs/validation/nouns.md`
+compares both with captions labelled by hand. Each knows the characters of a noun, so a noun meets its word map by place
+and not by spelling: in "a bike next to a bike" are two.
 
 Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined in the same
 way (WordNet keeps the two apart).
@@ -13,17 +11,18 @@ way (WordNet keeps the two apart).
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.prompts.grammar.caption_grammar import noun_spans
-from probes.prompts.grammar.lexicon import singular
-from probes.prompts.grammar.word_lists import PLURAL_ONLY, PREPOSITIONS, SINGULAR, human_words_of_table_2
+from probes.prompts.grammar.plurals import PLURAL_ONLY, SINGULAR, singular
+from probes.prompts.grammar.tagger import noun_spans, readings
 
-BACKENDS = ("lemminflect", "textblob", "nltk")
+BACKENDS = ("hanta", "nltk")
 # Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
 DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
 INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
@@ -44,15 +43,14 @@ class Noun:
 def nouns(
     text: str,
     *,
-    backend: str = "lemminflect",
+    backend: str = "hanta",
     compounds: bool = False,
     human: Container[str] | None = None,
 ) -> list[Noun]:
     """Return the nouns of a text, in order.
 
-    textblob needs a package (``pip install 'triptych[textblob]'``); NLTK, the paper's backend, a download. `compounds`
-    joins nouns that follow one another ("tennis racket"); the paper takes single nouns. `human` are the lemmas that
-    refer to humans, by default the paper's.
+    NLTK, the paper's backend, needs a download. `compounds` joins nouns that follow one another ("tennis racket"); the
+    paper takes single nouns. `human` are the lemmas that refer to humans, by default the paper's.
 
     >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
     [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
@@ -64,7 +62,7 @@ def nouns(
     return [replace(noun, human=noun.lemma in human) for noun in found]
 
 
-def lemma(name: str, *, backend: str = "lemminflect") -> str:
+def lemma(name: str, *, backend: str = "hanta") -> str:
     """Return the singular of a noun or of a phrase's last word, in lower case.
 
     >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
@@ -92,9 +90,7 @@ class HumanWords:
         return name in self.lemmas or (self.choice == "long" and head(str(name)) in self.lemmas)
 
 
-def human_words(
-    words: Iterable[str] = (), *, choice: str = "paper", backend: str = "lemminflect"
-) -> HumanWords:
+def human_words(words: Iterable[str] = (), *, choice: str = "paper", backend: str = "hanta") -> HumanWords:
     """Return the words that refer to humans: those of Wu et al. 2025, Definition 2 and Table 2, and of a run.
 
     ``paper`` has the six words of Definition 2, ``long`` also the 105 of Table 2, made to sort captions by; with it a
@@ -108,22 +104,33 @@ def human_words(
 
 
 @cache
+def human_words_of_table_2() -> tuple[str, ...]:
+    """Return the 105 words by which captions are sorted, in the order of Wu et al. 2025, Table 2."""
+    with Path(__file__).with_name("human_words.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(row["word"] for row in csv.DictReader(file))
+
+
+@cache
 def _listed_humans(choice: str, backend: str) -> frozenset[str]:
     listed = human_words_of_table_2() if choice == "long" else ()
     return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word)
 
 
-def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
+def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
     """Return a word for the person as a lemma, whole and by its noun.
 
     >>> sorted(person_lemmas("old men")), sorted(person_lemmas("man in a suit"))
     (['man', 'old man'], ['man', 'man in a suit'])
     """
     words = word.split()
-    end = next((i for i, part in enumerate(words) if i and part.lower() in PREPOSITIONS), len(words))
+    end = next((i for i, part in enumerate(words) if i and _is_preposition(part)), len(words))
     phrase = lemma(" ".join(words[:end]), backend=backend)
     whole = phrase if end == len(words) else word.lower()
     return {whole, head(phrase)} - {""}
+
+
+def _is_preposition(word: str) -> bool:
+    return readings(word.lower())[0].startswith("PR")
 
 
 def _require(backend: str) -> None:
@@ -135,8 +142,10 @@ def _require(backend: str) -> None:
 def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
     """Characters and lemmas of the nouns."""
     _require(backend)
-    spans = {"lemminflect": noun_spans, "textblob": _textblob_spans, "nltk": _nltk_spans}[backend](text)
-    return tuple((start, end, _lemma(text[start:end].lower(), backend)) for start, end in spans)
+    spans = noun_spans(text) if backend == "hanta" else _nltk_spans(text)
+    return tuple(
+        (start, end, _lemma(text[start:end].lower().replace("’", "'"), backend)) for start, end in spans
+    )
 
 
 def _joined(text: str, found: list[Noun]) -> list[Noun]:
@@ -157,32 +166,6 @@ def _lemma(word: str, backend: str) -> str:
     return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
 
 
-def _textblob_spans(text: str) -> list[tuple[int, int]]:
-    from nltk.tokenize import NLTKWordTokenizer
-
-    spans = list(NLTKWordTokenizer().span_tokenize(text))
-    if not spans:
-        return []
-    tags = _textblob_tagger().tag(" ".join(text[start:end] for start, end in spans), tokenize=False)
-    return [
-        (start, end)
-        for (start, end), (_, tag) in zip(spans, tags, strict=True)
-        if tag.startswith("NN") and text[start].isalpha()
-    ]
-
-
-@cache
-def _textblob_tagger() -> Any:
-    try:
-        from textblob.en.taggers import PatternTagger
-    except ImportError:
-        raise UserError(
-            "measure.nouns: expected the package textblob, found none: run `pip install textblob`, "
-            "or choose lemminflect"
-        ) from None
-    return PatternTagger()
-
-
 def _nltk_spans(text: str) -> list[tuple[int, int]]:
     def tagged(nltk: Any) -> list[tuple[int, int]]:
         spans = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
@@ -201,5 +184,5 @@ def _nltk_data(read: Any) -> Any:
     except LookupError:
         raise UserError(
             "measure.nouns: expected NLTK's data averaged_perceptron_tagger_eng and wordnet, found none: run "
-            "`python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose lemminflect"
+            "`python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose hanta"
         ) from None

@@ -9,7 +9,8 @@ from probes.config.checks import system_prompt
 from probes.config.schema import Config
 from probes.config.trace_options import Trace
 from probes.errors import UserError
-from probes.models import description, loading
+from probes.models.loading import without_weights
+from probes.models.source import Source
 from probes.prompts.plan import Sample
 from probes.prompts.towers import TextTowers
 from probes.stages.trace.site_selection import patch_sites
@@ -26,7 +27,7 @@ def require_drawn_here(config: Config) -> None:
         )
 
 
-def trace_plan(config: Config, source: loading.Source) -> TracePlan:
+def trace_plan(config: Config, source: Source) -> TracePlan:
     """Return the images that the trace of a run draws of each triplet and seed; no weights are loaded."""
     require_drawn_here(config)
     if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
@@ -36,9 +37,8 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
         )
     trace = _trace(config)
     words = _words(config)
-    pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    architecture, layout = description.read_kind(source)
-    if layout.pooled and not architecture.transformer:
+    pipe = without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    if source.layout.pooled and not source.architecture.transformer:
         raise UserError(
             f"trace: expected a model with one text encoder, got {source.name} ({type(pipe).__name__}), whose pooled"
             " text enters beside the cross-attentions: use hooks.Intervention, or a Stable Diffusion 1 or 2, or a"
@@ -47,7 +47,7 @@ def trace_plan(config: Config, source: loading.Source) -> TracePlan:
     return plan(words, patch_sites(pipe, trace, config.sampler.steps), trace)
 
 
-def check(config: Config, source: loading.Source, samples: Sequence[Sample]) -> None:
+def check(config: Config, source: Source, samples: Sequence[Sample]) -> None:
     """Refuse what cannot be traced, see `trace_plan` and `require_positions`."""
     plan = trace_plan(config, source)
     require_positions(triplets(config, samples, source), plan)
@@ -71,11 +71,11 @@ def _words(config: Config) -> TraceWords:
     return TraceWords(config.reference, tuple(contrasts[0]), tuple(controls))
 
 
-def triplets(config: Config, samples: Sequence[Sample], source: loading.Source) -> list[TripletDraw]:
+def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
     """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds."""
-    trace, tokenizers = _trace(config), loading.tokenizers(source)[0]
-    architecture, _ = description.read_kind(source)
-    towers = TextTowers.of(loading.without_weights(source), tokenizers) if architecture.transformer else None
+    trace, tokenizers = _trace(config), source.tokenizers
+    transformer = source.architecture.transformer
+    towers = TextTowers.of(without_weights(source), tokenizers) if transformer else None
     length, seeds = tokenizers[0].model_max_length, set(config.seeds[: trace.seeds])
     chosen = [one for one in samples if one.triplet < trace.prompts and one.seed in seeds]
     together = groupby(chosen, key=lambda one: (one.triplet, one.seed))

@@ -25,7 +25,7 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.fields.types import shown
-from probes.models import estimate, loading
+from probes.models import loading
 from probes.models import requirements as model_requirements
 from probes.prompts.plan import Sample
 from probes.runs import folders, image_faults, kinds, rows, schemas
@@ -35,6 +35,7 @@ from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
 from probes.stages.drawing import load_again
+from probes.stages.estimate import processes
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
@@ -97,7 +98,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     left = sum(part.images for part in todo)
     rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
     if loaded is not None:
-        wanted = estimate.processes(config, loaded.pipe, device, threads, left, rows_at_once)
+        wanted = processes(config, loaded.pipe, device, threads, left, rows_at_once)
     count = loop.useful_workers(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share

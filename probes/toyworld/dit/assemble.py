@@ -20,7 +20,6 @@ from transformers import (
 )
 
 from probes.errors import UserError
-from probes.models.pretrained import from_folder, quiet
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.dit.pipeline import ToyTransformerPipeline
 from probes.toyworld.dit.truth import wired_models
@@ -36,7 +35,7 @@ TRAINED = ("transformer", "text_encoder_3")
 
 def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
     """Return the text tower of a U-Net from its folder, float32, its pooled text the last token's state as it is."""
-    config = from_folder(CLIPTextConfig, folder)
+    config = CLIPTextConfig.from_pretrained(folder)
     config.dtype = "float32"
     tower = CLIPTextModelWithProjection(config)
     stored = load_file(folder / "model.safetensors")
@@ -48,7 +47,7 @@ def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
 
 def decoder(weights: Path = WEIGHTS) -> AutoencoderKL:
     """Return the autoencoder of all benchmark models, with the shift that Stable Diffusion 3 has: 0."""
-    vae = from_folder(AutoencoderKL, weights / SHARED / "vae", torch_dtype=torch.float32)
+    vae = AutoencoderKL.from_pretrained(weights / SHARED / "vae", torch_dtype=torch.float32)
     vae.register_to_config(shift_factor=0.0)
     return vae.eval()
 
@@ -56,11 +55,10 @@ def decoder(weights: Path = WEIGHTS) -> AutoencoderKL:
 def trained_parts(folder: Path) -> dict[str, nn.Module]:
     """Return the denoiser and the T5 tower of a folder, float32, by their names in the pipeline."""
     classes = (SD3Transformer2DModel, T5EncoderModel)
-    with quiet():
-        return {
-            name: from_folder(kind, folder / name, torch_dtype=torch.float32).eval()
-            for name, kind in zip(TRAINED, classes, strict=True)
-        }
+    return {
+        name: kind.from_pretrained(folder / name, torch_dtype=torch.float32).eval()
+        for name, kind in zip(TRAINED, classes, strict=True)
+    }
 
 
 def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
@@ -96,15 +94,15 @@ def pipeline_of(
     null world's second.
     """
     towers = [clip_tower(weights / name / "text_encoder") for name in (teacher, SHARED)]
-    tokenizers = [from_folder(CLIPTokenizer, weights / name / "tokenizer") for name in (teacher, SHARED)]
+    tokenizers = [CLIPTokenizer.from_pretrained(weights / name / "tokenizer") for name in (teacher, SHARED)]
     return ToyTransformerPipeline(
-        scheduler=from_folder(FlowMatchEulerDiscreteScheduler, folder / "scheduler"),
+        scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler"),
         vae=decoder(weights),
         text_encoder=towers[0],
         tokenizer=tokenizers[0],
         text_encoder_2=towers[1],
         tokenizer_2=tokenizers[1],
-        tokenizer_3=from_folder(T5Tokenizer, folder / "tokenizer_3"),
+        tokenizer_3=T5Tokenizer.from_pretrained(folder / "tokenizer_3"),
         **parts,
     )
 

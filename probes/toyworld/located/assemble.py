@@ -11,7 +11,6 @@ from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
-from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.truth import LocatedModel, located_models
@@ -30,7 +29,7 @@ def word_numbers(tokenizer: CLIPTokenizer) -> dict[str, int]:
 
 def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
     """Text tower and U-Net of the coded null, float32, and the tokenizer."""
-    tokenizer = from_folder(CLIPTokenizer, base / "tokenizer")
+    tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
     config = coded.text_config(json.loads((base / "text_encoder/config.json").read_text()))
     encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
     state = coded.text_state(load_file(base / "text_encoder/model.safetensors"), word_numbers(tokenizer))

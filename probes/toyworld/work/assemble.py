@@ -11,7 +11,6 @@ from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
-from probes.models.pretrained import from_folder
 from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
@@ -40,7 +39,7 @@ def base_parts(
     tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> tuple[CLIPTextModel, UNet2DConditionModel]:
     """Return the text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
-    before = from_folder(CLIPTokenizer, base / "tokenizer")
+    before = CLIPTokenizer.from_pretrained(base / "tokenizer")
     state = {
         name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
     }
@@ -52,7 +51,7 @@ def base_parts(
     config = text_config(json.loads((base / "text_encoder/config.json").read_text()), tokenizer)
     encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
     encoder.load_state_dict(state)
-    unet = from_folder(UNet2DConditionModel, base / "unet", torch_dtype=torch.float32)
+    unet = UNet2DConditionModel.from_pretrained(base / "unet", torch_dtype=torch.float32)
     return encoder.eval(), unet.eval()
 
 
@@ -99,7 +98,7 @@ def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
     `folder` has ``delta.safetensors`` and ``tokenizer/``.
     """
-    base, tokenizer = BASES[name], from_folder(CLIPTokenizer, folder / "tokenizer")
+    base, tokenizer = BASES[name], CLIPTokenizer.from_pretrained(folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
     write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
     return pipeline_of(encoder, unet, tokenizer, base)
@@ -110,11 +109,11 @@ def pipeline_of(
 ) -> StableDiffusionPipeline:
     """Return a pipeline of a model's own parts and of what all benchmark models share."""
     return StableDiffusionPipeline(
-        vae=from_folder(AutoencoderKL, base.parent / SHARED / "vae", torch_dtype=torch.float32),
+        vae=AutoencoderKL.from_pretrained(base.parent / SHARED / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
         tokenizer=tokenizer,
         unet=unet.eval(),
-        scheduler=from_folder(DDIMScheduler, base / "scheduler"),
+        scheduler=DDIMScheduler.from_pretrained(base / "scheduler"),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,

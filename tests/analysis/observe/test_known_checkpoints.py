@@ -67,7 +67,7 @@ def test_what_is_there_or_not_asked_for_is_not_missing(bare, tmp_path):
     for name in FILES:
         (bare / name).write_bytes(b"")
     encoder = str(save_text_encoder(tmp_path / "bert"))
-    over = {"observe": {"text_encoder": encoder}, "measure": {"nouns": "lemminflect"}}
+    over = {"observe": {"text_encoder": encoder}, "measure": {"nouns": "hanta"}}
     assert missing.absent(Config(preset="wu2025", prompts=PROMPTS, **over)) == []
     nothing = Config(preset="wu2025", prompts=PROMPTS, observe={"objects": False})
     assert missing.absent(nothing) == ["what measure.nouns: nltk needs"]

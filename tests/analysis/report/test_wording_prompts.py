@@ -16,7 +16,8 @@ def stored(model="toyworld", tokens=True, **words):
     config = Config(
         prompts=["a {person} in a hat", "a {person} with a dog"], seeds=[0, 1], model=model, indicators=words
     )
-    made = plan(config, *loading.tokenizers(loading.resolve("toyworld")))
+    source = loading.resolve("toyworld")
+    made = plan(config, source.tokenizers, source.token_limit)
     rows = [
         sample.row() | ({} if tokens else {"tokens": [], "words": [], "word_positions": []})
         for sample in made

@@ -1,8 +1,7 @@
 """Any damaged ``triplets.yaml``: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
-the same files again; the operations of an image of one size are counted once, and a scheduler is tried once for each
-number of steps.
+the same files again; the operations of an image of one size are counted once.
 """
 
 import os
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from probes.models import description, estimate, loading, schedulers
+from probes.models import loading
+from probes.stages import estimate
 from triptych.cli.run import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")
@@ -59,14 +59,15 @@ def damaged(draw):
     return "".join(lines)
 
 
-def once_a_source(function):
-    """What is read of a model is read once: its files do not change here."""
+def once_a_model(resolve):
+    """A model is found once, and so its files are read once: they do not change here."""
     results = {}
 
-    def call(source, *arguments):
-        if source not in results:
-            results[source] = function(source, *arguments)
-        return results[source]
+    def call(*arguments, **options):
+        key = repr((arguments, options))
+        if key not in results:
+            results[key] = resolve(*arguments, **options)
+        return results[key]
 
     return call
 
@@ -84,25 +85,10 @@ def once_a_size(count):
     return operations
 
 
-def once_a_scheduler(trial):
-    """Try a scheduler once for its settings and each number of steps."""
-    results = {}
-
-    def tried(scheduler, steps):
-        key = (type(scheduler), repr(sorted(scheduler.config.items())), steps)
-        if key not in results:
-            results[key] = trial(scheduler, steps)
-        return results[key]
-
-    return tried
-
-
 def read_models_once(monkeypatch):
-    """What a dry run reads, counts and tries of a model, it reads, counts and tries once."""
-    for module, name in ((loading, "tokenizers"), (description, "check")):
-        monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
+    """What a dry run reads and counts of a model, it reads and counts once."""
+    monkeypatch.setattr(loading, "resolve", once_a_model(loading.resolve))
     monkeypatch.setattr(estimate, "shapes", once_a_size(estimate.shapes))
-    monkeypatch.setattr(schedulers, "_trial", once_a_scheduler(schedulers._trial))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from analysis.study import indicators
 from probes.config import presets
 from probes.config.loading import build_config, load_config
-from probes.config.schema import Config, Measure, Observe, Sampler
+from probes.config.schema import Config, Measure, Sampler
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
 from triptych import plan_text
@@ -58,23 +58,18 @@ def test_what_a_run_stores_is_read_as_it_was_checked(text):
     assert Config.stored(json.loads(json.dumps(found.resolved()))) == found
 
 
-def test_a_run_of_an_earlier_version_has_the_defaults_and_nothing_is_resolved_again():
-    resolved = {
-        "indicators": {"a": "nurse", "b": {"control": True}, "c": {"word": "lady", "former": 1}},
-        "reference": "a",
-        "sampler": None,
-        "measure": {"level": 0.9, "equivalence": None, "former": 1},
-        "former": {"x": 1},
-    }
-    found = Config.stored(resolved)
-    assert [(m.name, m.word, m.control) for m in indicators(found)] == [
-        ("a", "nurse", ""),
-        ("b", "b", "a"),
-        ("c", "lady", ""),
-    ]
-    assert (found.contrasts, found.prompts, found.seeds, found.model) == ([], [], [], "")
-    assert found.sampler == Sampler() and found.observe == Observe()
-    assert found.measure == Measure(level=0.9)
+def test_what_a_record_does_not_say_is_empty_and_sections_have_their_defaults():
+    found = Config.stored({"measure": {"level": 0.9, "former": 1}, "former": {"x": 1}})
+    assert (found.indicators, found.contrasts, found.prompts, found.seeds, found.model) == (
+        {},
+        [],
+        [],
+        [],
+        "",
+    )
+    assert found.sampler == Sampler() and found.measure == Measure(level=0.9)
+    with pytest.raises(ValueError, match="Sampler: expected fields, got 3"):
+        Config.stored({"sampler": 3})
 
 
 def test_reading_a_run_checks_nothing_of_the_world():

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from probes.errors import UserError
-from probes.models.devices import NAME, pick_device
+from probes.fields.types import DEVICE
+from probes.models.devices import pick_device
 
 
 @pytest.fixture
@@ -62,4 +63,4 @@ def test_what_is_no_device_is_refused():
 
 @pytest.mark.parametrize("name", ["auto", "cpu", "cuda", "cuda:1", "cuda:127", "mps"])
 def test_names(name):
-    assert re.fullmatch(NAME, name)
+    assert re.fullmatch(DEVICE, name)

@@ -10,9 +10,9 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from hooks.architectures.unet import UNet
 from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
+from probes.models.source import Source
 from probes.runs.store import Run
 from tests.probes.conftest import settings
 from tests.probes.models.test_loading import draw
@@ -108,14 +108,14 @@ def test_full_precision_goes_before_a_variant(half, saved, tmp_path):
 def test_weights_in_shards_are_whole_or_absent(saved, tmp_path):
     folder = tmp_path / "unet"
     tiny_pipeline("sd1").unet.save_pretrained(folder, max_shard_size="20KB")
-    shards = weight_files.names(folder)
-    assert len(shards) > 1 and all((folder / shard).is_file() for shard in shards)
+    shards = sorted(folder.glob("*.safetensors"))
+    assert len(shards) > 1 and weight_files.variants(folder) == {None}
     whole = shutil.copytree(saved("sd1"), tmp_path / "whole")
     shutil.rmtree(whole / "unet")
     shutil.copytree(folder, whole / "unet")
     assert load(str(whole)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
-    (folder / shards[0]).unlink()
-    assert weight_files.names(folder) == []
+    shards[0].unlink()
+    assert weight_files.variants(folder) == set()
 
 
 def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
@@ -154,7 +154,6 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
     for extra in ("v1-4.ckpt", "v1-5-pruned.safetensors", *(f"unet/{name}" for name in extras)):
         (both / extra).write_text("")
     files = [file.relative_to(both).as_posix() for file in both.rglob("*") if file.is_file()]
-    index, layout = json.loads((both / "model_index.json").read_text()), UNet.layouts[0]
     for variant in (None, "fp16"):
         patterns = hub.command("a/b", variant=variant).split('"')[1::2]
         taken = list(filter_repo_objects(files, allow_patterns=patterns))
@@ -162,7 +161,7 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
         for file in taken:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(both / file, target / file)
-        assert weight_files.missing_files(target, index, layout, variant, True) == []
+        assert hub.missing(Source("a/b", "hub", target, target, variant=variant)) == []
         weights = [file for file in taken if not file.endswith((".json", ".txt"))]
         assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
 

@@ -1,7 +1,6 @@
 """Loading: by name, folder, single file; nothing unsafe is run; every failure is one line."""
 
 import json
-import os
 import pickle
 import shutil
 from functools import partial
@@ -9,15 +8,15 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from probes.errors import UserError
-from probes.models import estimate, loading, schedulers
+from probes.models import loading, schedulers
 from probes.models.devices import pick_dtype
 from probes.prompts import plan as prompts
+from probes.stages import estimate
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
-from triptych.cli.run import main
 
 
 @pytest.fixture
@@ -127,35 +126,6 @@ def test_other_files_are_refused_by_name(name, rest, tmp_path):
     assert str(caught.value).endswith(f"expected .safetensors or .ckpt, got {rest}")
 
 
-@pytest.mark.parametrize(("name", "other"), [("unet", ".bin"), ("unet", ".json"), ("text_encoder", ".json")])
-def test_a_plan_names_weights_that_are_not_read(name, other, copy, tmp_path, capsys):
-    """A pickle, shards, a LoRA beside the weights: of two sets the named one is that which the libraries leave."""
-    (whole,) = (copy / name).glob("*.safetensors")
-    old = load_file(whole)
-    new, key = {key: value + 1 for key, value in old.items()}, next(iter(old))
-    os.utime(whole, (0, 0))
-    second = whole.with_suffix(other) if other == ".bin" else whole.with_stem(f"{whole.stem}-00001-of-00001")
-    if other == ".bin":
-        torch.save(new, second)
-    else:
-        save_file(new, second, {"format": "pt"})
-        index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(new, second.name)}
-        (copy / name / f"{whole.name}.index.json").write_text(json.dumps(index))
-    read = getattr(load(copy).pipe, name).state_dict()[key]
-    left = f"{name}/{second.name} (newer than what is read)"
-    if torch.equal(read, new[key]):
-        left = f"{name}/{whole.name}"
-    assert torch.equal(read, new[key]) == (other == ".json" and name == "unet")
-    (copy / "style.safetensors").write_bytes(b"")
-    named = sorted([left, "style.safetensors"], key=lambda one: (not one.endswith(")"), one))
-    yaml = tmp_path / "a.yaml"
-    yaml.write_text(
-        json.dumps({"model": str(copy), "prompts": ["a {person}"], "generate": {"device": "cpu"}})
-    )
-    assert main([str(yaml), "--out", str(tmp_path / "run"), "--dry-run"]) == 0
-    assert f"weights in {copy} that are not read: {', '.join(named)}\n" in capsys.readouterr().out
-
-
 def test_code_in_a_model_folder_is_not_run(copy):
     index = json.loads((copy / "model_index.json").read_text())
     (copy / "model_index.json").write_text(json.dumps(index | {"_class_name": "MyPipeline"}))
@@ -170,7 +140,7 @@ def test_damaged_weights(copy, cut):
     file.write_bytes(file.read_bytes()[:cut])
     with pytest.raises(UserError) as caught:
         load(copy)
-    expected = "unet/diffusion_pytorch_model.safetensors: expected weights as safetensors, got "
+    expected = "unet: expected the whole weights of a UNet2DConditionModel, got "
     assert str(caught.value).startswith(f"model {copy}: {expected}")
 
 
@@ -179,7 +149,6 @@ def test_missing_files(copy, missing):
     path = copy / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(UserError, match=r"model .*copy"):
-        loading.tokenizers(loading.resolve(str(copy)))
         load(copy)
 
 
@@ -218,7 +187,7 @@ def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     folder = shutil.copytree(saved(kind), tmp_path / "m", ignore=shutil.ignore_patterns("*.safetensors"))
     config = settings(folder)
     source = loading.resolve(str(folder))
-    samples = prompts.plan(config, *loading.tokenizers(source))
+    samples = prompts.plan(config, source.tokenizers, source.token_limit)
     found = estimate.estimate(config, samples, source)
     assert found.images == 18
     assert 0.9e9 < found.memory < 2e9

@@ -8,12 +8,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hooks.architectures.unet import UNet
 from probes.errors import UserError
-from probes.models import description, hub, loading, single_file
-from probes.models import tokenizers as models_tokenizers
-from probes.models.description import Source
-from probes.models.schedulers import require_usable
+from probes.models import hub, loading, single_file
+from probes.models.schedulers import usable_scheduler
+from probes.models.source import Source
 from tests.probes.models.original_layout import original_layout
 from tests.probes.models.test_loading import draw
 
@@ -127,17 +125,15 @@ def test_the_description_of_a_published_architecture(file, width, folder, schedu
     path = outline(tmp_path / f"{file}.safetensors", width, xl=width == 2048)
     source = loading.resolve(str(path))
     assert source.config.name == folder
-    tokenizers, limit = loading.tokenizers(source)
-    assert limit == 77
-    built = description.build(source).components
+    assert source.token_limit == 77
+    built = source.networks
     identifier = {"sd1": "CompVis/stable-diffusion-v1-4", "sdxl": "stabilityai/stable-diffusion-xl-base-1.0"}
     known = hub.known()[identifier.get(folder, "stabilityai/stable-diffusion-2-base")]["parameters"]
     assert sum(parameter.numel() for module in built.values() for parameter in module.parameters()) == known
-    chosen = loading._scheduler(source)
+    chosen = usable_scheduler(source, steps=20)
     assert (type(chosen).__name__, chosen.config.prediction_type) == (scheduler, prediction)
-    require_usable(chosen, UNet(), 20)
     assert built["unet"].config.sample_size == {"sd2-v": 96, "sdxl": 128}.get(folder, 64)
-    assert [tokenizer.pad_token for tokenizer in tokenizers] == {
+    assert [tokenizer.pad_token for tokenizer in source.tokenizers] == {
         "sd1": ["<|endoftext|>"],
         "sdxl": ["<|endoftext|>", "!"],
     }.get(folder, ["!"])
@@ -147,8 +143,8 @@ def test_clips_vocabulary_gives_the_tokens_of_open_clip():
     """Compared with open_clip's own byte-pair encoding, on words, digits, accents and emoji."""
     import open_clip
 
-    source = Source("x", "file", single_file._ROOT, single_file._ROOT / "sd1")
-    tokenizer = models_tokenizers.tokenizer(source, UNet.layouts[0].tokenizers[0])
+    source = Source("x", "file", single_file.DESCRIPTIONS, single_file.DESCRIPTIONS / "sd1")
+    (tokenizer,) = source.tokenizers
     theirs = open_clip.get_tokenizer("ViT-L-14")
     texts = [
         "a woman with an umbrella",

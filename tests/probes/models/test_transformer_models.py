@@ -13,17 +13,17 @@ import torch
 from PIL import Image
 from scipy.spatial.distance import cosine
 
-import probes.models.tokenizers
 from hooks import Probe
 from hooks.architectures.base import build_blank
 from hooks.architectures.registry import drawing_pipelines
 from probes.config.checks import levels, system_prompt
 from probes.errors import UserError
-from probes.models import estimate, loading
-from probes.models.published import published
+from probes.models import loading, tokenizers
+from probes.models.hub import transformers as published
 from probes.models.requirements import check_before_weights
 from probes.runs.image_faults import eight_bits
 from probes.runs.store import Run
+from probes.stages import estimate
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, change, refused
 from tests.tiny_transformers import ROWS, call_options, tiny_transformer_pipeline
@@ -217,7 +217,7 @@ def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatc
     )
     assert expected in refused(model, tmp_path, capsys)
     (model / "tokenizer_3" / "spiece.model").write_bytes(b"")
-    monkeypatch.setattr(probes.models.tokenizers, "find_spec", lambda name: None)
+    monkeypatch.setattr(tokenizers, "find_spec", lambda name: None)
     expected = "tokenizer_3: expected tokenizer.json, got spiece.model alone: pip install sentencepiece"
     assert expected in refused(model, tmp_path, capsys)
 

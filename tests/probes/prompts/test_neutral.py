@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.prompts.grammar.word_lists import human_words_of_table_2
+from probes.prompts.grammar.nouns import human_words_of_table_2
 from probes.prompts.neutral import HUMAN, NO_PERSON, NUMBER, PHRASE, judge, swap
 
 REASONS = {"kept": "", "none": NO_PERSON, "phrase": PHRASE, "human": HUMAN, "number": NUMBER}

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from probes.errors import UserError
-from probes.models import estimate, loading
+from probes.models import loading
+from probes.models.estimate import kept_bytes
 from probes.prompts import plan
 from probes.runs import kept
 from probes.runs.store import Run
+from probes.stages.estimate import estimate
 from tests.probes.conftest import generated, settings
 
 SITES = ["unet.mid", "+unet.mid.attn.0.cross.heads", "text.final", "latent"]
@@ -114,6 +116,6 @@ def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
         source = loading.resolve(config.model)
         pipe = loading.without_weights(source, None, config.sampler.steps)
         numbers = run.kept()["values"].map(len).sum()
-        assert estimate.kept_bytes(config, pipe, 6) == 4 * numbers
-        samples = plan.plan(config, *loading.tokenizers(source))
-        assert "activations that are kept" in str(estimate.estimate(config, samples, source))
+        assert kept_bytes(config, pipe, 6) == 4 * numbers
+        samples = plan.plan(config, source.tokenizers, source.token_limit)
+        assert "activations that are kept" in str(estimate(config, samples, source))

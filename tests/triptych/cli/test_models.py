@@ -7,7 +7,7 @@ from huggingface_hub import constants
 
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.models import hub, inventory
-from probes.models.published import published
+from probes.models.hub import transformers as published
 from probes.toyworld import MODELS
 from probes.toyworld.dit.truth import wired_models
 from probes.toyworld.located.truth import located_models

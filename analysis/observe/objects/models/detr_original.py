@@ -20,7 +20,6 @@ from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects.models import hf_keys
 from analysis.observe.objects.models.grounding_dino import FIELD
 from probes.errors import UserError
-from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import readable
 
 # by whether a block has three convolutions or two, and how many blocks there are in the third stage
@@ -74,7 +73,7 @@ def load(path: Path) -> Any:
             f"{FIELD}: {path}: expected {classes} classes, got {config.num_labels}: name them (`id2label`) in"
             f" {path.with_suffix('.json').name} beside it"
         )
-    with readable(f"{FIELD}: {path}", "a checkpoint of DETR", "choose another"), limited(MOST_TENSORS):
+    with readable(f"{FIELD}: {path}", "a checkpoint of DETR", "choose another"):
         model = DetrForObjectDetection(config)
     # counters of normalisation, of training
     counters = {name: own for name, own in model.state_dict().items() if name.endswith("num_batches_tracked")}

@@ -26,7 +26,6 @@ from analysis.observe.objects.models import hf_keys, hf_settings
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
-from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import auto, quiet, readable
 from probes.paths import expand_model
 
@@ -191,7 +190,7 @@ class GroundingDino:
             self.settings = description(path)
             beside = self.settings["text_encoder"]
             self.tokenizer, text = text_encoder(str(path.parent / beside) if beside else encoder)
-        with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"), limited(MOST_TENSORS):
+        with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"):
             model = build(self.settings, self.tokenizer, text)
         if folder:  # transformers reads it, since names in such folders changed with its versions
             stored = from_folder(GroundingDinoForObjectDetection, path, FIELD).state_dict()

@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from analysis.observe.checkpoints import check_fit, fit, read_json, read_weights, weight_files
+from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.model_folders import described, from_folder
 from analysis.observe.objects.models import hf_keys, hf_settings
 from probes.errors import UserError
-from probes.models.network_limits import built
 from probes.models.pretrained import readable
 
 FIELD = "observe.segmenter"
@@ -128,14 +127,8 @@ class SegmentAnything:
         else:
             self.settings, weights = description(path), read_weights(path, FIELD)
         what = f"Segment Anything of width {self.settings['embed_dim']} and depth {self.settings['depth']}"
-
-        size = sum(file.stat().st_size for file in weight_files(path))
-
-        def check(model: Any) -> None:
-            check_fit(model, weights, path=path, field=FIELD, what=what)
-
         with readable(f"{FIELD}: {path}", "settings of Segment Anything", "mend them"):
-            model = built(lambda device: build(self.settings), size=size, check=check)
+            model = build(self.settings)
         fit(model, weights, path=path, field=FIELD, what=what)
         self.model, self.device = model.to(device), device
 

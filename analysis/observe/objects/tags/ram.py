@@ -30,7 +30,6 @@ from analysis.observe.checkpoints import check_fit, find, fit, read_json, read_w
 from analysis.observe.objects.tags.tags import Prompts, normal
 from probes.config.schema import Observe
 from probes.errors import UserError
-from probes.models.network_limits import MOST_TENSORS, limited
 from probes.models.pretrained import readable
 from probes.paths import expand, require_regular
 from probes.runs.parts import digest
@@ -234,7 +233,7 @@ def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
         raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of RAM: take it out")
     settings = {**PUBLISHED, **stated}
     place, meta = f"{FIELD}: {weights}", torch.device("meta")
-    with readable(place, "settings of RAM", "mend them"), limited(MOST_TENSORS), meta:
+    with readable(place, "settings of RAM", "mend them"), meta:
         model = Ram(settings)
     check_fit(model, tagger_weights(weights), path=weights, field=FIELD, what="RAM's tagger")
     names, thresholds = read_tags(tag_list or weights.with_name(TAG_LIST), settings["tags"])

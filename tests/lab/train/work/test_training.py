@@ -149,7 +149,7 @@ def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
 def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
     measured = json.loads((WEIGHTS / name / "quality.json").read_text())
     source = loading.resolve(name)
-    assert source.kind == "bundled" and loading.tokenizers(source)[1] == 32
+    assert source.kind == "bundled" and source.token_limit == 32
     loaded = loading.load(source, device="cpu")
     assert measured["weight_hash"] == loaded.record["weight_hash"] == weight_hash(loaded.pipe)
     assert loaded.record["card"] == {"world": name}

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.execution.cluster import worker
 from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.command import StageCall
-from probes.models import description, loading
+from probes.models import loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.runs.store import Run
@@ -64,7 +64,7 @@ def workers(ray=None):
 def on_cluster(path, config, cluster, stages=("generate",), model=None, **options):
     """Go through stages as the command line does, with a cluster."""
     source = loading.resolve(model or config.model)
-    samples = prompts.plan(config, *loading.tokenizers(source))
+    samples = prompts.plan(config, source.tokenizers, source.token_limit)
     command = StageCall(progress=False, cluster=cluster, **options)
     with claim(path) as run:
         if "generate" in stages:
@@ -193,7 +193,7 @@ def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started,
     with pytest.raises(UserError, match=r"expected scheduler/scheduler_config\.json to be the driver's"):
         on_cluster(started, config, workers(in_this_process(made_of=Elsewhere)))
     assert all_bytes(started) == before
-    assert description.files(loading.resolve(str(other))) != description.files(loading.resolve(config.model))
+    assert loading.resolve(str(other)).files != loading.resolve(config.model).files
 
 
 def test_a_part_that_a_worker_plans_otherwise_is_refused(config, started, monkeypatch):
@@ -261,7 +261,7 @@ def test_a_run_that_stops_makes_its_prefixes_on_a_cluster(saved, tmp_path):
     asked = {"fewest": 6}  # three looks
     config = settings(saved(), **{**over, "stop": asked, "measure": {"primary": "ssim"}})
     source = loading.resolve(config.model)
-    samples = prompts.plan(config, *loading.tokenizers(source))
+    samples = prompts.plan(config, source.tokenizers, source.token_limit)
     for name, cluster in (("one", None), ("run", workers())):
         with claim(tmp_path / name) as run:
             generate_until_answered(run, config, samples, source, StageCall(progress=False, cluster=cluster))

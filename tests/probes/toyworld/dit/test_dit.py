@@ -25,11 +25,12 @@ def model(request):
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
-    loaded = loading.load(loading.resolve(name), device="cpu")
+    source = loading.resolve(name)
+    loaded = loading.load(source, device="cpu")
     measured = json.loads((WEIGHTS / name / "quality.json").read_text())
     assert measured["weight_hash"] == loaded.record["weight_hash"]
     assert loaded.guidance_scale == measured["guidance_scale"] == 1.0
-    assert [one.model_max_length for one in loaded.tokenizers] == [32, 32, 24] and loaded.token_limit == 32
+    assert [one.model_max_length for one in source.tokenizers] == [32, 32, 24] and source.token_limit == 32
     assert load_world(name).mixture == load_world(loaded.record["card"]["world"]).mixture
 
 

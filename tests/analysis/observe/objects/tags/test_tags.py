@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def test_nouns_of_each_prompt():
-    tags = prompt_nouns(backend="lemminflect", compounds=False)
+    tags = prompt_nouns(backend="hanta", compounds=False)
     prompts = [("two women riding bikes",), ("running",), ("a man with a dog and a dog",)]
     assert tags([None] * 3, prompts) == [
         {"woman": "prompt", "bike": "prompt"},
@@ -29,7 +29,7 @@ def test_nouns_of_each_prompt():
 def test_images_of_a_triplet_are_searched_for_what_any_of_its_prompts_names():
     """But for the indicators' words: each image is searched for that of its own prompt."""
     words = ["person", "people", "woman", "women", "man", "men"]
-    tags = prompt_nouns(backend="lemminflect", compounds=False, indicators=words)
+    tags = prompt_nouns(backend="hanta", compounds=False, indicators=words)
     triplet = ["people on skis", "two women with a kite", "a man in a hat with his dog"]
     looked = tags([None] * 3, [(own, *(text for text in triplet if text != own)) for own in triplet])
     assert [list(one) for one in looked] == [

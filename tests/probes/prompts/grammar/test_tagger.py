@@ -1,8 +1,10 @@
-"""The grammar of captions, against captions whose nouns were marked by hand before any of its rules was tuned."""
+"""The default backend against captions whose nouns were marked by hand before any of its corrections was made."""
 
 from __future__ import annotations
 
 import math
+
+import pytest
 
 from probes.prompts.grammar.nouns import nouns
 from tests.probes.prompts.grammar.labels import (
@@ -12,8 +14,8 @@ from tests.probes.prompts.grammar.labels import (
     score,
 )
 
-# Of the held-out half when the grammar was first run on it: 922 nouns marked, F1 of 0.985 (`docs/validation/nouns.md`).
-MEASURED = 0.985
+# Of the held-out half: 922 nouns marked, F1 of 0.979 (`docs/validation/nouns.md`).
+MEASURED = 0.979
 
 
 def read(text):
@@ -36,7 +38,7 @@ def test_labelled_captions_are_of_five_styles_and_in_two_halves():
         assert min(sum(caption.style == style for caption in half) for style in STYLES) >= 40
 
 
-# The grammar
+# The tagger
 
 
 def test_held_out_captions_are_read_as_well_as_measured():
@@ -46,6 +48,15 @@ def test_held_out_captions_are_read_as_well_as_measured():
     assert result.f1 >= MEASURED - 1.96 * math.sqrt(MEASURED * (1 - MEASURED) / result.labelled)
 
 
-def test_captions_for_tuning():
-    result = score(labelled_captions("tuning"), read)
-    assert (result.labelled - result.right, result.read - result.right) <= (2, 2)
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a human laying on a couch in uniform", ["human", "couch", "uniform"]),
+        ("a female next to a male doctor", ["female", "doctor"]),
+        ("a fashion designer pins fabric on a dummy", ["fashion", "designer", "fabric", "dummy"]),
+        ("an airport operations manager talks into a radio", ["airport", "operation", "manager", "radio"]),
+        ("a puppeteer on top of a box in front of the other", ["puppeteer", "box"]),
+    ],
+)
+def test_corrections_of_the_tagger(text, wanted):
+    assert [noun.lemma for noun in nouns(text)] == wanted
