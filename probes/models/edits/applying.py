@@ -16,7 +16,7 @@ from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
-from probes.execution.workers import deterministic
+from probes.models.devices import deterministic
 from probes.models.edits import closed_form
 from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import mean_difference, states_at, text_states, written
