@@ -30,6 +30,7 @@ from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import has_module
 from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader
 from hooks.attention import maps
@@ -196,7 +197,7 @@ class Probe(ProbeResults):
         for kind in self._attention:
             for site, _ in self._architecture.attentions(pipe, kind):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
-                self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
+                self._paths |= {path for path in paths if has_module(pipe, path)}
         self._readers = [
             TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
         ]

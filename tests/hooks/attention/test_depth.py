@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hooks import Probe, sites
+from hooks.architectures.text_encoders import text_cores
 from hooks.sites import shapes
 from lab.pages import sites as pages_sites
 from tests.hooks.conftest import PROMPTS, draw
@@ -43,7 +44,7 @@ def test_the_residual_streams_of_the_text_encoders(deep):
     pipe, probe = deep
     for name in ("text", "text_2") if hasattr(pipe, "text_encoder_2") else ("text",):
         kept = {a: k.values[0] for a, k in probe.kept.items() if a.startswith(f"{name}.")}
-        layers = sites.module_at(pipe, sites.text_core(pipe, sites.TEXT_ENCODERS[name]).layers)
+        layers = sites.module_at(pipe, text_cores(pipe)[name].layers)
         stream = kept[f"{name}.embeddings"]
         for k, layer in enumerate(layers):
             at = f"{name}.layers.{k}"
