@@ -10,6 +10,7 @@ templates, selections, padding or other encoders' tokens stand around it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,9 @@ class TextReader:
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
         self._ends = core.family.ends
-        self._before = _width_before(pipe, name)
+        others = itertools.takewhile(lambda other: other != part, TEXT_ENCODERS.values())
+        widths = (text_config(getattr(pipe, one)).hidden_size for one in others if text_core(pipe, one))
+        self._before = sum(widths)  # channels of the text encoders before this one
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
@@ -95,13 +98,21 @@ class TextReader:
         def add(handle: Any) -> None:
             stack.callback(handle.remove)
 
+        def keep(put: Callable[[TextRun, Tensor], None]) -> Callable[..., None]:
+            def hook(*given: Any) -> None:
+                if self._current is not None:
+                    put(self._current, tensor_of(given[-1]))
+
+            return hook
+
         add(self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True))
-        add(self._embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
-        for layer in self._layers:
-            add(layer.register_forward_hook(self._on_layer))
+        add(self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True))
+        for module in (self._embeddings, *self._layers):
+            add(module.register_forward_hook(keep(lambda run, values: run.states.append(values))))
         for site, module in self._inside:
-            add(attach_reader(module, site, self._on_inside(site)))
-        add(self._norm.register_forward_hook(self._on_final))
+            put = keep(lambda run, values, site=site: run.inside.update({site.address: values}))
+            add(attach_reader(module, site, put))
+        add(self._norm.register_forward_hook(keep(lambda run, values: setattr(run, "final", values))))
         add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
@@ -157,25 +168,9 @@ class TextReader:
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
         self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
-    def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+    def _on_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
-            self._current.states.append(tensor_of(output))
-
-    def _on_layer(self, module: Any, args: Any, output: Any) -> None:
-        if self._current is not None:
-            self._current.states.append(tensor_of(output))
-
-    def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
-        def keep(values: Tensor) -> None:
-            if self._current is not None:
-                self._current.inside[site.address] = values
-
-        return keep
-
-    def _on_final(self, module: Any, args: Any, output: Tensor) -> None:
-        if self._current is not None:
-            self._current.final = output
 
     @torch.no_grad()
     def _end(self, module: Any, args: Any, output: Any) -> None:
@@ -186,17 +181,6 @@ class TextReader:
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
-
-
-def _width_before(pipe: Any, name: str) -> int:
-    """Channels of the text encoders before this one."""
-    width = 0
-    for other, part in TEXT_ENCODERS.items():
-        if other == name:
-            break
-        if text_core(pipe, part) is not None:
-            width += text_config(getattr(pipe, part)).hidden_size
-    return width
 
 
 def branches_by_text(
