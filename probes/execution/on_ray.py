@@ -42,6 +42,11 @@ _LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "n
 _STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
 _NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of a call that is given up nobody asks any more
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns of a change to come
+}
 
 
 @dataclass(frozen=True)
@@ -223,47 +228,23 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
     """Connect to the cluster that a configuration names, or hold a Ray on this machine."""
     options = config.cluster
     assert options is not None
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # of a call that is given up nobody asks any more
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
-    before, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    handlers, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
     with open(os.devnull, "w") as nowhere:
         sys.stdout = nowhere  # what Ray prints would tear the progress bar; its logs have it, too
         try:
             where = _connect(options)
-            with _own_signals(before):
-                if progress:
-                    print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
-                yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
+            _handle(handlers)  # Ray has put some of its own in their place
+            if progress:
+                print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
+            yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
         except SystemExit:  # how Ray takes a SIGTERM while it connects
             raise signals.Terminated from None
         finally:
             ray.shutdown()
             sys.stdout = out
-            _handle(before)
-
-
-@contextlib.contextmanager
-def _own_signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
-    """Take signals as before Ray put handlers of its own in their place.
-
-    Whatever a handler raises while Ray waits comes out of it as a `KeyboardInterrupt`: so it is noted what it was.
-    """
-    raised: list[BaseException] = []
-
-    def noted(number: int, frame: Any) -> None:
-        try:
-            handlers[signal.SIGTERM](number, frame)
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    _handle({**handlers, **({signal.SIGTERM: noted} if callable(handlers[signal.SIGTERM]) else {})})
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise (raised or [error])[0] from None
+            _handle(handlers)
 
 
 def _handle(handlers: dict[signal.Signals, Any]) -> None:

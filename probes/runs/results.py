@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from probes.csv_text import csv_bytes
-from probes.locks import GATE, locked
+from probes.locks import GATE, locked, require_there
 from probes.paths import link_of
 from probes.runs import recorded_files
 from probes.runs.parts import disk_error, write_bytes
@@ -111,6 +111,7 @@ class ResultWriter:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
         file, meta = self.path / "run.json", {**self.meta, **fields}
+        require_there(file)
         with locked(self.path / GATE):
             there = read_record(file) if self.meta and file.exists() else None
             noted = meta if there is None else merged_record(self._before, meta, there)

@@ -123,9 +123,7 @@ def test_parts_that_the_record_does_not_list_are_the_users(run, capsys):
     assert "samples/part-00099.parquet" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "linked", ["samples", "samples/part-00000.parquet", "tables", "report.html", "shards"]
-)
+@pytest.mark.parametrize("linked", ["samples", "samples/part-00000.parquet", "tables", "report.html"])
 def test_nothing_is_removed_through_a_link(linked, run, tmp_path):
     inside, outside = run.path / linked, tmp_path / "outside"
     if inside.exists():
