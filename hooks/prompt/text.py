@@ -1,16 +1,16 @@
 """Runs of a text encoder, and which of them the denoiser is conditioned on.
 
-A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative
-prompts; nothing in the encoder tells the two apart. So every run before the first call of the denoiser is held, and
-the one whose states equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if
-prompts and negative prompts are the same); of prompts that were encoded one by one, rows of several runs are joined. By
-the same equality each token of the denoiser's text is known to be which token of which encoder, whatever templates,
-selections, padding or other encoders' tokens stand around it.
+A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative prompts; nothing
+in the encoder tells the two apart. So every run before the first call of the denoiser is held, and the one whose states
+equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if prompts and negative prompts are
+the same). By the same equality each token of the denoiser's text is known to be which token of which encoder, whatever
+templates, selections, padding or other encoders' tokens stand around it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pad_sequence
 
+from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
 
-MAX_RUNS = 128  # held while waiting for the denoiser: a pipeline needs two, prompts encoded alone two each
+MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 
 
 @dataclass
@@ -42,7 +41,7 @@ class TextRun:
     mask: Tensor | None = None
     states: list[Tensor] = field(default_factory=list)
     final: Tensor | None = None  # after the final norm
-    normed: Tensor | None = None  # all states after the final norm: (1 + layers, rows, tokens, width)
+    normed: list[Tensor] = field(default_factory=list)  # all states after the final norm
     pooled: Tensor | None = None  # (rows, width)
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
     places: Tensor | None = None
@@ -71,42 +70,6 @@ class TextRun:
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
 
-    def rows(self) -> Iterator[TextRun]:
-        """Runs of one prompt each."""
-
-        def of_row(values: Tensor | None) -> Any:
-            return None if values is None else values[row : row + 1]
-
-        for row in range(len(self.states[0])):
-            yield TextRun(
-                of_row(self.ids),
-                of_row(self.mask),
-                [of_row(state) for state in self.states],
-                of_row(self.final),
-                self.normed[:, row : row + 1],
-                of_row(self.pooled),
-                {address: of_row(values) for address, values in self.inside.items()},
-            )
-
-    @classmethod
-    def joined(cls, rows: Sequence[TextRun]) -> TextRun:
-        """One run of several of one prompt each; shorter ones are padded with 0 at their ends."""
-
-        def padded(values: Sequence[Tensor | None]) -> Tensor | None:
-            return None if values[0] is None else pad_sequence([one[0] for one in values], batch_first=True)
-
-        first = rows[0]
-        return cls(
-            padded([row.ids for row in rows]),
-            padded([row.mask for row in rows]),
-            [padded(states) for states in zip(*(row.states for row in rows))],
-            padded([row.final for row in rows]),
-            torch.stack([padded(states) for states in zip(*(row.normed for row in rows))]),
-            padded([row.pooled for row in rows]),
-            {address: padded([row.inside[address] for row in rows]) for address in first.inside},
-            padded([row.places for row in rows]),
-        )
-
 
 class TextReader:
     """Hooks on one text encoder, `part` of the pipeline, and on sites within its layers."""
@@ -120,7 +83,7 @@ class TextReader:
         self._embeddings, self._layers, self._norm = (
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
-        self._ends = core.family.ends
+        self._ends = core.ends
         self._before = _width_before(pipe, name)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
@@ -133,26 +96,31 @@ class TextReader:
         def add(handle: Any) -> None:
             stack.callback(handle.remove)
 
+        def keep(put: Callable[[TextRun, Tensor], None]) -> Callable[..., None]:
+            def hook(*given: Any) -> None:
+                if self._current is not None:
+                    put(self._current, tensor_of(given[-1]))
+
+            return hook
+
         add(self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True))
-        add(self._embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
-        for layer in self._layers:
-            add(layer.register_forward_hook(self._on_layer))
+        add(self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True))
+        for module in (self._embeddings, *self._layers):
+            add(module.register_forward_hook(keep(lambda run, values: run.states.append(values))))
         for site, module in self._inside:
-            add(attach_reader(module, site, self._on_inside(site)))
-        add(self._norm.register_forward_hook(self._on_final))
+            put = keep(lambda run, values, site=site: run.inside.update({site.address: values}))
+            add(attach_reader(module, site, put))
+        add(self._norm.register_forward_hook(keep(lambda run, values: setattr(run, "final", values))))
         add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
         """The first held run that gave `conditional`, or else the pooled vectors; None if none did.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
-        several may follow one another. Of prompts that were encoded in several runs, the run that is returned has a row
-        for each image.
+        several may follow one another.
         """
         run = self._matching(conditional, self._gives)
-        if run is None and pooled is not None:
-            return self._matching(pooled, TextRun.pools)
-        return run
+        return self._matching(pooled, TextRun.pools) if run is None and pooled is not None else run
 
     def _matching(self, given: Tensor, gives: Callable[[TextRun, Tensor], bool]) -> TextRun | None:
         for run in self.runs:
@@ -161,22 +129,13 @@ class TextReader:
                 each = given.unflatten(0, (prompts, -1))
                 if torch.equal(each, each[:, :1].expand_as(each)) and gives(run, each[:, 0]):
                     return run
-        rows, found = deque(row for run in self.runs for row in run.rows()), []
-        for image in given.split(1):
-            number = next((number for number, row in enumerate(rows) if gives(row, image)), None)
-            if number is None:
-                return None
-            found.append(rows[number])
-            rows.rotate(-1 - number)  # the next one was probably encoded next
-        return TextRun.joined(found)
+        return None
 
     def _gives(self, run: TextRun, conditional: Tensor) -> bool:
         """Return whether a run gives the states of prompts; it then knows its places."""
-        for own in self._channels(conditional):
-            run.places = run.placed(own)
-            if run.places is not None:
-                return True
-        return False
+        places = (run.placed(own) for own in self._channels(conditional))
+        run.places = next((one for one in places if one is not None), None)
+        return run.places is not None
 
     def _channels(self, conditional: Tensor) -> Iterator[Tensor]:
         """Channels of the denoiser's text that may be this encoder's."""
@@ -186,33 +145,6 @@ class TextReader:
         for begin in dict.fromkeys((self._before, 0)):
             if begin + width <= conditional.shape[-1]:
                 yield conditional[..., begin : begin + width]
-
-    def stands_in(self, rest: Tensor) -> bool:
-        """Return whether a run gives some of what others leave of the denoiser's text."""
-        rows = [row for run in self.runs for row in run.rows()]
-        pieces = [piece for own in self._channels(rest) for piece in own.split(1)]
-        return any(row.placed(piece) is not None for row in rows for piece in pieces)
-
-    @torch.no_grad()
-    def gives_last(self, ids: Tensor, last: Tensor) -> list[bool]:
-        """By image, whether the encoder gives, at some layer, a state of its prompt's last position.
-
-        There stands what was read of the whole prompt, and weights of words leave it as it is; its length does not
-        count.
-        """
-        device = self._norm.weight.device  # "meta" where layers are brought one by one
-        with contextlib.ExitStack() as stack:
-            self.attach(stack)
-            self.encoder(ids.to(last.device if device.type == "meta" else device))
-        run = self.runs.pop()
-        own = torch.cat([torch.stack(run.states), run.normed])[:, :, -1].to(last.device, torch.float32)
-        given = last[:, self._before : self._before + own.shape[-1]].float()
-        own, given = (
-            normalize(own.repeat_interleave(len(last) // len(ids), 1), dim=-1),
-            normalize(given, dim=-1),
-        )
-        tolerance = max(1e-4, 8 * torch.finfo(last.dtype).eps)
-        return ((own - given).norm(dim=-1).amin(0) <= tolerance).tolist()
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
         """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
@@ -234,32 +166,16 @@ class TextReader:
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
         self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
-    def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+    def _on_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
-            self._current.states.append(tensor_of(output))
-
-    def _on_layer(self, module: Any, args: Any, output: Any) -> None:
-        if self._current is not None:
-            self._current.states.append(tensor_of(output))
-
-    def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
-        def keep(values: Tensor) -> None:
-            if self._current is not None:
-                self._current.inside[site.address] = values
-
-        return keep
-
-    def _on_final(self, module: Any, args: Any, output: Tensor) -> None:
-        if self._current is not None:
-            self._current.final = output
 
     @torch.no_grad()
     def _end(self, module: Any, args: Any, output: Any) -> None:
         run, self._current = self._current, None
         if run is not None and run.states:
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
-            run.normed = self._norm.forward(torch.stack(run.states))
+            run.normed = [*self._norm.forward(torch.stack(run.states))]
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
@@ -268,12 +184,30 @@ class TextReader:
 def _width_before(pipe: Any, name: str) -> int:
     """Channels of the text encoders before this one."""
     width = 0
-    for other, part in TEXT_ENCODERS.items():
-        if other == name:
-            break
-        if text_core(pipe, part) is not None:
-            width += text_config(getattr(pipe, part)).hidden_size
+    for other in itertools.takewhile(lambda other: other != name, text_cores(pipe)):
+        width += text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size
     return width
+
+
+def branches_by_text(
+    architecture: Architecture,
+    pipe: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    readers: Sequence[TextReader],
+) -> dict[str, tuple[str, ...]]:
+    """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
+
+    As an argument for `architecture.inputs` beside those of the denoiser's call, or nothing. Called before the first
+    call of the denoiser: the first runs of `readers` are the prompts'.
+    """
+
+    def of_prompts(states: Tensor) -> bool:
+        return any(reader.runs and reader.select(states) is reader.runs[0] for reader in readers)
+
+    runs = max((len(reader.runs) for reader in readers), default=0)
+    branches = architecture.branches(pipe, args, kwargs, of_prompts, runs)
+    return {} if branches is None else {"branches": branches}
 
 
 @dataclass(frozen=True)
@@ -299,16 +233,15 @@ def select_runs(
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
     """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
 
-    None, too, for an encoder that read a prompt in parts: one run is not all of it.
+    None, too, where the text holds what none of them gave: of a prompt that was read in parts, one run is not all.
     """
     found = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
     places = [run.places for _, run in found.values() if run is not None and run.places is not None]
     if places:
         by_image = [(one >= 0).repeat_interleave(len(final) // len(one), 0) for one in places]
         taken = torch.stack(by_image).any(0)
-        rest = final.masked_fill(taken.to(final.device)[..., None], 0)
-        if bool(rest.any()):
-            return {name: (one, None if one.stands_in(rest) else run) for name, (one, run) in found.items()}
+        if bool(final.masked_fill(taken.to(final.device)[..., None], 0).any()):
+            return {name: (reader, None) for name, (reader, _) in found.items()}
     return found
 
 

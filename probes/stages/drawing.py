@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from probes.execution.part import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
 from probes.models.devices import deterministic
-from probes.prompts.plan import Sample, pairs
+from probes.prompts.sample import Sample
 from probes.prompts.towers import TextTowers, indicator_spans
 from probes.runs import identity, image_faults, kept, rows, schemas
 
@@ -198,6 +199,7 @@ def _draw(
 
     capture = config.capture
     architecture = architecture_of(pipe)
+    (system,) = {sample.system_prompt for sample in members}
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
@@ -210,10 +212,10 @@ def _draw(
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.transformer else None,
+        system_prompt=system,
     )
     sampler = config.sampler
     height, width = requirements.image_size(pipe, config)
-    (system,) = {sample.system_prompt for sample in members}
     with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
         output = pipe(
             **given,
@@ -276,4 +278,4 @@ def _require_an_image(members: list[Sample], faults: list[str | None], dtype: st
 def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
     starts = range(0, len(members), len(names))
-    return [(start + i, start + j) for start in starts for i, j in pairs(names)]
+    return [(start + i, start + j) for start in starts for i, j in combinations(range(len(names)), 2)]
