@@ -133,7 +133,9 @@ def _observe(
 ) -> None:
     """Let one observer look."""
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
-    facts = cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else ObserverFacts.of(observer)
+    facts = (
+        cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else ObserverFacts.of(observer)
+    )
     all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
     todo = loop.pending(all_parts, refused, damaged.append)
