@@ -25,6 +25,7 @@ from probes.execution import loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Tick
+from probes.locks import GATE, locked
 from probes.prompts.paintskills import asks_for_skills
 from probes.runs import directory, image_faults, parts, schemas
 from probes.runs.images import read_header, read_image
@@ -212,24 +213,29 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
     """Store every image of the plan that the run does not hold yet."""
     began = monotonic()
     command.cleared(run)
-    directory.require_same(run, config.resolved())
-    before = (run.meta.get("part_fields") or {}).get("model", _TAKEN_IN)
-    if before != _TAKEN_IN:
-        raise directory.another_run(run, "model", f"weights {str(before)[:12]}", "images of another program")
-    made = _parts(run, config, taken)
-    damaged: list[parts.DamagedPartError] = []
-    todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
-    _require_no_more(run, len(made))
-    command.record(
-        run,
-        config,
-        damaged,
-        part_fields={"model": _TAKEN_IN},
-        taken_in=taken.record,
-        parts=len(made),
-        images=taken.images,
-        **{KINDS: run.with_kinds(("samples",), len(made))},
-    )
+    with locked(run.path / GATE):  # another process may begin the same run
+        if not command.overwrite:
+            run.read_again()
+        directory.require_same(run, config.resolved())
+        before = (run.meta.get("part_fields") or {}).get("model", _TAKEN_IN)
+        if before != _TAKEN_IN:
+            raise directory.another_run(
+                run, "model", f"weights {str(before)[:12]}", "images of another program"
+            )
+        made = _parts(run, config, taken)
+        damaged: list[parts.DamagedPartError] = []
+        todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
+        _require_no_more(run, len(made))
+        command.record(
+            run,
+            config,
+            damaged,
+            part_fields={"model": _TAKEN_IN},
+            taken_in=taken.record,
+            parts=len(made),
+            images=taken.images,
+            **{KINDS: run.with_kinds(("samples",), len(made))},
+        )
     with command.helping() as helpers:
         loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
     loop.record_generated(run, began)
