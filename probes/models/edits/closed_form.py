@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from probes.config.edit_options import Edit
-from probes.models.edits.states import Texts, aligned, onward
+from probes.models.edits.states import Texts, onward
 
 
 class Goal(NamedTuple):
@@ -53,8 +53,7 @@ def goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -
             own = own[:count]
             moved = own.clone()
             for other, share in shares.items():
-                _, there = aligned(own, taken[other][context])
-                moved += share * (there - own)
+                moved += share * (taken[other][context][:count] - own)
             edited.append(own)
             targets.append(moved)
             numbers.append(torch.full((len(own),), context))
