@@ -107,10 +107,8 @@ def left_over_held_out(wanted: Goal, ridge: float, keep_weight: float) -> dict[s
     numbers = wanted.context.unique().tolist()
     for number in numbers if len(numbers) > 1 else ():
         here, kept_here = wanted.context == number, wanted.kept_context == number
-        rest = Goal(
-            *(one[~here] for one in (wanted.edited, wanted.targets)),
-            wanted.kept[~kept_here],
-            *(wanted.context[~here], wanted.kept_context[~kept_here]),
+        rest = wanted._replace(
+            edited=wanted.edited[~here], targets=wanted.targets[~here], kept=wanted.kept[~kept_here]
         )
         left, right = _sides(rest, ridge, keep_weight)
         own = torch.cat([wanted.edited[here], wanted.kept[kept_here]])
