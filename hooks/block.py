@@ -22,8 +22,7 @@ from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.site import has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
-from hooks.prompt.guidance import told_by_texts
-from hooks.prompt.text import TextReader
+from hooks.prompt.text import TextReader, branches_by_text
 
 _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block that is open on it
 
@@ -118,7 +117,7 @@ class HookedBlock:
             )
         if self._calls == 0:
             self._require_unchanged()
-            self._branches = told_by_texts(self._architecture, self._pipe, args, kwargs, self._readers)
+            self._branches = branches_by_text(self._architecture, self._pipe, args, kwargs, self._readers)
         self._before_denoiser(
             self._architecture.inputs(self._pipe, args, kwargs, **self._branches), args, kwargs
         )

@@ -25,6 +25,7 @@ from torch import Tensor
 import hooks.sites as site_table
 from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
@@ -132,10 +133,9 @@ class Intervention(HookedBlock):
         self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
-            TextReader(self._pipe, name, part)
-            for name, part in TEXT_ENCODERS.items()
-            if (watched or any(address.startswith(f"{name}.") for address in self._at))
-            and site_table.text_core(self._pipe, part) is not None
+            TextReader(self._pipe, name, TEXT_ENCODERS[name])
+            for name in text_cores(self._pipe)
+            if watched or any(address.startswith(f"{name}.") for address in self._at)
         ]
 
     def _check(self, patch: Patch, address: str) -> None:

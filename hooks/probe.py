@@ -30,6 +30,7 @@ from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
@@ -83,6 +84,8 @@ class Probe(ProbeResults):
     prompts : str or sequence of str, optional
         The texts of the batch, for words with the characters they have there; without them, words are read
         off the token ids that the text encoders were given.
+    system_prompt : str, optional
+        With `prompts`, the system prompt that the pipeline is called with, where it is not its own.
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
@@ -132,6 +135,7 @@ class Probe(ProbeResults):
         prompts: str | Sequence[str] | None = None,
         keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
+        system_prompt: str | None = None,
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -142,6 +146,7 @@ class Probe(ProbeResults):
         self._shared_positions = shared_positions
         self._word_maps, self._bins = word_maps, layer_maps
         self._text_layer_norm = text_layer_norm
+        self._system_prompt = system_prompt
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
     # Entering and leaving
@@ -194,11 +199,8 @@ class Probe(ProbeResults):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
                 self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
         self._readers = [
-            TextReader(pipe, name, part, self._inside_text(name))
-            for name, part in TEXT_ENCODERS.items()
-            if site_table.text_core(pipe, part) is not None
+            TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
         ]
-        self._words = PromptWords(pipe, self._prompts)
 
     def _inside_text(self, name: str) -> list[Site]:
         """Sites within the layers of one encoder."""
@@ -249,7 +251,7 @@ class Probe(ProbeResults):
             self._recorder.begin(rows)
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words.begin(runs, rows, None if self._architecture.transformer else inputs.text)
+            self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])

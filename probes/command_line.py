@@ -15,6 +15,7 @@ import errno
 import math
 import os
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -244,30 +245,20 @@ def writable(path: Path, *, folder: bool = False) -> Path:
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
     """
-    from probes.runs.parts import TEMPORARY, disk_error
+    from probes.runs.parts import disk_error
 
     require_no_address(path, "--out")
     home = path if folder else path.parent
-    made: list[Path] = []
     try:
-        made = [one for one in (home, *home.parents) if not one.exists()]
-        home.mkdir(parents=True, exist_ok=True)
         if not folder and path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not folder and path.exists() and not path.is_file():  # a device would be replaced by a file
             raise FileExistsError(errno.EEXIST, "no regular file")
-        trial = home / f"{TEMPORARY}{os.getpid()}-{'trial' if folder else path.name}"
-        with open(trial, "xb"):
-            pass
-        trial.unlink()
+        with tempfile.TemporaryFile(dir=next(one for one in (home, *home.parents) if one.exists())):
+            return path
     except OSError as error:
         raise disk_error(path, error) from None
     except ValueError as error:  # a NUL or a surrogate
         raise UserError(
             f"{str(path)!r}: expected a path, got one with {error}: choose another --out"
         ) from None
-    finally:
-        for one in made:
-            with contextlib.suppress(OSError, ValueError):
-                one.rmdir()
-    return path

@@ -11,10 +11,10 @@ import pytest
 import torch
 from scipy.spatial.distance import cosine
 
-from hooks.architectures import registry
+from hooks.architectures import addresses, registry
 from probes.models import loading
 from probes.runs.store import Run
-from tests.second_architecture import TinyTransformer, tiny_transformer_pipeline
+from tests.second_architecture import ADDRESSES, TinyTransformer, tiny_transformer_pipeline
 from triptych.cli.run import main
 
 STEPS, SCALE = 3, 2.5
@@ -36,8 +36,10 @@ CONFIG = {
 def registered():
     row = TinyTransformer()
     registry.ARCHITECTURES.append(row)
+    addresses.PATTERNS.append(ADDRESSES)
     yield
     registry.ARCHITECTURES.remove(row)
+    addresses.PATTERNS.remove(ADDRESSES)
 
 
 @pytest.fixture(scope="module")

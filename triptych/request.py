@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probes.config.schema import Config, Trace
-from probes.errors import UserError, printable
-from probes.execution import shards
-from probes.execution.shards import Shard
+from probes.errors import printable
 from probes.fields.messages import naming
 from probes.fields.yaml import YamlSource
 from probes.prompts.source import LoadedPrompts
-from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
 
@@ -35,8 +32,6 @@ class Command:
         What is put over it: by its place in ``triplets.yaml`` the flag or name it was given by, and the value.
     stage : str, optional
         The only stage that is wanted.
-    shard : str, optional
-        ``I/N``, a share of the run.
     dry, overwrite, quiet : bool
         Show the plan and write nothing; replace what is there; no progress bars and no remarks.
     samples : bool
@@ -48,7 +43,6 @@ class Command:
     config: str | Config | Mapping[str, Any]
     chosen: Chosen = field(default_factory=dict)
     stage: str | None = None
-    shard: str | None = None
     dry: bool = False
     overwrite: bool = False
     quiet: bool = False
@@ -62,7 +56,6 @@ class Command:
             arguments.config,
             options(arguments),
             arguments.stage,
-            arguments.shard,
             arguments.dry_run,
             arguments.overwrite,
             arguments.quiet,
@@ -92,10 +85,6 @@ class Request:
         What the prompts were read from, where they do not stand in the file.
     stages : tuple of str
         In the order they are gone through.
-    shard : Shard or None
-        The share of the run that this process generates.
-    finishing : bool
-        All shards are generated, and this process does the rest.
     """
 
     command: Command
@@ -104,8 +93,6 @@ class Request:
     passed: dict[str, Any]
     loaded: LoadedPrompts | None
     stages: tuple[str, ...]
-    shard: Shard | None = None
-    finishing: bool = False
 
     @property
     def dry(self) -> bool:
@@ -121,14 +108,6 @@ class Request:
     def clustered(self) -> bool:
         """Return whether a stage of it is worked on by a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
-
-    @property
-    def hold(self) -> Hold:
-        """Kind of lock on the run directory meanwhile."""
-        if self.shard:
-            return Hold.SHARD
-        later = {"measure", "report"}.issuperset(self.stages)
-        return Hold.RESULTS if later or self.finishing else Hold.ALONE
 
     @property
     def text(self) -> str | None:
@@ -162,7 +141,7 @@ class Request:
             print(printable(text))
 
 
-def read_request(command: Command, shard: Shard | None = None, *, finishing: bool = False) -> Request:
+def read_request(command: Command) -> Request:
     """Read the configuration that a command names.
 
     Raises
@@ -172,8 +151,7 @@ def read_request(command: Command, shard: Shard | None = None, *, finishing: boo
     """
     config, yaml_source, passed, loaded = configuration(command.config, command.chosen, command.say)
     config, stages = _stages(config, command.stage)
-    stages = shards.shard_stages(stages, shard, finishing=finishing)
-    return Request(command, config, yaml_source, passed, loaded, stages, shard, finishing)
+    return Request(command, config, yaml_source, passed, loaded, stages)
 
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
@@ -191,24 +169,3 @@ def _traced(config: Config, trace: Trace) -> Trace:
     if not one or "windows" in trace.model_fields_set:
         return trace
     return trace.model_copy(update={"windows": min(WINDOWS, config.sampler.steps)})
-
-
-def require_shareable(request: Request) -> None:
-    """Refuse a shard of a run that independent processes cannot generate.
-
-    Raises
-    ------
-    UserError
-        It is generated on a cluster, was by another program, or stops when its question is answered.
-    """
-    if request.shard and request.clustered:
-        raise UserError(
-            "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
-        )
-    if request.shard and request.config.images is not None:
-        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
-    if request.shard and request.config.stop is not None and request.includes("generate"):
-        raise UserError(
-            "--shard: expected a plan that is generated whole, got `stop`, whose looks need all parts so far: leave"
-            " --shard out and use --workers, or leave `stop` out"
-        )

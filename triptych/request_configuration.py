@@ -25,28 +25,10 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 def configuration(
     given: str | Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
 ) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """Return the configuration that is given with what was chosen over it, and as passed.
+    """Return a configuration with what was chosen over it, where it stands, what was passed and the prompts read.
 
-    Parameters
-    ----------
-    given
-        The path of a YAML file or of a run directory; or the configuration itself, also as plain data.
-    chosen
-        What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
-    tell
-        Told in lines what became of captions that were read.
-
-    Returns
-    -------
-    tuple
-        The configuration, where it stands, what was passed, and what its prompts were read from, where they do not
-        stand in it.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it holds no configuration, the directory holds no run, or a run is to stand at no
-        path.
+    `given` is the path of a YAML file or of a run directory, or the configuration itself; `chosen` are options by their
+    places in ``triplets.yaml``; `tell` is told in lines what became of captions.
     """
     if not isinstance(given, str):
         return _of_data(given, chosen, tell)

@@ -11,18 +11,19 @@ selections, padding or other encoders' tokens stand around it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 
+from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
@@ -42,7 +43,7 @@ class TextRun:
     mask: Tensor | None = None
     states: list[Tensor] = field(default_factory=list)
     final: Tensor | None = None  # after the final norm
-    normed: Tensor | None = None  # all states after the final norm: (1 + layers, rows, tokens, width)
+    normed: list[Tensor] = field(default_factory=list)  # all states after the final norm
     pooled: Tensor | None = None  # (rows, width)
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
     places: Tensor | None = None
@@ -73,39 +74,28 @@ class TextRun:
 
     def rows(self) -> Iterator[TextRun]:
         """Runs of one prompt each."""
-
-        def of_row(values: Tensor | None) -> Any:
-            return None if values is None else values[row : row + 1]
-
         for row in range(len(self.states[0])):
-            yield TextRun(
-                of_row(self.ids),
-                of_row(self.mask),
-                [of_row(state) for state in self.states],
-                of_row(self.final),
-                self.normed[:, row : row + 1],
-                of_row(self.pooled),
-                {address: of_row(values) for address, values in self.inside.items()},
-            )
+            yield _combined([self], lambda one, row=row: one[0][row : row + 1])
 
     @classmethod
     def joined(cls, rows: Sequence[TextRun]) -> TextRun:
         """One run of several of one prompt each; shorter ones are padded with 0 at their ends."""
+        return _combined(rows, lambda tensors: pad_sequence([one[0] for one in tensors], batch_first=True))
 
-        def padded(values: Sequence[Tensor | None]) -> Tensor | None:
-            return None if values[0] is None else pad_sequence([one[0] for one in values], batch_first=True)
 
-        first = rows[0]
-        return cls(
-            padded([row.ids for row in rows]),
-            padded([row.mask for row in rows]),
-            [padded(states) for states in zip(*(row.states for row in rows))],
-            padded([row.final for row in rows]),
-            torch.stack([padded(states) for states in zip(*(row.normed for row in rows))]),
-            padded([row.pooled for row in rows]),
-            {address: padded([row.inside[address] for row in rows]) for address in first.inside},
-            padded([row.places for row in rows]),
-        )
+def _combined(runs: Sequence[TextRun], combine: Callable[[Sequence[Tensor]], Tensor]) -> TextRun:
+    """A run whose every tensor is made of the same tensor of other runs."""
+
+    def of(values: Sequence[Any]) -> Any:
+        if values[0] is None:
+            return None
+        if isinstance(values[0], list):
+            return [of(one) for one in zip(*values)]
+        if isinstance(values[0], dict):
+            return {name: of([one[name] for one in values]) for name in values[0]}
+        return combine(values)
+
+    return TextRun(*(of([getattr(run, one.name) for run in runs]) for one in fields(TextRun)))
 
 
 class TextReader:
@@ -120,7 +110,7 @@ class TextReader:
         self._embeddings, self._layers, self._norm = (
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
-        self._ends = core.family.ends
+        self._ends = core.ends
         self._before = _width_before(pipe, name)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
@@ -193,27 +183,6 @@ class TextReader:
         pieces = [piece for own in self._channels(rest) for piece in own.split(1)]
         return any(row.placed(piece) is not None for row in rows for piece in pieces)
 
-    @torch.no_grad()
-    def gives_last(self, ids: Tensor, last: Tensor) -> list[bool]:
-        """By image, whether the encoder gives, at some layer, a state of its prompt's last position.
-
-        There stands what was read of the whole prompt, and weights of words leave it as it is; its length does not
-        count.
-        """
-        device = self._norm.weight.device  # "meta" where layers are brought one by one
-        with contextlib.ExitStack() as stack:
-            self.attach(stack)
-            self.encoder(ids.to(last.device if device.type == "meta" else device))
-        run = self.runs.pop()
-        own = torch.cat([torch.stack(run.states), run.normed])[:, :, -1].to(last.device, torch.float32)
-        given = last[:, self._before : self._before + own.shape[-1]].float()
-        own, given = (
-            normalize(own.repeat_interleave(len(last) // len(ids), 1), dim=-1),
-            normalize(given, dim=-1),
-        )
-        tolerance = max(1e-4, 8 * torch.finfo(last.dtype).eps)
-        return ((own - given).norm(dim=-1).amin(0) <= tolerance).tolist()
-
     def end_of_text(self, run: TextRun) -> Tensor | None:
         """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
 
@@ -259,7 +228,7 @@ class TextReader:
         run, self._current = self._current, None
         if run is not None and run.states:
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
-            run.normed = self._norm.forward(torch.stack(run.states))
+            run.normed = [*self._norm.forward(torch.stack(run.states))]
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
@@ -268,12 +237,30 @@ class TextReader:
 def _width_before(pipe: Any, name: str) -> int:
     """Channels of the text encoders before this one."""
     width = 0
-    for other, part in TEXT_ENCODERS.items():
-        if other == name:
-            break
-        if text_core(pipe, part) is not None:
-            width += text_config(getattr(pipe, part)).hidden_size
+    for other in itertools.takewhile(lambda other: other != name, text_cores(pipe)):
+        width += text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size
     return width
+
+
+def branches_by_text(
+    architecture: Architecture,
+    pipe: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    readers: Sequence[TextReader],
+) -> dict[str, tuple[str, ...]]:
+    """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
+
+    As an argument for `architecture.inputs` beside those of the denoiser's call, or nothing. Called before the first
+    call of the denoiser: the first runs of `readers` are the prompts'.
+    """
+
+    def of_prompts(states: Tensor) -> bool:
+        return any(reader.runs and reader.select(states) is reader.runs[0] for reader in readers)
+
+    runs = max((len(reader.runs) for reader in readers), default=0)
+    branches = architecture.branches(pipe, args, kwargs, of_prompts, runs)
+    return {} if branches is None else {"branches": branches}
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
-from hooks.prompt.given import with_vectors
-from hooks.prompt.spans import encode, require_fast, split_pieces, token_positions
+from hooks.prompt.given import prompt_tokenizer
+from hooks.prompt.spans import Span, encode, require_fast, split_pieces, token_positions
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,12 @@ class Word:
     span : (int, int)
         Its characters in the prompt, half open.
     positions : tuple of int
-        Its token positions, counted with the start-of-text token; those within the tokenizer's limit.
+        Its token positions in what the text encoder is given, start of text and template included; those within the
+        tokenizer's limit.
     prompt : int
         Number of the prompt.
     encoder : str
-        "text" or "text_2".
+        "text", "text_2" or "text_3".
     cut_off : bool
         Whether the prompt is cut before the word ends.
     """
@@ -79,52 +82,51 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
     found = []
     for encoder in TOKENIZERS:
         if (tokenizer := tokenizer_of(pipe, encoder)) is not None:
+            require_fast(tokenizer, encoder)  # before it is asked for anything else
+            config = getattr(getattr(pipe, TEXT_ENCODERS[encoder], None), "config", None)
+            longest = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+            limit = min(tokenizer.model_max_length, longest)
             for number, prompt in enumerate(prompts):
-                found += of_text(pipe, tokenizer, prompt, number, encoder)
+                ids = tokenizer(prompt, truncation=True, max_length=limit)["input_ids"]
+                found += words_of_text(tokenizer, ids, prompt, number, encoder) or []
     return found
 
 
-def tokenizer_of(pipe: Any, encoder: str) -> Any:
+def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
     """The tokenizer of a text encoder as the pipeline uses it, or None if the pipeline has others alone."""
     there = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
-    if there and encoder not in there:
-        return None
     tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
-    return with_vectors(tokenizer) if hasattr(pipe, "maybe_convert_prompt") else tokenizer
+    if tokenizer is None or (there and encoder not in there):
+        return None
+    return prompt_tokenizer(
+        architecture_of(pipe).layouts[-1], [*TOKENIZERS].index(encoder), tokenizer, system
+    )
 
 
-def of_text(pipe: Any, tokenizer: Any, prompt: str, number: int, encoder: str) -> list[Word]:
-    """Words of a prompt by the character offsets of its tokens."""
-    require_fast(tokenizer, encoder)  # before it is asked for anything else
-    ((_, offsets),) = encode(tokenizer, [prompt], encoder)
-    limit = length_limit(pipe, tokenizer, encoder) - 1  # the last position is the end-of-text token's
-    found = []
-    for begin, stop in split_pieces(prompt):
-        tokens = token_positions(offsets, (begin, stop))
-        positions = tuple(i for i in tokens if i < limit)
-        word = prompt[begin:stop]
-        cut = len(positions) < len(tokens)
-        found.append(Word(word, lower(word), 0, (begin, stop), positions, number, encoder, cut))
-    return _numbered(found)
-
-
-def marks_ends(tokenizer: Any, ids: Sequence[int]) -> bool:
-    """Return whether these tokens mark the ends of words, as CLIP's do, and drop the blanks between them."""
-    return any(str(token).endswith("</w>") for token in tokenizer.convert_ids_to_tokens(list(ids)))
-
-
-def of_ids(
-    tokenizer: Any, ids: Sequence[int], number: int, encoder: str, prompt: str | None = None
+def words_of_text(
+    tokenizer: Any, ids: Sequence[int], prompt: str, number: int, encoder: str
 ) -> list[Word] | None:
-    """Words of a text of which only the token ids are known, by what each token adds when they are put together again.
+    """Words of a prompt by the characters of its tokens; None if `ids`, which the encoder was given, are of another."""
+    ((own, offsets),) = encode(tokenizer, [prompt], encoder)
+    same = next(
+        (place for place, pair in enumerate(zip(own, ids)) if pair[0] != pair[1]), min(len(own), len(ids))
+    )
+    cut = list(ids[same:]) if same < len(own) else []  # by the encoder's limit, behind which an end may stand
+    if len(cut) > 1 or {*cut} - {*tokenizer.all_special_ids}:
+        return None
+    return _listed(prompt, offsets, same, number, encoder)
 
-    With `prompt`, its words alone, where it last stands in the text, in whatever case; None where it does not stand
-    there.
-    """
+
+def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) -> list[Word]:
+    """Words of a text of which only the token ids are known, by what each token adds to it."""
     special, added = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder
-    vectors = {one for spelled in getattr(tokenizer, "vectors", {}).values() for one in spelled.split()[1:]}
-    names, clip = tokenizer.convert_ids_to_tokens(list(ids)), marks_ends(tokenizer, ids)
-    text, before, decoded, offsets = "", "", [], []
+    spelled = tokenizer.template.vectors if hasattr(tokenizer, "template") else {}
+    vectors = {one for token in spelled.values() for one in token.split()[1:]}
+    names = tokenizer.convert_ids_to_tokens(list(ids))
+    clip = any(
+        name.endswith("</w>") for name in names
+    )  # CLIP's mark the ends of words, and drop blanks between them
+    text, before, decoded, offsets, last = "", "", [], [], ""
     for token, name in zip(ids, names):
         if token in special:
             offsets.append((len(text), len(text)))
@@ -142,26 +144,23 @@ def of_ids(
         text = whole
         if token in added:
             before, decoded = f"{text} ", []
-    shown, begin = text, 0
-    if prompt is not None:  # blanks are not as they were
-        offsets = [(_blank_free(text, start), _blank_free(text, stop)) for start, stop in offsets]
-        shown, begin = prompt, "".join(text.lower().split()).rfind("".join(prompt.lower().split()))
-    if begin < 0:
-        return None
-    found = []
-    read = [position for position, token in enumerate(ids) if token not in special]
-    ends = not clip or ids[read[-1]] in added or names[read[-1]].endswith("</w>")
-    for start, stop in split_pieces(shown):
-        at = (start, stop) if prompt is None else (_blank_free(prompt, start), _blank_free(prompt, stop))
-        positions = token_positions(offsets, (begin + at[0], begin + at[1]))
-        word, cut = shown[start:stop], not ends and read[-1] in positions
-        found.append(Word(word, lower(word), 0, (start, stop), positions, number, encoder, cut))
-    return _numbered(found)
+        last = "</w>" if token in added else name
+    if clip and last and not last.endswith("</w>"):  # the text is cut within its last word
+        offsets.append(next(span for span in reversed(offsets) if span[0] < span[1]))
+    return _listed(text, offsets, len(ids), number, encoder)
 
 
-def _blank_free(text: str, stop: int) -> int:
-    """Number of characters before a place of a text that are no blanks."""
-    return len("".join(text[:stop].split()))
+def _listed(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
+    """Words of a text by the characters of its tokens, of which the first so many are kept."""
+    found, counts = [], Counter()
+    for begin, stop in split_pieces(text):
+        tokens = token_positions(offsets, (begin, stop))
+        positions = tuple(place for place in tokens if place < kept)
+        word, key = text[begin:stop], lower(text[begin:stop])
+        cut_off = len(positions) < len(tokens)
+        found.append(Word(word, key, counts[key], (begin, stop), positions, number, encoder, cut_off))
+        counts[key] += 1
+    return found
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
@@ -194,29 +193,8 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
                 f"occurrence: expected a number below the {len(phrases)} of {wanted!r}, but got {occurrence}"
             )
         phrases = [phrases[occurrence]]
-    positions: set[int] = set()
-    for phrase in phrases:
-        if any(word.cut_off for word in phrase):
-            if occurrence is None and len(phrases) > 1:
-                continue
-            raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
-        positions |= set(range(phrase[0].positions[0], phrase[-1].positions[-1] + 1))
-    if not positions:
+    whole = [phrase for phrase in phrases if not any(word.cut_off for word in phrase)]
+    if not whole:
         raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
-    return tuple(sorted(positions))
-
-
-def length_limit(pipe: Any, tokenizer: Any, encoder: str) -> int:
-    """Tokens that the pipeline gives the encoder, start and end of text included."""
-    config = getattr(getattr(pipe, TEXT_ENCODERS[encoder], None), "config", None)
-    longest = getattr(config, "max_position_embeddings", None)
-    return min(tokenizer.model_max_length, longest or tokenizer.model_max_length)
-
-
-def _numbered(found: list[Word]) -> list[Word]:
-    counts: dict[str, int] = {}
-    numbered = []
-    for word in found:
-        numbered.append(replace(word, occurrence=counts.get(word.lower, 0)))
-        counts[word.lower] = counts.get(word.lower, 0) + 1
-    return numbered
+    ranges = [range(phrase[0].positions[0], phrase[-1].positions[-1] + 1) for phrase in whole]
+    return tuple(sorted({position for one in ranges for position in one}))

@@ -9,7 +9,7 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
@@ -35,7 +35,6 @@ from probes.fields.types import (
     Alters,
     Model,
     Positive,
-    Preset,
     Prompt,
     Section,
     Seeds,
@@ -82,6 +81,7 @@ _Written = Annotated[
     ),
 ]
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
+Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
 _Words = Annotated[
     Word | Indicator | Annotated[list[_Word], Field(min_length=1)],

@@ -14,7 +14,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
-from probes.config import presets
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -325,7 +324,6 @@ AutoOrWorkers = Annotated[
     takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
-Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=DEVICE)]
 _Window = Annotated[
     list[Step],

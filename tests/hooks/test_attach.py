@@ -127,7 +127,11 @@ BY_HAND = {
 
 def by_hand(pipe, path, hook):
     """Images drawn with a hook made by hand."""
-    path = sites.text_core(pipe, "text_encoder").path + path if path.startswith(".") else path
+    path = (
+        sites.text_core(pipe, "text_encoder").embeddings.removesuffix(".embeddings") + path
+        if path.startswith(".")
+        else path
+    )
     module = sites.module_at(pipe, path)
     inputs = hook in (each_head, each_text_head)
     handle = module.register_forward_pre_hook(hook) if inputs else module.register_forward_hook(hook)

@@ -10,10 +10,10 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 from analysis.metrics.skin_tone import monk_colours
+from analysis.questions import asked_of
 from analysis.studies.labelling import write_sheets
 from analysis.tables.objects.human_answers import UNDECIDED
 from probes.config.question_options import TONE
-from probes.config.questions import asked_of
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 
@@ -23,7 +23,7 @@ CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in p
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     """Return the questions: each of so many images of each word, chosen at random; an image is asked everything.
 
-    Where prompts ask for skills an image is asked what its skill is (`probes.config.questions.asked_of`), and so many
+    Where prompts ask for skills an image is asked what its skill is (`analysis.questions.asked_of`), and so many
     images of each skill are chosen.
 
     Returns

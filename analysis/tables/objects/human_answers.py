@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.questions import ResolvedQuestion, asked_of, people_questions
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
-from probes.config.questions import ResolvedQuestion, asked_of, people_questions
 from probes.errors import UserError
 from probes.prompts import user_tables
 from probes.runs import schemas

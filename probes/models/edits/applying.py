@@ -16,6 +16,7 @@ from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
+from probes.models.devices import deterministic
 from probes.models.edits import closed_form
 from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import Texts, mean_difference, states_at, text_states, texts_of
@@ -94,18 +95,15 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
     be finite in the model's number format.
     """
-    where, edited, threads = places(pipe, edit), Edited(edit), torch.get_num_threads()
+    where, edited = places(pipe, edit), Edited(edit)
     named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
     texts = texts_of(edit, [one for one in named if one is not None], prompt_tokens(pipe))
-    torch.set_num_threads(1)  # the same bits whatever the number of threads
     try:
-        with torch.no_grad():
+        with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
             (_solve if edit.kind == "keys_and_values" else _along)(pipe, edit, texts, where, edited)
     except BaseException:
         edited.undo()
         raise
-    finally:
-        torch.set_num_threads(threads)
     edited.record["sites"].sort()
     return edited
 

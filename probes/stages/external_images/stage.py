@@ -25,7 +25,7 @@ from probes.errors import UserError, printable
 from probes.execution import loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.team import Tick
+from probes.execution.processes import Tick
 from probes.runs import directory, image_faults, kinds, parts, schemas
 from probes.runs.images import read_header, read_image
 from probes.runs.selection import KINDS
@@ -175,7 +175,7 @@ def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenI
 
 @dataclass(frozen=True)
 class Storing:
-    """Reads the images of a part (:class:`probes.execution.team.Work`)."""
+    """Reads the images of a part (:class:`probes.execution.processes.Work`)."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], Piece]]:
@@ -230,8 +230,8 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
         images=taken.images,
         **{KINDS: kinds.with_kinds(run, ("samples",), len(made))},
     )
-    with command.helpers() as team:
-        loop.make("take in", made, todo, Storing(), team, progress=command.progress)
+    with command.helping() as helpers:
+        loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
     loop.record_generated(run, began)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +12,9 @@ from torch import nn
 
 from hooks import HookError, Intervention, Patch, Probe, sites
 from hooks.architectures import addresses, decoder, registry
+from hooks.architectures.addresses import DENOISING, GROUPS, Place
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
-from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place
 from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import text_sites
 from tests.hooks.conftest import PROMPTS, all_hooks
@@ -83,30 +82,25 @@ class ToyTransformerPipeline:
         return self.vae.decode(latents / self.vae.config.scaling_factor).sample.numpy()
 
 
+def block(number):
+    return Place((GROUPS.index("mid"), int(number)), "mid", f"block {number}", "denoising", DENOISING)
+
+
 class ToyTransformer(Architecture):
     """Its architecture, all that `hooks` asks of it."""
 
     name, models, denoiser_name, denoiser_part = "Toy", "the toy", "transformer", "transformer"
     pipelines = ("ToyTransformerPipeline",)
 
-    def place(self, address):
-        match = re.match(r"^transformer\.(\d+)$", address)
-        if match is None:
-            return shared_place(address)
-        rank = (GROUPS.index("mid"), int(match[1]))
-        return Place(rank, "mid", f"block {match[1]}", "denoising", DENOISING)
-
     def sites(self, pipe):
-        yield from text_sites(pipe, "transformer", self.place)
-        yield Site("latent", "transformer", self.place("latent"), read="pipeline", read_only="made by steps")
+        yield from text_sites(pipe, "transformer")
+        yield Site("latent", "transformer", read="pipeline", read_only="made by steps")
         for k in range(len(pipe.transformer.blocks)):
             address = f"transformer.{k}"
-            yield Site(address, f"transformer.blocks.{k}", self.place(address), element=1)
+            yield Site(address, f"transformer.blocks.{k}", element=1)
         for name in ("noise_pred.conditional", "noise_pred.guided"):
-            yield Site(
-                name, "transformer", self.place(name), read="pipeline", read_only="read off the output"
-            )
-        yield from decoder.decoder_sites(pipe.vae, self.place)
+            yield Site(name, "transformer", read="pipeline", read_only="read off the output")
+        yield from decoder.decoder_sites(pipe.vae)
 
     def unavailable(self, pipe, address):
         return "its steps are flows" if address == "x0_pred" else None
@@ -157,8 +151,10 @@ class ToyTransformer(Architecture):
 def pipe():
     architecture: Architecture = ToyTransformer()
     registry.ARCHITECTURES.append(architecture)
+    addresses.PATTERNS.append((r"transformer\.(\d+)", block))
     yield ToyTransformerPipeline()
     registry.ARCHITECTURES.remove(architecture)
+    addresses.PATTERNS.pop()
 
 
 def test_what_has_no_default_must_be_answered():

@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from hooks import HookError, Probe, words
+from hooks.architectures.registry import architecture_of
 from hooks.architectures.unet import UNet
-from hooks.prompt.given import prompt_tokenizers
+from hooks.prompt.given import given_system_prompt, prompt_tokenizers
 from hooks.prompt.spans import split_words
 from hooks.prompt.wordlist import Word, find, lower
 from tests.hooks.conftest import draw
+from tests.hooks.transformers import draw as draw_dit
 from tests.tiny import tiny_pipeline
 
 HATS = "A Woman's hat, the saleswoman's HAT and a non-binary person (42)"
@@ -155,61 +157,20 @@ def test_embeds_have_positions_and_no_words(toy):
             "prompt_embeds": toy.text_encoder(ids)[0],
             "negative_prompt_embeds": torch.zeros(1, 32, 32),
         }
-    runs = []
     for given in (None, prompts):
         with Probe(toy, sites="latent", word_maps=True, prompts=given) as probe:
             draw(toy, None, **embeds)
-        runs.append(probe)
-    nameless, named = runs
-    for read in (nameless.words, lambda: nameless.word_map("woman")):
-        with pytest.raises(HookError, match=r"texts are not known.*prompt_embeds.*pass prompts="):
-            read()
-    by_position = nameless.word_map([2])
+        for read in (probe.words, lambda: probe.word_map("woman")):
+            with pytest.raises(
+                HookError, match=r"texts are not known.*prompt_embeds.*a Word of hooks\.words"
+            ):
+                read()
+    by_position = probe.word_map([2])
     assert by_position.word == "#2"
-    np.testing.assert_array_equal(named.word_map("woman").values, by_position.values)
-    np.testing.assert_array_equal(nameless.word_map(2).values, nameless.maps.heat(0)[2])
-    with Probe(toy, sites="latent", word_maps=True) as usual:
-        draw(toy, prompts, negative_prompt=["dog"])
-    assert usual.maps.values.shape == named.maps.values.shape
-
-
-WOMEN = ["a woman in a red hat", "a dog in a garden"]
-
-
-def passed_in(pipe, prompts, weights=None):
-    """States of prompts, each word's of `weights` scaled around those of the empty text, as compel does."""
-    length = {"padding": "max_length", "return_tensors": "pt"}
-    ids, empty = (pipe.tokenizer(texts, **length).input_ids for texts in (prompts, [""]))
-    with torch.no_grad():
-        states, nothing = pipe.text_encoder(ids)[0], pipe.text_encoder(empty)[0]
-    for word, weight in (weights or {}).items():
-        at = ids == pipe.tokenizer(word).input_ids[1]
-        states = torch.where(at[..., None], nothing + weight * (states - nothing), states)
-    return {"prompt_embeds": states, "negative_prompt_embeds": nothing.expand_as(states)}
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (WOMEN, None),
-        (WOMEN[::-1], r"prompts\[0\]: expected the text that prompt_embeds are of"),
-        ([WOMEN[0], "a dog in a house"], r"prompts\[1\]: expected the text that prompt_embeds are of"),
-        (
-            ["a woman in a red (hat)1.5", WOMEN[1]],
-            r"prompts\[0\]: expected the text that prompt_embeds are of",
-        ),
-    ],
-)
-@pytest.mark.parametrize("weights", [{"hat": 1.5, "garden": 1.2}])
-def test_embeds_are_compared_with_the_prompts(toy, given, message, weights):
-    embeds = passed_in(toy, WOMEN, weights)
-    with Probe(toy, sites="latent", word_maps=True, prompts=given) as probe:
-        draw(toy, None, **embeds, num_inference_steps=1)
-    if message is None:
-        assert probe.word_map("garden", row=1).positions == (5,)
-        return
-    with pytest.raises(HookError, match=message):
-        probe.word_map("garden", row=1)
+    named = probe.word_map(words(toy, prompts)[1])
+    assert named.word == "woman"
+    np.testing.assert_array_equal(named.values, by_position.values)
+    np.testing.assert_array_equal(probe.word_map(2).values, probe.maps.heat(0)[2])
 
 
 @pytest.mark.parametrize("kind", ["sdxl"])
@@ -290,3 +251,29 @@ def test_a_word_of_the_list_and_rows(toy):
         probe.word_map("cat", row=2)
     with pytest.raises(HookError, match="positions: expected some of 0 to 31, but got"):
         probe.word_map(40)
+
+
+@pytest.mark.parametrize(
+    ("kind", "system"),
+    [("sana", None), ("sana", "Draw a park: "), ("qwen-image", None), ("ovis-image", None)],
+)
+def test_words_within_a_template_are_those_before_the_block(dit, kind, system):
+    """Also where letters are composed anew, and where the pipeline cuts the text behind its template."""
+    pipe, prompts = dit(kind), ["A Woman's E\u0301te\u0301, 日本", "umbrella " * 400 + "in a park"]
+    with (
+        Probe(pipe, sites="latent", word_maps=True, prompts=prompts, system_prompt=system) as probe,
+        given_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
+    ):
+        draw_dit(pipe, kind, prompts, num_inference_steps=1, **given)
+    found = probe.words()
+    assert [word.text for word in found if word.prompt == 0] == ["A", "Woman", "s", "E\u0301te\u0301", "日本"]
+    cut = kind != "qwen-image"  # which takes 1,024 tokens
+    assert [word.cut_off for word in found if word.prompt][-4:] == [cut] * 4
+    if system is None:
+        assert found == words(pipe, prompts)
+    with (
+        pytest.raises(HookError, match=r"prompts\[1\]: expected the texts that were drawn"),
+        Probe(pipe, sites="latent", word_maps=True, prompts=[prompts[0], "a dog"], system_prompt=system),
+        given_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
+    ):
+        draw_dit(pipe, kind, prompts, num_inference_steps=1, **given)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from analysis.questions import GENDERS, YES_NO, paper_questions, questions, read_answer
 from probes.config.loading import build_config
-from probes.config.questions import GENDERS, YES_NO, paper_questions, questions, read_answer
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource

@@ -1,4 +1,4 @@
-"""Wiring of causal structures: cross-attentions that tell later ones which word they have read.
+"""Pipelines of the causal structures: cross-attentions that tell later ones which word they have read.
 
 A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
 keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
@@ -10,17 +10,43 @@ compute what they did.
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from diffusers import StableDiffusionPipeline
 from diffusers.models.attention import BasicTransformerBlock
 from torch import Tensor, nn
 
-from probes.toyworld.located.coded import CHANNELS, CODES
-from probes.toyworld.located.wiring import OLD
-from probes.toyworld.structures.truth import StructurePlace
+from probes.toyworld.located.assemble import BASE, TRAINED_BY, coded_parts
+from probes.toyworld.located.coded import CHANNELS, CODES, OLD
+from probes.toyworld.places import Place, known_places
+from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
 
+_CODE_READERS = ("attn2.to_k.weight", "attn2.to_v.weight")
+_EXCHANGED = [0, 1, 3, 2]  # channels of the code: feminine and masculine change places, neutral stays
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
+
+
+def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a causal structure, float32 on the CPU; the located models are read beside it."""
+    places, weights = known_places("structures")[name].places, folder.parents[1]
+    encoder, unet, tokenizer = coded_parts(weights / BASE.name)
+    for place in places:
+        if place.weights:
+            delta = read_delta(weights / "located" / place.weights / DELTA, place.weights, TRAINED_BY)
+            _write(unet, place, delta)
+    wire_places(unet, places)
+    return pipeline_of(encoder, unet, tokenizer, weights / BASE.name)
+
+
+@torch.no_grad()
+def _write(unet: nn.Module, place: Place, delta: dict[str, Tensor]) -> None:
+    for name, value in delta.items():
+        value = value.float()
+        if place.reversed and name.endswith(_CODE_READERS):
+            value = torch.cat([value[:, :OLD], value[:, OLD:][:, _EXCHANGED]], 1)
+        unet.get_parameter(name).copy_(value)
 
 
 class TellingBlock(BasicTransformerBlock):
@@ -72,7 +98,7 @@ def with_code(text: Tensor, shares: Tensor) -> Tensor:
     return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
 
-def wire_places(unet: nn.Module, places: Sequence[StructurePlace]) -> None:
+def wire_places(unet: nn.Module, places: Sequence[Place]) -> None:
     """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
     bus: dict[str, Tensor] = {}
     names = {place.site: place.block for place in places}

@@ -2,7 +2,7 @@
 
 import itertools
 
-from probes.toyworld.scene import OBJECT_SLOTS, SKINS, Named, allowed_upper, chance_of_b, parse
+from probes.toyworld.scene import OBJECT_SLOTS, SKINS, WORN, Named, allowed_upper, chance_of_b, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 
@@ -19,7 +19,7 @@ def _component(named: Named, world: World, component: str) -> dict[str, float]:
     open_front = 1.0 - sum(upper.get(name, 0.0) for name in WHOLE_BODY)
     lower = {named.slots["lower"]: 1.0} if "lower" in named.slots else table["lower"]
     chance |= {name: weight * open_front for name, weight in lower.items()}
-    for slot in ("feet", "head", "neck", "face", "hands"):
+    for slot in WORN[2:]:
         chance |= {named.slots[slot]: 1.0} if slot in named.slots else table[slot]
     for slot in OBJECT_SLOTS:
         if slot in named.objects:
@@ -59,3 +59,9 @@ def skins_of(named: Named, world: World) -> tuple[float, ...]:
     if named.profession is None:
         return (1 / SKINS,) * SKINS
     return world.professions[named.profession].skins
+
+
+def component_groups(world: World) -> dict[str, str]:
+    """Return the group of words that stands for each mixture component; none in a world where no word does."""
+    certain = {0.0: "a", 1.0: "b"}
+    return {certain[chance]: group for group, chance in world.mixture.items() if chance in certain}

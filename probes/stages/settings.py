@@ -5,6 +5,7 @@ It is plain data, so that a machine of a cluster can find it out for all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,9 @@ from probes.config.schema import Config
 from probes.execution import batches, workers
 from probes.models import loading
 from probes.models.weights import parameters
+from probes.prompts.plan import Sample
 from probes.runs.store import Run
+from probes.stages.drawing import image_bytes, load
 
 
 @dataclass(frozen=True)
@@ -29,23 +32,6 @@ class ResolvedSettings:
     batch_triplets: int
     threads: int  # of torch
     image_bytes: float | None = None  # memory of the device that an image takes, where that was measured
-
-    @classmethod
-    def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
-        """Return what follows from a model that is loaded for a configuration."""
-        batch = config.generate.batch_triplets
-        if batch == "auto":
-            batch = batches.auto_batch(loaded, len(config.indicators), config)
-        return cls(
-            loaded.record,
-            loaded.scheduler,
-            loaded.guidance_scale,
-            loaded.device,
-            _name(loaded.device),
-            loaded.dtype,
-            batch,
-            threads(loaded),
-        )
 
     def apply_to(self, config: Config) -> Config:
         """Put numbers where the configuration leaves the choice to the model or the machine."""
@@ -74,6 +60,32 @@ class ResolvedSettings:
             "workers": count,
             **({"image_bytes": self.image_bytes} if self.image_bytes else {}),
         }
+
+
+def resolve_settings(
+    source: loading.Source, config: Config, first: Sequence[Sample]
+) -> tuple[ResolvedSettings, loading.LoadedModel]:
+    """Load the model of a run and return what follows from it, and the model; `first`: the images of one triplet."""
+    loaded = load(source, config, config.generate.device)
+    batch, measured, auto = config.generate.batch_triplets, None, config.generate.batch_triplets == "auto"
+
+    def settings(triplets: int) -> ResolvedSettings:
+        return ResolvedSettings(
+            loaded.record,
+            loaded.scheduler,
+            loaded.guidance_scale,
+            loaded.device,
+            _name(loaded.device),
+            loaded.dtype,
+            triplets,
+            threads(loaded),
+            measured,
+        )
+
+    if auto:
+        measured = image_bytes(loaded, settings(1).apply_to(config), first)
+        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
+    return settings(int(batch)), loaded
 
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
