@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from hooks.architectures import decoder
 from hooks.architectures.registry import architecture_of
 from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
@@ -19,7 +20,7 @@ from probes.models.loading import pick_model_dtype, without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
 from probes.models.weights import modules, parameters
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _PNG_PER_PIXEL = 1.5
@@ -97,7 +98,7 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
     draws = min(1 if draws == "auto" else draws, max(1, images // members))
     height, width = image_size(pipe, config)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
-    working = 8 * height * width * architecture_of(pipe).decoder_channels(pipe)
+    working = 8 * height * width * decoder.widest(architecture_of(pipe).decoder(pipe))
     working *= members * draws if rows is None else rows
     weights = 1.4 * parameters(*modules(pipe).values())
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (weights + working)

@@ -9,8 +9,8 @@ from probes.config.schema import Config
 from probes.execution.claim import claim
 from probes.execution.command import StageCall
 from probes.models import loading, requirements
-from probes.prompts import plan as prompts
 from probes.runs import directory
+from probes.stages import plan as prompts
 from probes.stages.generate import generate
 from tests.tiny import tiny_pipeline
 

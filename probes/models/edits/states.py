@@ -12,8 +12,8 @@ from hooks.attach import attach_reader
 from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
 from probes.config.edit_options import Edit
-from probes.prompts.alignment import fill
-from probes.prompts.tokens import tokenize_all
+from probes.prompts.prompt import fill
+from probes.prompts.tokens import tokenize
 
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
 
@@ -35,7 +35,7 @@ def texts_of(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) ->
             return f"edit: contexts[{index}] ({word})"
 
         for tokenizer in tokenizers:
-            tokenize_all(texts, tokenizer, place, limit)
+            tokenize(texts, tokenizer, place, limit)
         read = encode(tokenizers[0], texts, "edit")
         last = [token_positions(offsets, span)[-1] for (_, offsets), span in zip(read, spans)]
         filled_in[word] = Texts(list(texts), last)

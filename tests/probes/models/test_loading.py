@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 
 from probes.errors import UserError
 from probes.models import loading, schedulers
-from probes.prompts import plan as prompts
 from probes.stages import estimate
+from probes.stages import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 

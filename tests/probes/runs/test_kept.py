@@ -5,9 +5,9 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.prompts import plan
 from probes.runs import kept
 from probes.runs.store import Run
+from probes.stages import plan
 from probes.stages.estimate import estimate, kept_bytes
 from tests.probes.conftest import generated, settings
 
