@@ -13,9 +13,10 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.models.weights import weight_hash
 from probes.toyworld import LOCATED, WEIGHTS
-from probes.toyworld.located.assemble import DELTA, coded_parts, located_pipeline
+from probes.toyworld.located.assemble import coded_parts, located_pipeline
 from probes.toyworld.located.coded import OLD, taught_names
 from probes.toyworld.places import known_places
+from probes.toyworld.work.assemble import DELTA
 
 FOLDER = WEIGHTS / "located"
 TAUGHT = [name for name, model in known_places("located").items() if model.sites]
@@ -100,10 +101,10 @@ def test_each_loads_by_name_with_its_card(name):
 
 
 def test_one_that_was_not_taught_or_of_another_wiring_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="train it with python -m lab"):
+    with pytest.raises(UserError, match=r"expected weights as safetensors in .*: install triptych anew"):
         located_pipeline("toyworld-cross-5", tmp_path)
     (tmp_path / DELTA).write_bytes((FOLDER / "toyworld-cross-4" / DELTA).read_bytes())
-    with pytest.raises(UserError, match="expected what its wires have, which differs in"):
+    with pytest.raises(UserError, match="expected its layers and words, which differ in"):
         located_pipeline("toyworld-cross-5", tmp_path)
     (tmp_path / DELTA).write_bytes(b"nothing")
     with pytest.raises(UserError, match="expected weights as safetensors"):
