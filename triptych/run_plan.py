@@ -20,30 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Images that a command generates, as far as its stages need to know.
+    """Images that a command generates, as far as its stages need to know."""
 
-    Attributes
-    ----------
-    config : Config
-        With the prompts that the model can read.
-    source : Source or None
-        The model; None where no stage asks for one.
-    samples : sequence of Sample
-        The images to generate; empty where their number is enough, or none are.
-    images : int
-        Their number, where it is enough.
-    captions : dict or None
-        What ``run.json`` keeps of the captions that the prompts come from.
-    taken : Taken or None
-        Images of another program that are taken in instead.
-    """
-
-    config: Config
-    source: Source | None = None
-    samples: Sequence[Sample] = ()
-    images: int = 0
-    captions: dict[str, Any] | None = None
-    taken: Taken | None = None
+    config: Config  # with the prompts that the model can read
+    source: Source | None = None  # the model, where a stage asks for one
+    samples: Sequence[Sample] = ()  # empty where their number is enough
+    images: int = 0  # their number, where it is enough
+    captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
+    taken: Taken | None = None  # images of another program that are taken in instead
 
     def described(self, *, samples: bool = False) -> list[str]:
         """Return lines on what is to be generated; with `samples`, on every image."""
@@ -71,13 +55,7 @@ class RunPlan:
 
 
 def make_plan(request: Request) -> RunPlan:
-    """Return the plan of what a command generates.
-
-    Raises
-    ------
-    UserError
-        Something cannot be generated, or its captions have changed since the run was planned.
-    """
+    """Return the plan of what a command generates, or refuse it."""
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_drawn_here
 

@@ -79,11 +79,6 @@ class Architecture(ABC):
 
     # What it is made of
 
-    @property
-    def another(self) -> str:
-        """The remedy for a model of another kind."""
-        return f"choose a text-to-image model of {self.models}"
-
     def denoiser(self, pipe: Any) -> Any:
         """The module that runs at every step."""
         return getattr(pipe, self.denoiser_part)
@@ -331,14 +326,6 @@ class Architecture(ABC):
     def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
         """Call a denoiser without weights, for one image with a latent of this size and so many tokens."""
         self.denoiser(bare)(**self.blank_call(bare, size, self.blank_text(bare, tokens)))
-
-    def decode_once(self, bare: Any, size: tuple[int, int]) -> None:
-        """Decode one latent of this size with a decoder without weights."""
-        decoder.decode_once(self.decoder(bare), size)
-
-    def decoder_channels(self, pipe: Any) -> int:
-        """Channels of the decoder's maps of the image's size, of which memory is estimated."""
-        return decoder.widest(self.decoder(pipe))
 
 
 def set_steps(scheduler: Any, steps: int) -> None:

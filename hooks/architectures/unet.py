@@ -41,6 +41,7 @@ TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")
 TEXT_MODELS = ("CLIPTextModel", "CLIPTextModelWithProjection")
 GUIDED = ("unconditional", "conditional")
 THREE_WAY = ("conditional", "image", "unconditional")  # InstructPix2Pix; "image": the image without the text
+_ANOTHER = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 _DENOISER = ("unet", "UNet2DConditionModel")
 
 
@@ -70,12 +71,12 @@ class UNet(Architecture):
         if (config.in_channels, config.out_channels) != (latent, latent):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
             got = f"{config.in_channels} and {config.out_channels}"
-            remedy = f"{self.another}, not one for inpainting or editing"
+            remedy = f"{_ANOTHER}, not one for inpainting or editing"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
         """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
-        return single_file(shapes, self.another)
+        return single_file(shapes, _ANOTHER)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""

@@ -49,7 +49,7 @@ class Images(Section):
     ] = None
     """Columns that say where a prompt stands in your design, of images that have no indicator: images of one
     text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
-    any_words: Annotated[bool, option(example=True)] = False
+    any_words: bool = False
     """Whether prompts are taken that do not hold the word of their indicator."""
 
     @model_serializer(mode="wrap")

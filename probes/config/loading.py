@@ -1,8 +1,7 @@
-"""A configuration from ``triplets.yaml`` and the command line.
+"""A configuration from ``triplets.yaml`` and the command line: command line over YAML over defaults.
 
-Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the command line and
-returns one validated `probes.config.schema.Config`. Nothing is guessed: an unknown key, a key given twice or a value of
-another kind than expected is a :class:`~probes.errors.UserError` of one line.
+Nothing is guessed: an unknown key, a key given twice or a value of another kind than expected is a
+:class:`~probes.errors.UserError` of one line (place, rule, what was found, remedy), the first that is found.
 """
 
 from __future__ import annotations
@@ -26,25 +25,21 @@ Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a pl
 ReadImages = Callable[..., Mapping[str, Any]]
 
 
-def load_config(
-    path: str | Path,
-    options: Options | None = None,
-    loaded: list[LoadedPrompts] | None = None,
-    read_images: ReadImages | None = None,
-) -> Config:
-    """Read ``triplets.yaml`` and put the command line's options over it.
+def load_config(path: str | Path, options: Options | None = None, **more: Any) -> Config:
+    """Return the configuration of a file, which gives the run its name, with options put over it; see `load_data`."""
+    source = read_source(path)
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, **more)
 
-    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
-    the captions where prompts come from some. `read_images` puts what the rows of ``images:`` say in place. The first
-    fault found is a `UserError`: place, rule, what was found, remedy.
-    """
+
+def read_source(path: str | Path) -> YamlSource:
+    """Read ``triplets.yaml`` as plain data; a `UserError` where it holds no mapping."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    named = {"name": Path(path).stem, **source.data}
-    return load_data(replace(source, data=named), Path(path).parent, options, loaded, read_images)
+    return source
 
 
 def load_data(
@@ -54,7 +49,11 @@ def load_data(
     loaded: list[LoadedPrompts] | None = None,
     read_images: ReadImages | None = None,
 ) -> Config:
-    """Validate what `load_config` has read, or plain data from elsewhere; relative paths begin in the folder."""
+    """Validate plain data, whose relative paths begin in the folder, with options put over it.
+
+    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
+    captions, `read_images` puts what the rows of ``images:`` say in place.
+    """
     context = {"folder": folder, "loaded": [] if loaded is None else loaded}
     data, options = dict(source.data), dict(options or {})
     if ("images",) in options:  # they say what other fields are
@@ -75,10 +74,7 @@ def build_config(
     options: Options | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Validate plain data with the command line's options over it (see :func:`load_config`).
-
-    `context` is that of `probes.prompts.source.resolve`.
-    """
+    """Validate plain data with the command line's options over it ; `context` is that of `probes.prompts.source`."""
     options = dict(options or {})
     merged: dict[str, Any] = {
         key: dict(value) if isinstance(value, dict) else value for key, value in data.items()

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from probes.config import checks, presets, words
+from probes.config.audit_options import DallEval, Gep, Skills
 from probes.config.checks import INDICATORS
 from probes.config.cluster_options import Cluster
-from probes.config.dalleval_options import DallEval
 from probes.config.edit_options import Edit
-from probes.config.gep_options import Gep
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
-from probes.config.skills_options import Skills
 from probes.config.stop_options import Stop, in_order
 from probes.config.trace_options import Trace
 from probes.errors import UserError
@@ -164,7 +162,7 @@ class Config(Section):
     take at least 24."""
     limit: Annotated[Positive | None, option(unit="prompts", null="all", example=4), Alters("part")] = None
     """Only the first so many prompts. Use it to try a configuration."""
-    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = Field(default=[0])
+    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = [0]
     """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
     prompt, more prompts more of the model."""
     stop: Annotated[
@@ -225,7 +223,7 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual = cls.model_fields["reference"].default
-        data = words.expanded(presets.applied(data), usual)
+        data = words.expand_synonyms(presets.applied(data), usual)
         context = info.context or {}
         return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
@@ -249,16 +247,9 @@ class Config(Section):
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
-        none: dict[str, Any] = {
-            "model": "",
-            "reference": "",
-            "indicators": {},
-            "contrasts": [],
-            "prompts": [],
-            "seeds": [],
-        }
-        values = {**none, **values}
-        return super().stored({**values, "prompts": [from_written(prompt) for prompt in values["prompts"]]})
+        values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
+        prompts = [from_written(prompt) for prompt in values.get("prompts", ())]
+        return super().stored({**values, "prompts": prompts})
 
     @property
     def clustered(self) -> bool:

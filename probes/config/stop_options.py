@@ -23,9 +23,7 @@ class Stop(Section):
     recorded before the first image, and no other can be asked of the same run.
     """
 
-    question: Annotated[
-        Literal["gap", "direction", "equivalence", "interval"], option(example="direction")
-    ] = "gap"
+    question: Literal["gap", "direction", "equivalence", "interval"] = "gap"
     """What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans.
     `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
     ±`within`."""
@@ -42,12 +40,12 @@ class Stop(Section):
     """Prompts before the first look; all where there are fewer."""
     every: Annotated[Positive, option(unit="prompts", example=24)] = 8
     """Prompts from one look to the next, at least one part."""
-    order: Annotated[Literal["random", "listed"], option(example="listed")] = "random"
+    order: Literal["random", "listed"] = "random"
     """The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and
     of each level in its proportion; `listed` only where the list is in random order already."""
     seed: Annotated[Seed, option(unit="seed", example=1)] = 0
     """Seed of the random order."""
-    reach: Annotated[Literal["run", "measure"], option(example="measure")] = "run"
+    reach: Literal["run", "measure"] = "run"
     """How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it
     lie apart. `measure`: by the whole range of the measure, which no distribution can break and takes more
     prompts."""

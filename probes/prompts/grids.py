@@ -12,23 +12,41 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from probes.fields.types import PERSON, as_text, fail, one_person, option, shown
+from probes.fields.types import PERSON, fail, one_person, option, shown, takes
 from probes.prompts.grammar.articles import mended
-from probes.prompts.prompt import Prompt
+from probes.prompts.prompt import Prompt, parsed
 
 PLACE = re.compile(r"{([^{}]*)}")
+
+
+def _without_braces(text: str) -> str:
+    if not text.strip() or PLACE.search(text):
+        raise fail(f"expected a text without braces, got {shown(text)}: write one")
+    return text
+
+
+_Phrase = Annotated[str, AfterValidator(_without_braces)]
 
 
 class Grid(BaseModel):
     """A sentence with places in braces, ``{person}`` among them, and for each other place a key with its levels."""
 
-    model_config = ConfigDict(extra="allow", title="Grid")
+    model_config = ConfigDict(extra="allow", strict=True, title="Grid")
+    __pydantic_extra__: dict[
+        str,
+        Annotated[
+            Annotated[list[_Phrase], Field(min_length=1)]
+            | Annotated[dict[_Phrase, _Phrase], Field(min_length=1)],
+            takes("a list of levels, or the phrase of each ({boots: in boots})"),
+        ],
+    ]
 
     grid: Annotated[
         str,
         Field(min_length=1),
+        AfterValidator(one_person),
         option(
             "A sentence with {person} and a place in braces for each axis; every other key is an axis with its"
             " levels, a list or phrases by name. Every combination is a prompt.",
@@ -39,12 +57,9 @@ class Grid(BaseModel):
 
 def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
     """Return the prompts of a grid, which stands at a place of the configuration."""
-    text = value["grid"]
-    if not isinstance(text, str):
-        raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=(*at, "grid"))
-    one_person(text, (*at, "grid"))
-    places = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
-    axes = {name: _levels(value[name], (*at, name)) for name in value if name != "grid"}
+    grid = parsed(Grid, value, at)
+    axes = {name: named(levels) for name, levels in (grid.model_extra or {}).items()}
+    places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
         found = "none" if twice is None else f"{{{twice}}} twice"
@@ -61,7 +76,9 @@ def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
                 f"expected a place {{{name}}} in the grid, found none: add it or take `{name}` out",
                 at=(*at, name),
             )
-    return cells(text, axes)
+        if len(axes[name]) < len(value[name]):
+            raise fail("expected each level once, got one twice: keep one", at=(*at, name))
+    return cells(grid.grid, axes)
 
 
 def cells(
@@ -96,23 +113,3 @@ def slug(text: str) -> str:
     'explicit-boots-riding-a-bike'
     """
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
-
-
-def _levels(value: Any, at: tuple[Any, ...]) -> dict[str, str]:
-    """The levels of an axis, or what is wrong with them."""
-    if not isinstance(value, list | Mapping) or not value:
-        raise fail(
-            f"expected a list of levels, or the phrase of each ({{boots: in boots}}), got {shown(value)}: write one",
-            at=at,
-        )
-    for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
-        level = key if isinstance(value, Mapping) else phrase
-        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
-            remedy = as_text(phrase)
-            if isinstance(phrase, str):
-                remedy = "take them out" if phrase.strip() else "write one"
-            raise fail(f"expected a text without braces, got {shown(phrase)}: {remedy}", at=(*at, key))
-    levels = named(value)
-    if len(levels) < len(value):
-        raise fail("expected each level once, got one twice: keep one", at=at)
-    return levels

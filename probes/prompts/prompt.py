@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from hooks.prompt.spans import Span
+from probes.fields.messages import first_fault
 from probes.fields.types import (
     CHARACTERS,
     HINT,
@@ -27,6 +28,7 @@ TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
 ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
 SKILL = "skill"  # the level of a prompt that asks for one
 ID_LENGTH = 100  # characters
+_Model = TypeVar("_Model", bound=BaseModel)
 
 # A prompt as `from_written` takes it, for the JSON schema.
 WrittenPrompt = Annotated[
@@ -56,6 +58,10 @@ class Prompt:
     def text(self, indicator: str, word: str) -> str:
         """Return the text for an indicator, whose word is `word`."""
         return fill(self.template, word)[0] if self.template else self.texts[indicator]
+
+    def called(self, reference: str) -> str:
+        """Return the text that it is called by: its template, or the text of the indicator `reference` or the first."""
+        return self.template or self.texts.get(reference) or next(iter(self.texts.values()), "")
 
     def written(self) -> str | dict[str, Any]:
         """Return the short form that configurations and records have: a text, or a mapping."""
@@ -94,6 +100,15 @@ def from_written(written: Any) -> Prompt:
     template = texts.pop(TEXT) if PERSON in str(texts.get(TEXT)) else ""
     about = written.get(ID) or "", written.get(LEVELS) or {}, written.get(SYSTEM_PROMPT)
     return Prompt(texts, template, *about)
+
+
+def parsed(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
+    """Return a form in which prompts are written, which stands at a place of the configuration."""
+    try:
+        return kind.model_validate(dict(value))
+    except ValidationError as error:
+        loc, text, _ = first_fault(error, kind)
+        raise fail(text, at=(*at, *loc)) from None
 
 
 def checked(written: Any, at: tuple[Any, ...]) -> Prompt:

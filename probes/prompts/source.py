@@ -19,18 +19,16 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
-    ValidationError,
     ValidationInfo,
 )
 
 from probes.errors import UserError
-from probes.fields.messages import first_fault
 from probes.fields.types import HINT, PERSON, Positive, Word, as_text, fail, nearest, option, shown, takes
 from probes.paths import expand
 from probes.prompts import captions, diagnostic, grids, paintskills, sets, templates
 from probes.prompts.caption_files import CaptionFile, from_datasets, open_captions
 from probes.prompts.neutral import Articles, Forms
-from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, WrittenPrompt, checked
+from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, WrittenPrompt, checked, parsed
 from probes.prompts.table import PromptTable, read_table
 from probes.toyworld import MODELS
 
@@ -135,14 +133,6 @@ class LoadedPrompts:
         return [*(self.selection.summary() if self.selection else ()), *self.notes]
 
 
-class NoFileError(UserError):
-    """There is no file of captions at a path."""
-
-    def __init__(self, file: str, message: str) -> None:
-        super().__init__(message)
-        self.file = file
-
-
 @dataclass(frozen=True)
 class PromptReader:
     """Reads every form in which a configuration may have its prompts; `read` returns a list in any case."""
@@ -179,23 +169,11 @@ class PromptReader:
         return [checked(entry, (*at, index)) for index, entry in enumerate(entries)]
 
     def _crossed(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
-        for key in ("template", "system"):
-            templates.by_name(written, key)
-        texts = written.get("texts")
-        if not isinstance(texts, list | Mapping) or not texts:
-            raise fail(
-                f"expected the texts that go into the templates or under the system prompts, got {shown(texts)}:"
-                " write them",
-                at=(*at, "texts"),
-            )
-        return templates.crossed(written, self.read(texts, (*at, "texts")), self.reference)
+        section = parsed(templates.Templates, written, at)
+        return templates.crossed(section, self.read(written["texts"], (*at, "texts")), self.reference)
 
     def _from(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
-        try:
-            source = PromptSource.model_validate(dict(written))
-        except ValidationError as error:
-            loc, text, _ = first_fault(error, PromptSource)
-            raise fail(text, at=(*at, *loc)) from None
+        source = parsed(PromptSource, written, at)
         of_set = source.format == "auto" and source.from_ in sets.names()
         _require_fitting(source, of_set)
         if of_set:
@@ -233,10 +211,9 @@ class PromptReader:
             )
         path = expand(name, "prompts.from", self.folder)
         if not path.exists():
-            raise NoFileError(
-                str(path),
+            raise UserError(
                 f"{path}: expected a file of captions or a set ({', '.join(sets.names())}), found none: check the"
-                " path, or name the format datasets",
+                " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
             )
         return str(path), open_captions(path, source.column)
 

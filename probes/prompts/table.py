@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from probes.errors import UserError
-from probes.fields.messages import first_fault
-from probes.fields.types import TEXT, fail, option, shown
+from probes.fields.types import TEXT, option, shown
 from probes.paths import expand
-from probes.prompts.prompt import ID, LEVELS, normal
+from probes.prompts.prompt import ID, LEVELS, normal, parsed
 from probes.user_tables import open_table
 
 TEXT_COLUMNS = ("text", "prompt")
@@ -52,17 +51,13 @@ class PromptTable(BaseModel):
 
 
 def read_table(
-    value: Mapping[str, Any], folder: Path, at: Sequence[Any]
+    value: Mapping[str, Any], folder: Path, at: tuple[Any, ...]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the prompts of a table as a list in the configuration would have them, and lines on unused columns.
 
     A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
     """
-    try:
-        source = PromptTable.model_validate(dict(value))
-    except ValidationError as error:
-        loc, text, _ = first_fault(error, PromptTable)
-        raise fail(text, at=(*at, *loc)) from None
+    source = parsed(PromptTable, value, at)
     named = [name for name in (source.text, *(source.levels or ())) if name]
     path = expand(source.table, "prompts.table", folder)
     table = open_table(path, (*named, *TEXT_COLUMNS, ID, *LEVEL_COLUMNS))

@@ -11,21 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from probes.fields.types import CHARACTERS, Text, as_text, fail, one, option, shown, takes
+from probes.fields.types import CHARACTERS, Text, fail, one, option, takes
 from probes.prompts.grids import Grid, slug
 from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 from probes.prompts.table import PromptTable
 
 LEVEL, SYSTEM, TEXT, PLACE = "template", "system", "text", "{}"
-KEYS = ("template", "system", "texts")
 OWN = "own"  # the name of the model's own system prompt
-_KINDS = {  # of texts by key, and how they are written
-    "template": ("templates", f'["a photo of {PLACE}"]'),
-    "system": ("system prompts", '[null, "Draw what is described."]'),
-}
-_one_place = one(PLACE, "text")
+_Template = Annotated[Text, AfterValidator(one(PLACE, "text"))]
 _Texts = Annotated[
     list[Annotated[Text | dict[str, Any], takes("a text, or a text with its levels")]]
     | PromptTable
@@ -42,7 +37,8 @@ class Templates(BaseModel):
 
     template: Annotated[
         Annotated[
-            Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)],
+            Annotated[list[_Template], Field(min_length=1)]
+            | Annotated[dict[str, _Template], Field(min_length=1)],
             takes("a list of templates, or templates by name, each with one {}"),
         ]
         | None,
@@ -76,60 +72,40 @@ class Templates(BaseModel):
         ),
     ]
 
+    @property
+    def templates(self) -> dict[str, str]:
+        """Templates by their names, each its own where none is given."""
+        return _by_name("template", self.template)
+
+    @property
+    def systems(self) -> dict[str, str | None]:
+        """System prompts by their names, each its own where none is given."""
+        return _by_name("system", self.system)
+
 
 def is_crossed(value: Any) -> bool:
     """Return whether prompts are written as templates or system prompts, and texts."""
     return isinstance(value, Mapping) and ("template" in value or "system" in value) and "grid" not in value
 
 
-def crossed(value: Mapping[str, Any], prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    """Return prompts in every template and under every system prompt of a section `Templates`, the first ones first.
+def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
+    """Return prompts in every template and under every system prompt, all prompts of the first one first.
 
     A prompt with several texts is called by that of the indicator `reference`.
     """
-    templates, systems = by_name(value, "template"), by_name(value, "system")
-    if templates:
-        prompts = _filled(templates, prompts, reference)
-    return _under_systems(systems, prompts, reference) if systems else [*prompts]
+    if section.templates:
+        prompts = _filled(section.templates, prompts, reference)
+    return _under_systems(section.systems, prompts, reference) if section.systems else [*prompts]
 
 
-def by_name(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the templates or the system prompts of a section by their names, each its own where none is given."""
-    wrong = next((name for name in value if name not in KEYS), None)
-    if wrong is not None:
-        raise fail(f"unknown key, got {shown(value[wrong])}: known are {', '.join(KEYS)}", at=(wrong,))
-    written, others = value.get(key), [name for name in KEYS[:2] if name != key]
-    if written is None and (key == "system" or value.get(others[0]) is not None):
-        return {}
-    if not isinstance(written, list | Mapping) or not written:
-        kind, example = _KINDS[key]
-        raise fail(
-            f"expected a list of {kind}, or {kind} by name, got {shown(written)}: write them as {example}",
-            at=(key,),
-        )
+def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None] | None) -> dict[str, Any]:
     named: dict[str, Any] = {}
-    for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
-        at = (key, place)
-        _check(text, key, at)
-        name = str(place) if isinstance(written, Mapping) else text or OWN
-        if text in named.values() or name in named or not name.strip():
-            raise fail(f"{text!r} stands twice: keep one", at=at)
+    for place, text in written.items() if isinstance(written, Mapping) else enumerate(written or ()):
+        name = place if isinstance(written, Mapping) else text or OWN
+        if name in named or text in named.values():
+            raise fail(f"{text!r} stands twice: keep one", at=(key, place))
         named[name] = text
     return named
-
-
-def _check(text: Any, key: str, at: tuple[Any, ...]) -> None:
-    if key == "template":
-        if not isinstance(text, str):
-            raise fail(f"expected a text with one {PLACE}, got {shown(text)}: {as_text(text)}", at=at)
-        _one_place(text, at)
-    elif text is not None:
-        if not isinstance(text, str) or not text.strip():
-            raise fail(
-                f"expected a text, or null for the model's own, got {shown(text)}: {as_text(text)}", at=at
-            )
-        if len(text) > CHARACTERS:
-            raise fail(f"expected at most {CHARACTERS} characters, got {len(text)}: shorten it", at=at)
 
 
 def _filled(templates: Mapping[str, str], prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
@@ -137,7 +113,7 @@ def _filled(templates: Mapping[str, str], prompts: Sequence[Prompt], reference: 
     for name, template in templates.items():
         for index, prompt in enumerate(prompts):
             _require_free(prompt, (LEVEL, TEXT, SKILL), index)
-            called = prompt.template or prompt.texts.get(reference) or next(iter(prompt.texts.values()), "")
+            called = prompt.called(reference)
             texts = {key: template.replace(PLACE, text) for key, text in prompt.texts.items()}
             own = prompt.template and template.replace(PLACE, prompt.template)
             long = max(map(len, (own, *texts.values())))
@@ -163,8 +139,7 @@ def _under_systems(
                     "expected no system prompt of its own, got one: take it out",
                     at=("texts", index, SYSTEM_PROMPT),
                 )
-            text = prompt.template or prompt.texts.get(reference) or next(iter(prompt.texts.values()), "")
-            text = prompt.levels.get(TEXT) or text
+            text = prompt.levels.get(TEXT) or prompt.called(reference)
             levels = {SYSTEM: name, TEXT: text, **prompt.levels}
             identifier = _id(ids, name, prompt.id or text)
             varied.append(replace(prompt, id=identifier, levels=levels, system_prompt=system))

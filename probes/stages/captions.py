@@ -13,7 +13,7 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.source import LoadedPrompts, NoFileError
+from probes.prompts.source import LoadedPrompts
 from probes.runs.store import Run
 
 KEY = "captions"  # in ``run.json``
@@ -96,24 +96,15 @@ def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
     if not record or not loaded or _checksum(loaded.file) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:
-        raise UserError(_lost(str(loaded.file), config.out_path, "others"))
-
-
-def missing_file_error(error: NoFileError, out: Path) -> UserError:
-    """Return the error for a file of captions that is not there: another one where a run was planned from it."""
-    return UserError(_lost(error.file, out, "none")) if _recorded(out) else error
+        raise UserError(
+            f"{loaded.file}: expected the captions that the run was planned from, found others: put them back, go on"
+            f" with the prompts that it keeps (triptych run {config.out_path}), or use --overwrite or another --out"
+        )
 
 
 def _checksum(file: Path) -> str:
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _lost(file: str, out: Path, found: str) -> str:
-    return (
-        f"{file}: expected the captions that the run was planned from, found {found}: put them back, go on with the"
-        f" prompts that it keeps (triptych run {out}), or use --overwrite or another --out"
-    )
 
 
 def _recorded(out: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.questions import ResolvedQuestion, asked_of, people_questions
+from analysis.questions import ResolvedQuestion, people_questions, questions_by_prompt
 from analysis.tables.answer_sheets import read_sheet
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
@@ -28,7 +28,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     """
     table = read_sheet(path, COLUMNS, "answer")
     samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
-    of_prompt = asked_of(run.config, samples.values())
+    of_prompt = questions_by_prompt(run.config, samples.values())
     for row in table.itertuples():
         place = f"{path}: {row.Index}"
         if row.sample_id not in samples:
@@ -71,7 +71,7 @@ def human_answers(run: Run) -> pd.DataFrame:
     labels = run.table(LABELS)
     labels = labels[labels["question"].isin([one.key for one in people_questions(run.config)])]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
-    of_prompt = asked_of(run.config, samples["triplet"])
+    of_prompt = questions_by_prompt(run.config, samples["triplet"])
     rows = []
     for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
         answers = [str(one) for one in group["answer"]]

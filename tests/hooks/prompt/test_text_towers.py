@@ -78,7 +78,7 @@ def seen(request):
 def test_families_and_sites(seen):
     kind, pipe, _, _, whole = seen
     parts = [part for part in TEXT_ENCODERS.values() if getattr(pipe, part, None) is not None]
-    assert tuple(text_core(pipe, part).family.name for part in parts) == FAMILIES[kind]
+    assert tuple(text_core(pipe, part).name for part in parts) == FAMILIES[kind]
     addresses = [site.address for site in text_sites(pipe, "transformer")]
     for name, part in zip(TEXT_ENCODERS, parts):
         layers = text_config(getattr(pipe, part)).num_hidden_layers

@@ -82,12 +82,8 @@ def test_reading_a_run_checks_nothing_of_the_world():
         "prompts": ["no place for a word"],
     }
     found = Config.stored(resolved)
-    assert (found.model, found.capture.definition, found.measure.nouns, found.prompts) == (
-        "/gone/model",
-        "mine",
-        "former",
-        ["no place for a word"],
-    )
+    assert (found.model, found.capture.definition, found.measure.nouns) == ("/gone/model", "mine", "former")
+    assert repr(found.prompts) == "['no place for a word']"
     with pytest.raises(ValueError, match="definition"):
         Config.model_validate(resolved)
 

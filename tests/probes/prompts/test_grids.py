@@ -105,7 +105,12 @@ prompts:
         ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got none in '{a}'"),
         ('{grid: "a {person} {a}"}', "expected the levels of {a}, found none: add `a: [...]`"),
         ('{grid: "a {person} {a}", a: [b, b]}', "prompts.a: expected each level once, got one twice"),
-        ('{grid: "a {person} {a}", a: [b, 1]}', "prompts.a[1]: expected a text without braces, got 1"),
+        ('{grid: "a {person} {a}", a: [b, 1]}', "prompts.a[1]: expected a text, got 1: quote it"),
+        (
+            '{grid: "a {person} {a}", a: x}',
+            "prompts.a: expected a list of levels, or the phrase of each ({boots: in boots}), got 'x'",
+        ),
+        ('{grid: "a {person} {a}", a: ["{x}"]}', "prompts.a[0]: expected a text without braces, got '{x}'"),
         (
             "{from: gep, setting: implicit}",
             "prompts.setting: expected one of gep's (neutral, explicit), got 'implicit'",

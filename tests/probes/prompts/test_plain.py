@@ -104,7 +104,7 @@ def test_templates_go_around_sets_grids_and_texts_of_each_indicator():
         ("['a {persn} at sea']", "did you mean {person} for {persn}"),
         ("[{text: a nurse, age: 3}]", "prompts[0].age: expected a level, got 3: quote it"),
         ("{template: [a photo], texts: [a]}", "prompts.template[0]: expected a text with one {}"),
-        ("{template: ['a {}']}", "prompts.texts: expected the texts that go into the templates"),
+        ("{template: ['a {}']}", "prompts.texts: expected this key, found none: add it"),
         ("{template: ['a {}'], texts: {from: paintskills}}", "expected no level `template`"),
         ("{table: p.txt}", "p.txt: expected a table (.csv, .tsv, .jsonl, .xlsx, .parquet), got '.txt'"),
         ("{table: p.csv, text: sentence}", "expected a column `sentence`"),

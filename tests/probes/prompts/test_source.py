@@ -44,7 +44,7 @@ def written(tmp_path, text, name="triplets.yaml"):
 def test_prompts_from_captions_stand_beside_the_file_that_names_them(captions, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     said = []
-    config = load_config(written(tmp_path, f"prompts: {{from: {captions.name}}}"), None, said)
+    config = load_config(written(tmp_path, f"prompts: {{from: {captions.name}}}"), loaded=said)
     assert [prompt.texts["feminine"] for prompt in config.prompts] == FEMININE
     assert [prompt.id for prompt in config.prompts] == ["c000001", "c000003", "c000004"]
     assert said[0].selection.read == 5
@@ -143,15 +143,11 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
     assert meta["config"]["passed"]["file"]["prompts"] == {"from": captions.name}
     assert meta["config"]["resolved"]["prompts"][2]["masculine"] == "a man with a man"
     captions.write_text(captions.read_text().replace("in the park", "on the beach"))
-    for found in ("others", "none"):
-        assert stages.main(line) == 2
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert (
-            f"{captions.name}: expected the captions that the run was planned from, found {found}: put"
-            in error
-        )
-        assert "(triptych run run)" in error
-        captions.unlink(missing_ok=True)
+    assert stages.main(line) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"{captions.name}: expected the captions that the run was planned from, found others: put" in error
+    assert "(triptych run run)" in error
+    captions.unlink()
     assert stages.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
     assert stages.main([*line[:2], "other", *line[3:]]) == 2
     assert "expected a file of captions or a set" in capsys.readouterr().err
@@ -194,7 +190,7 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     assert [prompt.id for prompt in stored_run.config.prompts] == ["c000002", "c000004", "c000005"]
     # what needs no model leaves out what the plan left out
     said = []
-    read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))}, said)
+    read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))}, loaded=said)
     assert captions_stage.as_planned(read, said[0]).prompts == stored_run.config.prompts != read.prompts
     assert stages.main(line) == 0  # and the run goes on
     (tmp_path / "captions.txt").write_text(long)

@@ -13,19 +13,10 @@ TEXTS = ["a {person} with a dog", "a {person} in a hat"]
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (
-            {"system": [], "texts": TEXTS},
-            "prompts.system: expected a list of system prompts, or system prompts by name",
-        ),
-        (
-            {"system": [None, 3], "texts": TEXTS},
-            "prompts.system[1]: expected a text, or null for the model's own, got 3",
-        ),
+        ({"system": [], "texts": TEXTS}, "prompts.system: expected at least 1 entry, got none"),
+        ({"system": [None, 3], "texts": TEXTS}, "prompts.system[1]: expected a text, got 3"),
         ({"system": ["Draw.", "Draw."], "texts": TEXTS}, "prompts.system[1]: 'Draw.' stands twice: keep one"),
-        (
-            {"system": [None]},
-            "prompts.texts: expected the texts that go into the templates or under the system",
-        ),
+        ({"system": [None]}, "prompts.texts: expected this key, found none: add it"),
         (
             {"system": [None], "texts": [{"text": TEXTS[0], "levels": {"system": "x"}}]},
             "prompts.texts[0]: expected no level `system`",
