@@ -7,7 +7,7 @@ from PIL import Image
 
 from probes.config.image_options import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import ImageBytes, find, read_rows
+from probes.stages.external_images.table import find, read_bytes, read_rows
 
 BYTES = b"\x89PNG and so on"
 TEXTS = ["a person", "a woman"]
@@ -69,8 +69,7 @@ def test_texts_in_any_layout_are_read(kind, folder):
     ids=lambda array: str(array.type),
 )
 def test_bytes_in_any_layout_are_read(image, folder):
-    pictures = ImageBytes()
-    assert [pictures.read(row.image, row.at) for row in rows(folder, image=image)] == [BYTES] * 2
+    assert [read_bytes(row.image, row.at) for row in rows(folder, image=image)] == [BYTES] * 2
 
 
 WRONG = {
