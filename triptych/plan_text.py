@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.report.format import counted
+from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
 from probes.errors import printable
-from probes.prompts.vocabulary import PromptTokens, token_counts_line, unknown_words_line
 
 if TYPE_CHECKING:
     from probes.prompts.sample import Sample

@@ -220,18 +220,14 @@ class PromptReader:
 
 def _require_fitting(source: PromptSource, of_set: bool) -> None:
     """Refuse options of sets beside a source that does not take them."""
-    grids_of, skills = sets.of_grids(), of_set and source.from_ in sets.of_skills()
-    for name, kind, example, fits in (
-        ("written", f"a set of sentences ({', '.join(grids_of)})", "that", source.from_ in grids_of),
-        ("skill", "a set with skills", "the set paintskills", skills),
-        ("object", "a set with skills", "the set paintskills", skills),
-        ("setting", "a set with settings", "the set gep", True),
-        ("profession", "a set with professions", "the set dalleval", True),
-    ):
-        if getattr(source, name) is not None and not (of_set and fits):
+    for name in sets.TAKEN_BY:
+        takers = sets.takers(name)
+        if getattr(source, name) is not None and not (of_set and source.from_ in takers):
             raise UserError(
-                f"prompts.{name}: expected {kind}, got {source.from_!r}: take it out, or name {example}"
+                f"prompts.{name}: expected a set that takes it ({', '.join(takers)}), got {source.from_!r}: take it"
+                " out, or name one of those"
             )
+    skills = of_set and source.from_ in sets.of_skills()
     if skills and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
