@@ -43,7 +43,7 @@ class RunPlan:
             from probes.stages.trace.estimate import estimated
 
             more.append("{}: {}".format(*estimated(self.config, self.source)))
-        table = [plan_text.table(self.samples, len(self.samples))] if samples else []
+        table = [plan_text.table(self.samples)] if samples else []
         return [
             *table,
             *plan_text.describe(self.config, read),
