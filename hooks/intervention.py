@@ -332,7 +332,7 @@ class Intervention(HookedBlock):
     def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
         latents = kwargs["latents"]
-        planned = getattr(self._pipe, "num_timesteps", None)
+        planned = self._architecture.planned(self._pipe)
         final = planned is not None and self._calls >= planned
         address = "latent.final" if final else "latent"
         new = self._changed(address, latents, {"": 0}, None if final else step + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ SUPPORTED_PIPELINES = (
 )
 TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
-_BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _UNREAD = (
     "the pipeline takes the states before the last layer of this text encoder, so that nothing written here reaches an "
     "image: write at the layer before it"
@@ -99,7 +97,7 @@ class UNet(Architecture):
         for site in _unet_sites(pipe.unet):
             is_attention = site.module.endswith((".attn1", ".attn2"))
             if is_attention and module_at(pipe, site.module).is_cross_attention == (kind == "cross"):
-                yield site, factors[_BLOCK.match(site.address).group(1, 2, 3)]
+                yield site, next(one for path, one in factors.items() if site.module.startswith(path))
 
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
         """Return what the UNet is given."""
@@ -292,15 +290,14 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
         yield from block(f"up.{b}", f"up_blocks.{b}", module)
 
 
-def _factors(unet: Any) -> dict[tuple[str | None, ...], int]:
-    """Factors by side, number and middle, as `_BLOCK` reads them: side of the latent over side of the block's grid."""
-    factors: dict[tuple[str | None, ...], int] = {}
-    factor = 1
+def _factors(unet: Any) -> dict[str, int]:
+    """Side of the latent over side of the block's grid, by the path that the modules of a block begin with."""
+    factors, factor = {}, 1
     for b, block in enumerate(unet.down_blocks):
-        factors["down", str(b), None] = factor
+        factors[f"unet.down_blocks.{b}."] = factor
         factor *= 2 if getattr(block, "downsamplers", None) else 1
-    factors[None, None, "mid"] = factor
+    factors["unet.mid_block."] = factor
     for b, block in enumerate(unet.up_blocks):
-        factors["up", str(b), None] = factor
+        factors[f"unet.up_blocks.{b}."] = factor
         factor //= 2 if getattr(block, "upsamplers", None) else 1
     return factors
