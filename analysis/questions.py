@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from probes.config.checks import asks_for_skills
 from probes.config.question_options import GENDER, TONE, Question
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.audit import bare
 from probes.prompts.diagnostic import is_diagnostic
 
 YES_NO: Mapping[str, tuple[str, ...]] = {"yes": ("yes",), "no": ("no",)}
@@ -53,17 +51,17 @@ class ResolvedQuestion:
 
 
 def read_answer(answer: str, readings: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Return the reading of an answer: the one of whose words it holds some; None where of none or of several.
+    """Return the reading whose words stand in an answer; None if those of none or of several do.
 
     Words count as wholes, in capitals or not, in the plural too; one that is taken back (*not a male*, *non-male*) does
     not count, nor does the *no* of *no idea*.
     """
     text = _NO_ANSWER.sub(" ", " ".join(answer.casefold().replace("\u2019", "'").split()))
-    there = [name for name, words in readings.items() if any(_says(text, word) for word in words)]
-    return there[0] if len(there) == 1 else None
+    found = [name for name, words in readings.items() if any(_contains(text, word) for word in words)]
+    return found[0] if len(found) == 1 else None
 
 
-def _says(text: str, word: str) -> bool:
+def _contains(text: str, word: str) -> bool:
     """Return whether a word, or its plural, stands in a text and is not taken back."""
     # the edges of a word, which may itself begin or end with a sign
     pattern = rf"(?<!\w){re.escape(word.casefold())}(?:s|es)?(?!\w)"
@@ -76,7 +74,7 @@ def paper_questions() -> dict[str, ResolvedQuestion]:
     worn = {
         name: ResolvedQuestion(
             name,
-            WORN_QUESTION.format(_PHRASES.get(name) or bare(phrase)),
+            WORN_QUESTION.format(_PHRASES.get(name) or sets.without_preposition(phrase)),
             YES_NO,
             {"yes": f"a person {phrase}", "no": "a person"},
         )
@@ -90,7 +88,7 @@ def questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     settings, known = config.observe.questions, paper_questions()
     resolved = dict(known) if settings.paper else {}
     for key, question in settings.ask.items():
-        resolved[key] = _resolved(key, question, known.get(key))
+        resolved[key] = _resolve(key, question, known.get(key))
     if not resolved:
         raise UserError(
             "observe.questions: expected a question, got none: leave `paper` true or name some in `ask`"
@@ -102,9 +100,9 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """Return what people can be asked: `questions`, and where skin tones are read, ``tone``, answered by 1 to 10.
 
     Where prompts ask for skills (`probes.prompts.paintskills`) it is each skill's question and nothing of a person: see
-    `asked_of`.
+    `questions_by_prompt`.
     """
-    if asks_for_skills(config):
+    if paintskills.asks_for_skills(config):
         return _skill_questions(config)
     look = config.observe.skin_tone.look
     if look is False or not (look is True or is_diagnostic(config)):
@@ -113,10 +111,10 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     return (*questions(config), ResolvedQuestion(TONE, TONE_QUESTION, tones, {}))
 
 
-def asked_of(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
+def questions_by_prompt(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
     """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill."""
     known = people_questions(config)
-    if not asks_for_skills(config):
+    if not paintskills.asks_for_skills(config):
         return dict.fromkeys(triplets, known)
     of_skill, asked = {one.key: one for one in known}, paintskills.requests(config)
     return {
@@ -127,8 +125,8 @@ def asked_of(config: Config, triplets: Iterable[int]) -> dict[int, tuple[Resolve
 
 def _skill_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """The question of each skill that the prompts ask for, in general words."""
-    there = paintskills.requests(config)
-    most = max((one.count for one in there), default=1)
+    requests = paintskills.requests(config)
+    most = max((request.count for request in requests), default=1)
     numbers = {
         str(number): (str(number), *_NUMBERS[number : number + 1])
         for number in range(max(most + 5, len(_NUMBERS)))
@@ -138,13 +136,13 @@ def _skill_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
         "count": ("How many are there?", numbers),
         "spatial": ("Where is the one, as seen from the other?", _RELATIONS),
     }
-    skills = {one.skill for one in there}
+    skills = {request.skill for request in requests}
     return tuple(
         ResolvedQuestion(key, text, readings, {}) for key, (text, readings) in texts.items() if key in skills
     )
 
 
-def _resolved(key: str, question: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:
+def _resolve(key: str, question: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:
     place = f"observe.questions.ask.{key}"
     text = question.text or (usual.text if usual else "")
     if not text:

@@ -273,8 +273,8 @@ class Intervention(HookedBlock):
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
         patched = {address.partition(".")[0] for address in self._at if address != "text.pooled"}
-        readers = [reader for reader in self._readers if reader.name in patched]
-        for reader, run in select_runs(readers, states, pooled).values():
+        runs = select_runs(self._readers, states, pooled) if patched else {}
+        for reader, run in (runs[name] for name in runs if name in patched):
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
                 raise HookError(
                     f"{reader.name}: expected the prompts to be encoded first, and negative prompts after them: pass "

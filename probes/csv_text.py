@@ -68,8 +68,11 @@ def read_text(path: Path) -> str:
         return require_regular(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}: line {line}: expected UTF-8 text, got other bytes: save it as UTF-8"
+        ) from None
 
 
 def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:

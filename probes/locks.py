@@ -48,10 +48,13 @@ def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[b
     try:
         yield True
     finally:
-        if remove:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        lock.release()
+        try:
+            if remove:
+                path.unlink(missing_ok=True)
+        except OSError:  # Windows, where another process has it open
+            pass
+        finally:
+            lock.release()
 
 
 def _lock(path: Path) -> FileLock:

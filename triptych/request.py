@@ -22,32 +22,17 @@ WINDOWS = 4  # of steps, in the map of one prompt
 
 @dataclass(frozen=True)
 class Command:
-    """What is asked for, by the command line or in Python, before its configuration is read.
+    """What is asked for, by the command line or in Python, before its configuration is read."""
 
-    Attributes
-    ----------
-    config : str, Config or mapping
-        Path of ``triplets.yaml`` or of a run directory; or the configuration itself.
-    chosen : mapping
-        What is put over it: by its place in ``triplets.yaml`` the flag or name it was given by, and the value.
-    stage : str, optional
-        The only stage that is wanted.
-    dry, overwrite, quiet : bool
-        Show the plan and write nothing; replace what is there; no progress bars and no remarks.
-    samples : bool
-        List every image in the plan.
-    announce : bool
-        Print where the report is, at the end.
-    """
-
-    config: str | Config | Mapping[str, Any]
+    config: str | Config | Mapping[str, Any]  # or the path of triplets.yaml, or of a run
+    # put over it, by the place: the flag or name it was given by, and its value
     chosen: Chosen = field(default_factory=dict)
-    stage: str | None = None
-    dry: bool = False
+    stage: str | None = None  # the only one that is wanted
+    dry: bool = False  # show the plan and write nothing
     overwrite: bool = False
-    quiet: bool = False
-    samples: bool = False
-    announce: bool = True
+    quiet: bool = False  # no progress bars and no remarks
+    samples: bool = False  # list every image in the plan
+    announce: bool = True  # print where the report is, at the end
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:
@@ -70,29 +55,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Request:
-    """A command and the configuration that it names, before anything is planned.
-
-    Attributes
-    ----------
-    command : Command
-    config : Config
-        As it is written, with the command line over it.
-    yaml_source : YamlSource
-        Where it stands.
-    passed : dict
-        The configuration as it was passed, for ``run.json``.
-    loaded : LoadedPrompts or None
-        What the prompts were read from, where they do not stand in the file.
-    stages : tuple of str
-        In the order they are gone through.
-    """
+    """A command and the configuration that it names, before anything is planned."""
 
     command: Command
-    config: Config
+    config: Config  # with the command line over it
     yaml_source: YamlSource
-    passed: dict[str, Any]
-    loaded: LoadedPrompts | None
-    stages: tuple[str, ...]
+    passed: dict[str, Any]  # for run.json
+    loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
+    stages: tuple[str, ...]  # in their order
 
     @property
     def dry(self) -> bool:
@@ -142,13 +112,7 @@ class Request:
 
 
 def read_request(command: Command) -> Request:
-    """Read the configuration that a command names.
-
-    Raises
-    ------
-    UserError
-        There is no such file, or it holds no configuration.
-    """
+    """Return the configuration that a command names, and the stages to go through."""
     config, yaml_source, passed, loaded = configuration(command.config, command.chosen, command.say)
     config, stages = _stages(config, command.stage)
     return Request(command, config, yaml_source, passed, loaded, stages)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.observe.features.attribute_audit import places
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
 from probes.config.schema import Config
@@ -27,7 +28,6 @@ from probes.execution import loop, workers
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Helpers, Tick
 from probes.models.devices import deterministic
-from probes.prompts.audit import places
 from probes.runs import image_faults, kinds, parts
 from probes.runs.images import read_image
 from probes.runs.selection import KINDS

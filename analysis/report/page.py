@@ -41,7 +41,6 @@ from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
-from probes.config.checks import template
 from probes.config.schema import Config
 from probes.config.sections import MOST_TRIPLETS
 from probes.execution.processes import Helpers
@@ -294,7 +293,9 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         token_sentences=content.token_sentences,
         table=table,
         triplets=content.triplets,
-        spoken=_spoken(people) if config.compares or any(map(template, config.prompts)) else "",
+        spoken=_spoken(people)
+        if config.compares or any(prompt.template for prompt in config.prompts)
+        else "",
         untested=first_screen.not_tested(
             config,
             people,

@@ -96,22 +96,14 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
 
 
 def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
-    """Positions of the tokens of each word, in one pass; spans in order, none over another.
+    """Positions of the tokens of each word, by its span.
 
     Examples
     --------
     >>> tokens_of_words([(0, 0), (0, 1), (2, 5), (5, 8), (8, 9), (0, 0)], [(0, 1), (2, 8)])
     ((1,), (2, 3))
     """
-    found: list[list[int]] = [[] for _ in spans]
-    word, last = 0, len(spans)
-    for position, (start, end) in enumerate(offsets):
-        if end <= start:
-            continue
-        while word < last and spans[word][1] <= start:
-            word += 1
-        inside = word
-        while inside < last and spans[inside][0] < end:
-            found[inside].append(position)
-            inside += 1
-    return tuple(map(tuple, found))
+    tokens = [(place, start, end) for place, (start, end) in enumerate(offsets) if start < end]
+    return tuple(
+        tuple(place for place, start, end in tokens if start < stop and begin < end) for begin, stop in spans
+    )

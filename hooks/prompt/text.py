@@ -1,11 +1,10 @@
 """Runs of a text encoder, and which of them the denoiser is conditioned on.
 
-A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative
-prompts; nothing in the encoder tells the two apart. So every run before the first call of the denoiser is held, and
-the one whose states equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if
-prompts and negative prompts are the same); of prompts that were encoded one by one, rows of several runs are joined. By
-the same equality each token of the denoiser's text is known to be which token of which encoder, whatever templates,
-selections, padding or other encoders' tokens stand around it.
+A pipeline runs its text encoder once for the prompts and, under guidance, once more for the negative prompts; nothing
+in the encoder tells the two apart. So every run before the first call of the denoiser is held, and the one whose states
+equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if prompts and negative prompts are
+the same). By the same equality each token of the denoiser's text is known to be which token of which encoder, whatever
+templates, selections, padding or other encoders' tokens stand around it.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
@@ -28,7 +26,7 @@ from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
 
-MAX_RUNS = 128  # held while waiting for the denoiser: a pipeline needs two, prompts encoded alone two each
+MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 
 
 @dataclass
@@ -72,31 +70,6 @@ class TextRun:
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
 
-    def rows(self) -> Iterator[TextRun]:
-        """Runs of one prompt each."""
-        for row in range(len(self.states[0])):
-            yield _combined([self], lambda one, row=row: one[0][row : row + 1])
-
-    @classmethod
-    def joined(cls, rows: Sequence[TextRun]) -> TextRun:
-        """One run of several of one prompt each; shorter ones are padded with 0 at their ends."""
-        return _combined(rows, lambda tensors: pad_sequence([one[0] for one in tensors], batch_first=True))
-
-
-def _combined(runs: Sequence[TextRun], combine: Callable[[Sequence[Tensor]], Tensor]) -> TextRun:
-    """A run whose every tensor is made of the same tensor of other runs."""
-
-    def of(values: Sequence[Any]) -> Any:
-        if values[0] is None:
-            return None
-        if isinstance(values[0], list):
-            return [of(one) for one in zip(*values)]
-        if isinstance(values[0], dict):
-            return {name: of([one[name] for one in values]) for name in values[0]}
-        return combine(values)
-
-    return TextRun(*(of([getattr(run, one.name) for run in runs]) for one in fields(TextRun)))
-
 
 class TextReader:
     """Hooks on one text encoder, `part` of the pipeline, and on sites within its layers."""
@@ -123,26 +96,31 @@ class TextReader:
         def add(handle: Any) -> None:
             stack.callback(handle.remove)
 
+        def keep(put: Callable[[TextRun, Tensor], None]) -> Callable[..., None]:
+            def hook(*given: Any) -> None:
+                if self._current is not None:
+                    put(self._current, tensor_of(given[-1]))
+
+            return hook
+
         add(self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True))
-        add(self._embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
-        for layer in self._layers:
-            add(layer.register_forward_hook(self._on_layer))
+        add(self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True))
+        for module in (self._embeddings, *self._layers):
+            add(module.register_forward_hook(keep(lambda run, values: run.states.append(values))))
         for site, module in self._inside:
-            add(attach_reader(module, site, self._on_inside(site)))
-        add(self._norm.register_forward_hook(self._on_final))
+            put = keep(lambda run, values, site=site: run.inside.update({site.address: values}))
+            add(attach_reader(module, site, put))
+        add(self._norm.register_forward_hook(keep(lambda run, values: setattr(run, "final", values))))
         add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
         """The first held run that gave `conditional`, or else the pooled vectors; None if none did.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
-        several may follow one another. Of prompts that were encoded in several runs, the run that is returned has a row
-        for each image.
+        several may follow one another.
         """
         run = self._matching(conditional, self._gives)
-        if run is None and pooled is not None:
-            return self._matching(pooled, TextRun.pools)
-        return run
+        return self._matching(pooled, TextRun.pools) if run is None and pooled is not None else run
 
     def _matching(self, given: Tensor, gives: Callable[[TextRun, Tensor], bool]) -> TextRun | None:
         for run in self.runs:
@@ -151,22 +129,13 @@ class TextReader:
                 each = given.unflatten(0, (prompts, -1))
                 if torch.equal(each, each[:, :1].expand_as(each)) and gives(run, each[:, 0]):
                     return run
-        rows, found = deque(row for run in self.runs for row in run.rows()), []
-        for image in given.split(1):
-            number = next((number for number, row in enumerate(rows) if gives(row, image)), None)
-            if number is None:
-                return None
-            found.append(rows[number])
-            rows.rotate(-1 - number)  # the next one was probably encoded next
-        return TextRun.joined(found)
+        return None
 
     def _gives(self, run: TextRun, conditional: Tensor) -> bool:
         """Return whether a run gives the states of prompts; it then knows its places."""
-        for own in self._channels(conditional):
-            run.places = run.placed(own)
-            if run.places is not None:
-                return True
-        return False
+        places = (run.placed(own) for own in self._channels(conditional))
+        run.places = next((one for one in places if one is not None), None)
+        return run.places is not None
 
     def _channels(self, conditional: Tensor) -> Iterator[Tensor]:
         """Channels of the denoiser's text that may be this encoder's."""
@@ -176,12 +145,6 @@ class TextReader:
         for begin in dict.fromkeys((self._before, 0)):
             if begin + width <= conditional.shape[-1]:
                 yield conditional[..., begin : begin + width]
-
-    def stands_in(self, rest: Tensor) -> bool:
-        """Return whether a run gives some of what others leave of the denoiser's text."""
-        rows = [row for run in self.runs for row in run.rows()]
-        pieces = [piece for own in self._channels(rest) for piece in own.split(1)]
-        return any(row.placed(piece) is not None for row in rows for piece in pieces)
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
         """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
@@ -203,25 +166,9 @@ class TextReader:
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
         self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
-    def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+    def _on_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
-            self._current.states.append(tensor_of(output))
-
-    def _on_layer(self, module: Any, args: Any, output: Any) -> None:
-        if self._current is not None:
-            self._current.states.append(tensor_of(output))
-
-    def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
-        def keep(values: Tensor) -> None:
-            if self._current is not None:
-                self._current.inside[site.address] = values
-
-        return keep
-
-    def _on_final(self, module: Any, args: Any, output: Tensor) -> None:
-        if self._current is not None:
-            self._current.final = output
 
     @torch.no_grad()
     def _end(self, module: Any, args: Any, output: Any) -> None:
@@ -286,16 +233,15 @@ def select_runs(
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
     """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
 
-    None, too, for an encoder that read a prompt in parts: one run is not all of it.
+    None, too, where the text holds what none of them gave: of a prompt that was read in parts, one run is not all.
     """
     found = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
     places = [run.places for _, run in found.values() if run is not None and run.places is not None]
     if places:
         by_image = [(one >= 0).repeat_interleave(len(final) // len(one), 0) for one in places]
         taken = torch.stack(by_image).any(0)
-        rest = final.masked_fill(taken.to(final.device)[..., None], 0)
-        if bool(rest.any()):
-            return {name: (one, None if one.stands_in(rest) else run) for name, (one, run) in found.items()}
+        if bool(final.masked_fill(taken.to(final.device)[..., None], 0).any()):
+            return {name: (reader, None) for name, (reader, _) in found.items()}
     return found
 
 

@@ -8,6 +8,7 @@ racket" is a phrase of two, whose positions are all those from its first charact
 from __future__ import annotations
 
 import difflib
+import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -172,15 +173,12 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
             f"word: expected letters or digits, but got {wanted!r}: give a token position instead"
         )
     have = [word.lower for word in words]
-    # a run keeps words such as "non-binary" whole: of which word each piece is
-    pieces = [(i, text[a:b]) for i, text in enumerate(have) for a, b in split_pieces(text)]
-    owners, texts, count = [i for i, _ in pieces], [text for _, text in pieces], len(parts)
+    pieces = [[text[a:b] for a, b in split_pieces(text)] for text in have]  # a run keeps "non-binary" whole
     phrases = [
-        words[owners[k] : owners[k + count - 1] + 1]
-        for k in range(len(texts) - count + 1)
-        if texts[k : k + count] == parts
-        and owners[k] not in owners[:k]
-        and owners[k + count - 1] not in owners[k + count :]
+        words[first:stop]
+        for first in range(len(words))
+        for stop in range(first + 1, min(len(words), first + 2 * len(parts)) + 1)
+        if pieces[first] and pieces[stop - 1] and [*itertools.chain(*pieces[first:stop])] == parts
     ]
     if not phrases:
         close = difflib.get_close_matches(lower(wanted), have, 1)

@@ -27,7 +27,7 @@ class StageCall:
     text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
     overwrite: bool = False  # remove what the directory holds, once the work can begin
     progress: bool = True  # show a progress bar with the time left
-    # what the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`
+    # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
     captions: Mapping[str, Any] | None = None
     # processes that are there already and may help; else the stage starts and ends those that are needed
     helpers: Helpers | None = None

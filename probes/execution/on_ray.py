@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import re
-import secrets
 import signal
 import socket
 import sys
@@ -29,7 +28,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop, signals, workers
 from probes.execution.part import Part
-from probes.execution.processes import blocked, open_once
+from probes.execution.processes import blocked, key_of, open_once
 from probes.runs import parts as files
 from probes.runs.store import Run
 from probes.versions import versions
@@ -100,7 +99,7 @@ class RayWorkers:
         if not todo:
             return
         function = ray.remote(**self._remote)(_make)
-        shared, key, failed = ray.put(work), secrets.token_hex(8), dict[int, str]()
+        shared, key, failed = ray.put(work), key_of(work), dict[int, str]()
         waiting, at_work, most = deque(todo), dict[Any, Part](), 0
         carried = getattr(work, "carried", lambda pieces: pieces)
         total, left = (sum(part.images for part in some) for some in (parts, todo))

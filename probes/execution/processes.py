@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import multiprocessing
 import os
-import secrets
+import pickle
 import signal
 import sys
 import threading
@@ -112,7 +113,9 @@ class Helpers:
         `count`: so many items, about; each is asked for when somebody is free. What an item raises is raised once the
         items before it are done: the same is kept, and the same error raised, as with one worker.
         """
-        helpers, key, left, ticked = workers - 1, secrets.token_hex(8), enumerate(items), self._ticked()
+        helpers, key, left, ticked = workers - 1, "", enumerate(items), self._ticked()
+        if helpers > 0:
+            key = key_of(work)
         if helpers > self._count:
             self.start(workers, "probes")
         given, faults = dict[Future[Any], tuple[int, Any]](), dict[int, Exception]()
@@ -257,6 +260,11 @@ def _tick(images: float) -> None:
 
 _ticks: Any = None
 _kept: tuple[str, contextlib.ExitStack, Do] | None = None
+
+
+def key_of(work: Work) -> str:
+    """A name for a work, by which a process that has it open knows it again."""
+    return hashlib.sha256(pickle.dumps(work)).hexdigest()
 
 
 def open_once(key: str, work: Work) -> Do:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from probes.execution.part import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
 from probes.models.devices import deterministic
-from probes.prompts.plan import Sample, pairs
+from probes.prompts.sample import Sample
 from probes.prompts.towers import TextTowers, indicator_spans
 from probes.runs import identity, image_faults, kept, rows, schemas
 
@@ -277,4 +278,4 @@ def _require_an_image(members: list[Sample], faults: list[str | None], dtype: st
 def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
     starts = range(0, len(members), len(names))
-    return [(start + i, start + j) for start in starts for i, j in pairs(names)]
+    return [(start + i, start + j) for start in starts for i, j in combinations(range(len(names)), 2)]

@@ -23,7 +23,7 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part
 from probes.locks import GATE, locked
 from probes.models import loading
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs import directory, identity, kinds
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS

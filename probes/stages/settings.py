@@ -14,7 +14,7 @@ from probes.config.schema import Config
 from probes.execution import batches, workers
 from probes.models import loading
 from probes.models.weights import parameters
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs.store import Run
 from probes.stages.drawing import image_bytes, load
 

@@ -16,7 +16,7 @@ Sites = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class KnownPlace:
     """A site at which the word enters, or that has a part in a causal structure."""
 
     site: str
@@ -36,7 +36,7 @@ class KnownPlaces:
 
     name: str
     kind: str  # null, cross-attention, joint, redundant or opposing
-    places: tuple[Place, ...]  # in the order in which they run: by them alone the word enters
+    places: tuple[KnownPlace, ...]  # in the order in which they run: by them alone the word enters
     world: str = "toyworld"  # whose planted frequencies its words are to follow
     sufficient: tuple[Sites, ...] = ()  # the smallest sets that are enough for the whole effect
     needed: tuple[Sites, ...] = ()  # the smallest sets without which nothing is left of it
@@ -62,7 +62,7 @@ def known_places(group: str) -> Mapping[str, KnownPlaces]:
 def _read(name: str, places: list[dict[str, Any]], **entry: Any) -> KnownPlaces:
     for key in entry.keys() & {"sufficient", "needed"}:
         entry[key] = tuple(map(tuple, entry[key]))
-    return KnownPlaces(name, places=tuple(Place(**place) for place in places), **entry)
+    return KnownPlaces(name, places=tuple(KnownPlace(**place) for place in places), **entry)
 
 
 def block_of(site: str) -> str:

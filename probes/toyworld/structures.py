@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from probes.toyworld.located.assemble import BASE, TRAINED_BY, coded_parts
 from probes.toyworld.located.coded import CHANNELS, CODES, OLD
-from probes.toyworld.places import Place, known_places
+from probes.toyworld.places import KnownPlace, known_places
 from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
 
 _CODE_READERS = ("attn2.to_k.weight", "attn2.to_v.weight")
@@ -41,7 +41,7 @@ def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
 
 @torch.no_grad()
-def _write(unet: nn.Module, place: Place, delta: dict[str, Tensor]) -> None:
+def _write(unet: nn.Module, place: KnownPlace, delta: dict[str, Tensor]) -> None:
     for name, value in delta.items():
         value = value.float()
         if place.reversed and name.endswith(_CODE_READERS):
@@ -98,7 +98,7 @@ def with_code(text: Tensor, shares: Tensor) -> Tensor:
     return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
 
-def wire_places(unet: nn.Module, places: Sequence[Place]) -> None:
+def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
     """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
     bus: dict[str, Tensor] = {}
     names = {place.site: place.block for place in places}

@@ -26,10 +26,9 @@ from analysis.studies.human_check.method import PeopleCheck
 from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
-from probes.config.checks import asks_for_skills
-from probes.config.skills_options import Skills
+from probes.config.audit_options import Skills
 from probes.errors import UserError
-from probes.prompts.paintskills import SkillRequest, requests, statement
+from probes.prompts.paintskills import SkillRequest, asks_for_skills, requests, statement
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.methods.tracing.localisation import Localisation, localisation
 from hooks import sites as site_table
 from probes.errors import UserError
-from probes.prompts.plan import noise_seed
+from probes.prompts.sample import noise_seed
 from probes.toyworld.checker import read_images
 from probes.toyworld.places import KnownPlaces, known_places
 from probes.toyworld.verdict import verdict

@@ -26,8 +26,8 @@ from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line
+from probes.config.audit_options import Skills
 from probes.config.schema import Config
-from probes.config.skills_options import Skills
 from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
 from probes.toyworld.palette import paint

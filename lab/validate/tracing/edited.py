@@ -49,7 +49,7 @@ COLUMNS = (
 def templates(number: int, seed: int = SEED) -> list[str]:
     """So many of the 240 explicit captions of GEP, drawn at random."""
     made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
-    return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
+    return [made[place].template for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 
 def compared_with_truth(

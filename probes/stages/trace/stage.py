@@ -26,7 +26,7 @@ from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
 from probes.models.devices import deterministic
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.identity import as_written, traced_fields

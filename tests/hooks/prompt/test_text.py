@@ -81,61 +81,18 @@ def test_readouts_by_hand(pipelines, kind):
                     assert found == pytest.approx(value, abs=2e-6), (address, metric)
 
 
-def encoded_apart(pipe, prompts, repeats=1, **options):
-    """Arguments of a call whose prompts were encoded one by one, each after its negative prompt."""
-    names = (
-        "prompt_embeds",
-        "negative_prompt_embeds",
-        "pooled_prompt_embeds",
-        "negative_pooled_prompt_embeds",
-    )
-    arguments = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": True, **options}
-    made = [pipe.encode_prompt(prompt=one, **arguments) for one in prompts]
-    return {
-        name: torch.cat([row for row in rows for _ in range(repeats)])
-        for name, rows in zip(names, zip(*made))
-    }
-
-
-@pytest.mark.parametrize(("kind", "given"), [("sd1", True), ("sdxl", False), ("sd3", True)])
-def test_prompts_encoded_one_by_one(pipelines, dit, kind, given):
-    """Every row has its own words and states, those of the same prompts encoded at once."""
-    if kind == "sd3":
-        pipe, options, images = dit(kind), {"prompt_2": None, "prompt_3": None}, {"height": 32, "width": 32}
-    else:
-        pipe, options, images = pipelines(kind), {}, {}
-    prompts = [*PROMPTS[:2], "a dog beside a red car", *["a cat"] * 2]  # as often again: two rows of one text
-    probes = []
-    for apart in (False, True):
-        rows = prompts if given else None
-        with Probe(
-            pipe, sites="text*", pairs=PAIRS, prompts=rows, keep="text.layers.1", word_maps=True
-        ) as probe:
-            if apart:
-                draw(pipe, None, **encoded_apart(pipe, prompts, **options), **images)
-            else:
-                draw(pipe, prompts, **images)
-        probes.append(probe)
-    at_once, apart = probes
-    for key, similarity in at_once.similarity.items():
-        np.testing.assert_allclose(apart.similarity[key].values, similarity.values, atol=1e-5, err_msg=key)
-    kept = encode(pipe, prompts)[1][2]
-    torch.testing.assert_close(apart.kept["text.layers.1"].values[0], kept, rtol=1e-5, atol=1e-5)
-    assert apart.words() == at_once.words()
-    for row, word in enumerate(["person", "woman", "car", "cat", "cat"]):
-        expected = at_once.word_map(word, row).values
-        np.testing.assert_allclose(apart.word_map(word, row).values, expected, rtol=1e-3, atol=1e-6)
-    with pytest.raises(HookError, match="'person' is no word of this prompt"):
-        apart.word_map("person", row=1)
-
-
-def test_a_prompt_encoded_in_parts_is_that_of_no_run(toy):
-    """Its second part has no words and no states of layers: nothing is said of the first alone."""
+@pytest.mark.parametrize(("name", "dimension"), [("positions", 1), ("rows", 0)])
+def test_prompts_encoded_in_parts_are_those_of_no_run(toy, name, dimension):
+    """They have no words and no states of layers: nothing is said of the first part alone."""
     parts = ["a person holding an umbrella", "in a garden beside a house"]
 
     def draw_whole():
-        made = encoded_apart(toy, parts)
-        draw(toy, None, **{name: rows.flatten(0, 1)[None] for name, rows in made.items()})
+        made = [
+            toy.encode_prompt(one, device="cpu", num_images_per_prompt=1, do_classifier_free_guidance=True)
+            for one in parts
+        ]
+        prompts, negative = (torch.cat(rows, dimension) for rows in zip(*made))
+        draw(toy, None, prompt_embeds=prompts, negative_prompt_embeds=negative)
 
     message = "no run of text_encoder .* put together"
     with pytest.raises(HookError, match=message), Probe(toy, sites="text.layers.0", pairs=[(0, 0)]):

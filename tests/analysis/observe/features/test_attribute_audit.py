@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.observe.features import attribute_audit as audit
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import audit
 
 
 def test_the_set_of_gep_is_an_audit_with_96_sentences_an_attribute():

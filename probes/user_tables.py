@@ -11,7 +11,6 @@ import datetime
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,25 +20,20 @@ from typing import Any
 from unicodedata import normalize
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from probes.csv_text import csv_rows, read_text, restored
 from probes.errors import UserError, printable
-from probes.fields.types import shown
 from probes.json_text import parse_json
 from probes.paths import expand, require_regular
-from probes.prompts import parquet
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")
 DELIMITERS = {".tsv": "\t,;"}  # looked for in a file of this ending, of equals the first
-OF_SHEETS = (
-    "image",
-    "question",
-    "asked",
-    "answers",
-)  # columns of our sheets for the eye of who fills them in
+# what reading a damaged or a hostile Parquet file ends with
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)
 Source = str | os.PathLike[str] | pd.DataFrame
-Rows = Iterable[tuple[str, Sequence[Any]]]
+Rows = Iterable[tuple[str, Sequence[Any]]]  # each with its place
 
 
 @dataclass(frozen=True)
@@ -49,29 +43,33 @@ class UserTable:
     path: Path
     names: tuple[str, ...]  # of the columns, as the file has them
     columns: Mapping[str, int]  # place of each column, by our name of it where it has one
-    _rows: Callable[[list[int]], Rows]
+    _rows: Rows | Callable[[list[str]], Rows]  # of Parquet the columns of these names
     file: pq.ParquetFile | None = None  # of a Parquet table, for its types
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the place of each row (``line 7``) and its cells by column: texts, or lists, mappings, bytes."""
-        for place, values in self._rows([self.columns[name] for name in names]):
-            yield place, dict(zip(names, map(_cell, values)))
+        places = [self.columns[name] for name in names]
+        if callable(self._rows):
+            rows, places = self._rows([self.names[place] for place in places]), list(range(len(places)))
+        else:
+            rows = self._rows
+        for at, values in rows:
+            yield at, {name: _cell(values[place]) for name, place in zip(names, places)}
 
     def frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return columns as texts, by default all; the index are the places of the rows."""
         names = list(self.columns if names is None else names)
         for name in names:
             self.require(name)
-        found = list(self.rows(names))
-        for place, values in found:
+        rows = dict(self.rows(names))
+        for place, values in rows.items():
             for name, value in values.items():
                 if not isinstance(value, str):
                     raise UserError(
-                        f"{self.path}: {place}: expected a text or a number in `{name}`, got {shown(value)}: write one"
+                        f"{self.path}: {place}: expected a text or a number in `{name}`, got {value!r:.60}: write one"
                     )
-        return pd.DataFrame(
-            [[*values.values()] for _, values in found], [place for place, _ in found], names, dtype=object
-        )
+        cells = [[*values.values()] for values in rows.values()]
+        return pd.DataFrame(cells, list(rows), names, dtype=object)
 
     def require(self, name: str, remedy: str = "add it") -> None:
         """Refuse a table without a column."""
@@ -98,35 +96,39 @@ class UserTable:
 
 
 def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> UserTable:
-    """Return a table with its columns, so far without its rows where these take long.
+    """Return a table with its columns, of Parquet so far without its rows.
 
     Of XLSX it is the first sheet (takes openpyxl). `known` are our names of columns; of two that are spelled alike the
     first is taken. `ending` is what the file is, by default its own.
     """
-    path, file = Path("table") if isinstance(source, pd.DataFrame) else Path(source), None
+    path = Path("table") if isinstance(source, pd.DataFrame) else Path(source)
     ending = ending or path.suffix.lower()
     if isinstance(source, pd.DataFrame):
         names = [str(name) for name in source.columns]
-        rows = _picker([(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)])
-    elif require_regular(path) and ending not in ENDINGS:
+        rows = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
+        return UserTable(path, tuple(names), _columns(path, names, known), rows)
+    if require_regular(path) and ending not in ENDINGS:
         raise UserError(
             f"{path}: expected a table ({', '.join(ENDINGS)}), got {ending or 'no ending'!r}: save it as CSV"
         )
-    elif not path.is_file():
+    if not path.is_file():
         raise UserError(f"{path}: expected a table, found none: check the path")
-    elif ending == ".parquet":
-        file = parquet.open_parquet(path)
-        names, rows = _stored(path, file)
-    elif ending == ".jsonl":
+    if ending == ".parquet":
+        file = open_parquet(path)
+        # but the index that pandas stores
+        names = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
+        columns = _columns(path, names, known)
+        return UserTable(path, tuple(names), columns, lambda asked: _stored(path, file, asked), file)
+    if ending == ".jsonl":
         records = list(_records(path))
         names = list(dict.fromkeys(key for _, record in records for key in record))
-        rows = _picker([(place, [record.get(name) for name in names]) for place, record in records])
+        rows = [(place, [record.get(name) for name in names]) for place, record in records]
     elif ending == ".xlsx":
         names, rows = _grid(path, _sheet(path))
     else:
         lines = csv_rows(path, "mend it", DELIMITERS.get(ending, ",;\t"))
         names, rows = _grid(path, [(f"line {number}", cells) for number, cells in lines])
-    return UserTable(path, tuple(names), _columns(path, names, known), rows, file)
+    return UserTable(path, tuple(names), _columns(path, names, known), rows)
 
 
 def plain_name(name: str) -> str:
@@ -144,13 +146,15 @@ def _columns(path: Path, names: Sequence[str], known: Sequence[str]) -> dict[str
     for place, name in enumerate(names):
         own = name if name in known else ours.get(plain_name(name), normalize("NFC", name).strip())
         if own in found:
-            both = (
-                f"{shown(names[found[own]])} and {shown(name)}" if names[found[own]] != name else shown(name)
-            )
-            raise UserError(f"{path}: expected every column once, got {both} twice: rename one")
+            raise _twice(path, names[found[own]], name)
         if own:
             found[own] = place
     return found
+
+
+def _twice(path: Path, first: str, name: str) -> UserError:
+    both = f"{first!r:.60} and {name!r:.60}" if first != name else f"{name!r:.60}"
+    return UserError(f"{path}: expected every column once, got {both} twice: rename one")
 
 
 def _cell(value: Any) -> Any:
@@ -166,11 +170,7 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _picker(rows: list[tuple[str, Sequence[Any]]]) -> Callable[[list[int]], Rows]:
-    return lambda places: ((at, [values[place] for place in places]) for at, values in rows)
-
-
-def _grid(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Callable[[list[int]], Rows]]:
+def _grid(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Rows]:
     """Names and rows of lines of cells, the first of which names the columns; empty lines and columns are left out."""
     lines = [(at, values) for at, values in lines if any(value not in ("", None) for value in values)]
     head = [str(_cell(value)) for value in lines[0][1]] if lines else []
@@ -183,7 +183,7 @@ def _grid(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Ca
         if name.strip() or any(values[place] not in ("", None) for _, values in lines[1:])
     ]
     names = [head[place].strip() and head[place] for place in full]
-    return names, _picker([(at, [values[place] for place in full]) for at, values in lines[1:]])
+    return names, [(at, [values[place] for place in full]) for at, values in lines[1:]]
 
 
 def _sheet(path: Path) -> list[tuple[str, list[Any]]]:
@@ -206,23 +206,8 @@ def _sheet(path: Path) -> list[tuple[str, list[Any]]]:
     ]
 
 
-def _stored(path: Path, file: pq.ParquetFile) -> tuple[list[str], Callable[[list[int]], Rows]]:
-    stored = file.schema_arrow.names
-    names = [name for name in stored if not re.fullmatch(r"__index_level_\d+__", name)]  # of pandas
-
-    def rows(places: list[int]) -> Rows:
-        wanted = [names[place] for place in places]
-        for start, values in parquet.batches(path, file, list(dict.fromkeys(wanted))):
-            size = len(next(iter(values.values()), ()))
-            for number in range(size):
-                yield f"row {start + number}", [values[name][number] for name in wanted]
-
-    return names, rows
-
-
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    text = read_text(path)
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -230,8 +215,36 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except ValueError:
             record = None
         if not isinstance(record, dict):
-            raise UserError(f"{path}: line {number}: expected a JSON object, got {shown(line)}: mend it")
+            raise UserError(f"{path}: line {number}: expected a JSON object, got {line!r:.60}: mend it")
         yield f"line {number}", record
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """Return an opened Parquet file."""
+    try:
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+    except DAMAGE as error:
+        raise damaged(path, error) from None
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise _twice(path, twice, twice)
+    return file
+
+
+def _stored(path: Path, file: pq.ParquetFile, names: list[str]) -> Rows:
+    try:
+        columns = file.read(list(dict.fromkeys(names))).to_pydict()
+    except DAMAGE as error:
+        raise damaged(path, error) from None
+    rows = zip(*(columns[name] for name in names)) if names else [()] * file.metadata.num_rows
+    return ((f"row {number}", values) for number, values in enumerate(rows, 1))
+
+
+def damaged(path: Path, error: Exception) -> UserError:
+    """Return the line that says that a file is no whole Parquet."""
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UserError(f"{path}: expected a Parquet file, got a damaged one ({message}): restore it")
 
 
 def find_file(text: str, place: str, *folders: Path) -> Path | None:
@@ -246,67 +259,3 @@ def find_file(text: str, place: str, *folders: Path) -> Path | None:
                 if path.is_file():
                     return path
     return None
-
-
-def numbers(texts: pd.Series, path: Path) -> pd.Series:
-    """Return a column as numbers, NaN where a cell is none; a comma is a point where it cannot part thousands."""
-    texts = texts.str.strip()
-    comma = texts.str.contains(",", regex=False)
-    if comma.any():
-        decimal = texts.str.fullmatch(r"[+-]?\d+,\d+") & ~texts.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}")
-        if not decimal.any() or texts.str.contains(".", regex=False).any():
-            place = texts.index[comma][0]
-            raise UserError(
-                f"{path}: {place}: expected numbers as 0.5 or 1500 in `{texts.name}`, got {texts[place]!r:.40}, whose"
-                " comma may be a point or part thousands: write it without"
-            )
-        texts = texts.str.replace(",", ".", regex=False)
-    return pd.to_numeric(texts, errors="coerce").astype(float)
-
-
-def spelled_alike(texts: Iterable[str]) -> dict[str, str]:
-    """Return each text that differs from a more frequent one in case, spaces or Unicode form alone, and that one."""
-    counts, first = Counter(text for text in texts if text.strip()), dict[str, str]()
-    ordered = sorted(counts, key=lambda text: (counts[text], text), reverse=True)
-    like = {
-        text: first.setdefault(" ".join(normalize("NFKC", text).casefold().split()), text) for text in ordered
-    }
-    return {text: other for text, other in like.items() if text != other}
-
-
-def require_annotators(names: pd.Series, path: Path, answered: pd.Series | None = None) -> None:
-    """Refuse a name of an annotator that is spelled in two ways, in a file or in several (`path` is the last).
-
-    Of a file, with the places of its rows as index and where `answered`, also an answer without a name beside others.
-    """
-    for name, like in spelled_alike(names).items():
-        raise UserError(
-            f"{path}: expected an annotator spelled as elsewhere, got {name!r} ({(names == name).sum()} times), near"
-            f" {like!r}: write one of them everywhere"
-        )
-    if answered is not None:
-        require_named(names, path, answered)
-
-
-def require_named(names: pd.Series, path: Path, answered: pd.Series) -> None:
-    """Refuse an answer without the name of its annotator where others have one."""
-    blank = (names.str.strip() == "") & answered
-    if blank.any() and not blank[answered].all():
-        raise UserError(
-            f"{path}: {names.index[blank][0]}: expected the name of the annotator, found none: write it"
-        )
-
-
-def read_answers(path: Path, columns: Sequence[str], answer: str) -> pd.DataFrame:
-    """Return the columns of a sheet that people filled in, all cells as texts; its index are the places of the rows.
-
-    A column ``annotator`` that is not there is empty; rows that nobody signed and nobody answered are left out where
-    others are signed. `answer` is the column that people filled in.
-    """
-    table = open_table(path, columns)
-    sheet = table.frame([name for name in columns if name != "annotator" or name in table.columns])
-    table.say({*sheet.columns, *(name for name in OF_SHEETS if name in table.columns)})
-    sheet = sheet.assign(annotator=sheet.get("annotator", ""))[list(columns)]
-    named, answered = (sheet[name].str.strip() != "" for name in ("annotator", answer))
-    require_annotators(sheet["annotator"], path, answered)
-    return sheet[named | answered] if named.any() else sheet

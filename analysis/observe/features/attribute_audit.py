@@ -11,18 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from probes.config.checks import caption, levels, template
 from probes.config.schema import Config, Gep
 from probes.errors import UserError
 from probes.prompts import sets
-from probes.prompts.alignment import fill
 
 SETTINGS = ("neutral", "explicit")
 SENTENCES = (
     6  # of each side of a classifier, a tenth of which is held back: one with the attribute, one without
 )
 TRAINING = ("subjects", "contexts", "negative", "template")  # options of the sentences to train by
-PREPOSITIONS = ("in", "with", "wearing")
 TEMPLATE = Gep().template
 PAPER_CLIP, USUAL_CLIP = "clip_vit_l_14", "clip"
 
@@ -56,12 +53,11 @@ def places(config: Config) -> list[AttributeCell]:
     """Return where the prompts of an audit stand; prompts without a ``context`` among their levels are left out."""
     found = []
     for triplet, prompt in enumerate(config.prompts[: config.limit]):
-        stands = levels(prompt)
-        if "context" in stands:
-            named = stands.get("attribute", "")
-            found.append(
-                AttributeCell(triplet, stands.get("setting", SETTINGS[bool(named)]), stands["context"], named)
-            )
+        levels = prompt.levels
+        if "context" in levels:
+            named = levels.get("attribute", "")
+            setting = levels.get("setting", SETTINGS[bool(named)])
+            found.append(AttributeCell(triplet, setting, levels["context"], named))
     return found
 
 
@@ -97,7 +93,7 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
     there = places(config)
     if not there:
         return None
-    drawn = [place.context for place in there if template(config.prompts[place.triplet])]
+    drawn = [place.context for place in there if config.prompts[place.triplet].template]
     # an occupation is no context that a sentence could end with
     contexts = list(dict.fromkeys(drawn)) or sets.read("gep")["axes"]["context"]
     options, phrases = options_of(config, variant), list(attributes(config).values())
@@ -115,7 +111,7 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
             f" and without, got {few}: name more contexts (gep: {{contexts: [...]}}) or subjects"
         )
     return Sentences(
-        names=tuple(map(bare, phrases)),
+        names=tuple(map(sets.without_preposition, phrases)),
         reference=options.reference,
         positive=tuple(map(tuple, with_it.values())),
         negative=tuple(negative),
@@ -132,11 +128,8 @@ def texts(config: Config) -> tuple[str, ...]:
 def prompts(config: Config) -> dict[tuple[int, str], str]:
     """Return what was asked for, by the number of the prompt and the indicator; nothing where there is no audit."""
     return {
-        (place.triplet, name): fill(template(prompt), entry.word)[0]
-        if template(prompt)
-        else caption(prompt, name)
+        (place.triplet, name): config.prompts[place.triplet].text(name, entry.word)
         for place in places(config)
-        for prompt in (config.prompts[place.triplet],)
         for name, entry in config.indicators.items()
     }
 
@@ -148,16 +141,6 @@ def options_of(config: Config, variant: str = "") -> Gep:
     said = config.gep.variants[variant]
     values = {name: getattr(said, name) for name in type(said).model_fields}
     return config.gep.model_copy(update={name: value for name, value in values.items() if value is not None})
-
-
-def bare(phrase: str) -> str:
-    """Return an attribute's phrase without its preposition.
-
-    >>> bare("in a dress"), bare("with gloves"), bare("boots")
-    ('a dress', 'gloves', 'boots')
-    """
-    first, _, rest = phrase.partition(" ")
-    return rest if first in PREPOSITIONS and rest else phrase
 
 
 def training_sentences(

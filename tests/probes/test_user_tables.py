@@ -6,9 +6,11 @@ from unicodedata import normalize
 import pandas as pd
 import pytest
 
+from analysis.methods.audit.design import numbers
+from analysis.tables.answer_sheets import read_sheet
 from probes.errors import UserError
-from probes.prompts.readers import read_captions
-from probes.prompts.user_tables import find_file, numbers, open_table, read_answers
+from probes.prompts.caption_files import open_captions
+from probes.user_tables import find_file, open_table
 
 KNOWN = ("file", "profession", "file_name", "share", "annotator")
 HEAD = ["file", "profession", "share", "note"]
@@ -121,7 +123,7 @@ def test_a_file_is_found_by_the_paths_of_windows_and_of_a_mac(tmp_path):
         ("a,label\n1\n", "line 2: expected 2 fields, got 1"),
         ("a,a\n1,2\n", "expected every column once, got 'a' twice"),
         ('a,label\n"1,2\n', "line 2: expected a CSV file, got a damaged one"),
-        ("a\n\xff\n", "expected UTF-8 text"),
+        ("a\n\xff\n", "line 2: expected UTF-8 text"),
         ("a,label,annotator\n1,yes,r\n1,no,\n", "line 3: expected the name of the annotator, found none"),
         (
             "a,label,annotator\n1,yes,r\n2,no,r\n1,no,R \n",
@@ -133,14 +135,14 @@ def test_a_sheet_that_is_none_is_refused_in_a_line(text, said, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=said) as caught:
-        read_answers(path, ("a", "annotator", "label"), "label")
+        read_sheet(path, ("a", "annotator", "label"), "label")
     assert str(caught.value).startswith(str(path)) and len(str(caught.value)) <= 400
 
 
 def test_the_index_of_a_sheet_are_its_lines_and_other_columns_are_said(tmp_path, capsys):
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbfA,label,image,hue\r\n"two\r\nlines",yes,x,1\r\n\r\n\'=1,,y,2\r\n')
-    sheet = read_answers(path, ("a", "annotator", "label"), "label")
+    sheet = read_sheet(path, ("a", "annotator", "label"), "label")
     assert sheet["a"].tolist() == ["two\r\nlines", "=1"] and list(sheet.index) == ["line 3", "line 5"]
     assert sheet["annotator"].tolist() == ["", ""]
     assert capsys.readouterr().err == "a.csv: columns taken: 'A' as a\na.csv: columns not used: hue\n"
@@ -154,5 +156,4 @@ def test_captions_come_from_the_same_tables(name, tmp_path):
     else:
         pytest.importorskip("openpyxl")
         pd.DataFrame({"id": [1, 2], "Caption": captions}).to_excel(path, index=False)
-    form, found = read_captions(path)
-    assert (form, list(found)) == (name[2:], captions)
+    assert list(open_captions(path).captions) == captions
