@@ -257,13 +257,10 @@ class Probe(ProbeResults):
     @torch.no_grad()
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         call, self._call = self._call, None
-        inputs, architecture = self._inputs, self._architecture
+        inputs = self._inputs
         if inputs is None:
             return
-        if call is None:
-            found = architecture.second_predictions(inputs, output)
-        else:
-            found = architecture.predictions(self._pipe, inputs, output, self._sites)
+        found = self._architecture.predictions(inputs, output, second=call is None)
         for address, values in found:
             self._recorder.record(address, values)
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs, Step
+from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
 from hooks.architectures.site import Site, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
@@ -54,7 +54,7 @@ class Architecture(ABC):
         What its pipelines call of a scheduler.
     transformer : bool
         Whether it is read as a diffusion transformer: a step is what lies between two calls of the scheduler's `step`,
-        however many calls of the denoiser that are, and predictions are read there; word maps are read off the final
+        however many calls of the denoiser that are; word maps are read off the final
         queries and keys (`hooks.attention.final`). Of others every call is a step, and maps are read off projections.
     readings : tuple of str
         What its word maps may be read from: the `reading` of definitions that it takes (`hooks.attention.definitions`);
@@ -164,11 +164,14 @@ class Architecture(ABC):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the denoiser's call by which each row of the whole batch has the text of the row named."""
 
-    @abstractmethod
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the denoiser's output says, of the prompts' rows: at least those wanted."""
+    def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """Address and values of what the denoiser's output says, of the prompts' rows.
+
+        `second`: of a further call in one step, of which `inputs` are the first call's.
+        """
+        values = None if second else self.prediction(inputs, output)
+        for name in inputs.batch.branches if values is not None else ():
+            yield f"noise_pred.{name}", inputs.batch.branch(name, values, "noise_pred")
 
     def branches(
         self,
@@ -185,15 +188,31 @@ class Architecture(ABC):
         """
         return None
 
-    def second_predictions(self, inputs: Inputs, output: Any) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what a further call of the denoiser in one step says; `inputs` are the first call's."""
-        yield from ()
-
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first."""
-        yield from ()
+        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first.
+
+        x0 of a flow is the sample less sigma times the velocity; of others, see `hooks.architectures.prediction`.
+        """
+        from hooks.architectures.prediction import current_sigma, predict_x0, signal_level
+
+        guided = self.unpacked(step.output, inputs.batch)
+        yield "noise_pred.guided", guided
+        kind = self.prediction_type(pipe.scheduler)
+        if "x0_pred" not in wanted:
+            return
+        if kind == "flow_prediction":
+            sigma = current_sigma(pipe.scheduler, step.timestep)
+            x0 = step.sample.float() - sigma.float() * step.output.float()
+            yield "x0_pred", self.unpacked(x0, inputs.batch)
+        else:
+            level = signal_level(pipe.scheduler, step.timestep, guided.device)
+            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+
+    def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
+        """Latents or predictions as pictures, shape (rows, c, h, w)."""
+        return values
 
     def planned(self, pipe: Any) -> int | None:
         """Steps that the pipeline plans, while it draws; None where it does not say."""

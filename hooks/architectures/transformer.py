@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs, Step
+from hooks.architectures.batch import Inputs
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_call import TransformerCall, stacked
@@ -134,37 +134,11 @@ class Transformer(TransformerCall):
         values = values[:, :channels] if self.row.variance else values
         return -values if self.row.negated else values
 
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """The prediction by branch."""
-        values = self.prediction(inputs, output)
-        for name in inputs.batch.branches:
-            yield f"noise_pred.{name}", inputs.batch.branch(name, values, "noise_pred")
-
-    def second_predictions(self, inputs: Inputs, output: Any) -> Iterator[tuple[str, Tensor]]:
-        """See `Architecture.second_predictions`: that without the prompt, where guidance runs in a second call."""
-        if self.row.branches == "calls":
+    def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """See `Architecture.predictions`; a second call may be that without the prompt."""
+        if second and self.row.branches == "calls":
             yield "noise_pred.unconditional", self.prediction(inputs, output)
-
-    def step_predictions(
-        self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """See `Architecture.step_predictions`; x0 of a flow is the sample less sigma times the velocity."""
-        from hooks.architectures.prediction import current_sigma, predict_x0, signal_level
-
-        guided = self.unpacked(step.output, inputs.batch)
-        yield "noise_pred.guided", guided
-        if "x0_pred" not in wanted:
-            return
-        kind = self.prediction_type(pipe.scheduler)
-        if kind == "flow_prediction":
-            sigma = current_sigma(pipe.scheduler, step.timestep)
-            x0 = step.sample.float() - sigma.float() * step.output.float()
-            yield "x0_pred", self.unpacked(x0, inputs.batch)
-        else:
-            level = signal_level(pipe.scheduler, step.timestep, guided.device)
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+        yield from super().predictions(inputs, output, second)
 
     def planned(self, pipe: Any) -> int | None:
         """See `Architecture.planned`; some pipelines do not say, but their scheduler does."""

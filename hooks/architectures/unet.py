@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from hooks.architectures import decoder
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs, other_branches
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
-from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at, tensor_of
+from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at
 from hooks.architectures.text_encoders import text_core, text_sites
 from hooks.architectures.unet_single_file import single_file
 
@@ -123,24 +123,6 @@ class UNet(Architecture):
         if "text_embeds" in added:
             named["added_cond_kwargs"] = {**added, "text_embeds": added["text_embeds"][list(rows)]}
         return tuple(given), named
-
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """The noise prediction by branch, guided, and the image latent that it points to."""
-        from hooks.architectures.prediction import guided_prediction, predict_x0, signal_level
-
-        output, batch = tensor_of(output), inputs.batch
-        branches = {name: batch.branch(name, output, "noise_pred") for name in batch.branches}
-        for name, values in branches.items():
-            yield f"noise_pred.{name}", values
-        if not {"noise_pred.guided", "x0_pred"} & set(wanted):
-            return
-        guided = guided_prediction(pipe, branches)
-        yield "noise_pred.guided", guided
-        if "x0_pred" in wanted:
-            level = signal_level(pipe.scheduler, inputs.timestep, guided.device)
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, self.prediction_type(pipe.scheduler))
 
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
