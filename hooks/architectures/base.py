@@ -239,19 +239,23 @@ class Architecture(ABC):
     # Guidance and predictions
 
     def default_guidance(self, pipeline: type) -> float:
-        """The guidance scale that a class of pipelines takes where none is given."""
-        return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
+        """The guidance scale that a class of pipelines takes where none is given, under the name that it has for it."""
+        name = "true_cfg_scale" if self.layouts[0].guidance == "true" else "guidance_scale"
+        return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
     def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """Return whether a denoiser of this configuration is called without the prompt, too, at these guidance scales.
 
-        `true_scale` is that beside guidance that was distilled into the denoiser.
+        `true_scale` is that beside guidance that was distilled into the denoiser. A distilled U-Net takes the scale as
+        an input, and is called once.
         """
-        return scale > 1
+        if self.layouts[0].guidance == "distilled":
+            return true_scale is not None and true_scale > 1
+        return scale > self.layouts[0].unguided and config.get("time_cond_proj_dim") is None
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
-        """Return whether a guidance scale alters anything with a denoiser of this configuration."""
-        return True
+        """Return whether a guidance scale alters anything; FLUX.1-schnell was distilled without one."""
+        return self.layouts[0].guidance != "distilled" or bool(config.get("guidance_embeds"))
 
     def call_arguments(
         self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
@@ -260,8 +264,16 @@ class Architecture(ABC):
 
         `negative` is a negative prompt for each image, or an empty text; `true_scale`: see `guided`.
         """
-        # SDXL tells an empty negative prompt from none
-        return {"guidance_scale": scale, "negative_prompt": list(negative) if any(negative) else None}
+        layout = self.layouts[0]
+        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
+            return {**layout.fixed, "true_cfg_scale": scale, "negative_prompt": list(negative)}
+        found = {**layout.fixed, "guidance_scale": scale}
+        if true_scale is not None:
+            found["true_cfg_scale"] = true_scale
+        # some pipelines tell an empty negative prompt from none, or take none at all for a fault
+        if any(negative) or true_scale is not None:
+            found["negative_prompt"] = list(negative)
+        return found
 
     def step_callback(
         self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
@@ -292,8 +304,11 @@ class Architecture(ABC):
         return decoder.latent_scale(self.decoder(pipe))
 
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """Height and width of the latent for an image of this size in pixels; None: the model's own size."""
-        side, scale = self.denoiser(pipe).config.sample_size, self.latent_scale(pipe)
+        """Height and width of the latent for an image of this size in pixels; None: the model's own size.
+
+        A transformer of packed latents has no size of its own, its pipelines 128.
+        """
+        side, scale = getattr(self.denoiser(pipe).config, "sample_size", None) or 128, self.latent_scale(pipe)
         own_height, own_width = (side, side) if isinstance(side, int) else side
         return (
             own_height if height is None else height // scale,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
@@ -145,44 +144,7 @@ class Transformer(TransformerCall):
         planned = super().planned(pipe)
         return len(pipe.scheduler.timesteps) if planned is None else planned
 
-    def default_guidance(self, pipeline: type) -> float:
-        """See `Architecture.default_guidance`; under the name that the pipeline has for it."""
-        name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
-        return float(inspect.signature(pipeline.__call__).parameters[name].default)
-
-    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
-        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one at the scale itself."""
-        if self.row.layout.guidance == "distilled":
-            return true_scale is not None and true_scale > 1
-        return scale > self.row.layout.unguided
-
-    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
-        """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
-        return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
-
-    def call_arguments(
-        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
-    ) -> dict[str, Any]:
-        """See `Architecture.call_arguments`."""
-        layout, found = self.row.layout, dict(self.row.layout.fixed)
-        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
-            return {**found, "true_cfg_scale": scale, "negative_prompt": list(negative)}
-        found["guidance_scale"] = scale
-        if true_scale is not None:
-            found["true_cfg_scale"] = true_scale
-        # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
-        if any(negative) or true_scale is not None:
-            found["negative_prompt"] = list(negative)
-        return found
-
     # Sizes
-
-    def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """See `Architecture.latent_size`; a transformer of packed latents has no size of its own, its pipelines 128."""
-        if getattr(self.denoiser(pipe).config, "sample_size", None) is not None:
-            return super().latent_size(pipe, height, width)
-        scale = self.latent_scale(pipe)
-        return (128 if height is None else height // scale, 128 if width is None else width // scale)
 
     def image_multiple(self, pipe: Any) -> int:
         """See `Architecture.image_multiple`: whole patches."""

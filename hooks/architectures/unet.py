@@ -128,10 +128,6 @@ class UNet(Architecture):
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
         return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
 
-    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
-        """See `Architecture.guided`; a distilled UNet takes the scale as an input, and is called once."""
-        return scale > 1 and config.get("time_cond_proj_dim") is None
-
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
         """See `Architecture.decoding_dtype`; XL's pipeline keeps to float32 where its decoder says so.
 
@@ -229,18 +225,15 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
         return Site(f"unet.{address}", f"unet.{path}", **more)
 
-    def attention(address: str, path: str, module: Any, default: bool) -> Iterator[Site]:
-        yield from attention_parts(f"unet.{address}", f"unet.{path}", module)
-        yield site(address, path, default=default)
-
     def transformer(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
         for k, inner in enumerate(blocks):
             number = f".{k}" if len(blocks) > 1 else ""
             where = f"{path}.transformer_blocks.{k}"
-            if getattr(inner, "attn1", None) is not None:
-                yield from attention(f"{address}.self{number}", f"{where}.attn1", inner.attn1, False)
-            if getattr(inner, "attn2", None) is not None:
-                yield from attention(f"{address}.cross{number}", f"{where}.attn2", inner.attn2, True)
+            for name, part in (("attn1", "self"), ("attn2", "cross")):
+                if (attention := getattr(inner, name, None)) is not None:
+                    parts, module = f"{address}.{part}{number}", f"{where}.{name}"
+                    yield from attention_parts(f"unet.{parts}", f"unet.{module}", attention)
+                    yield site(parts, module, default=part == "cross")
             if getattr(inner, "ff", None) is not None:
                 yield site(f"{address}.ff{number}", f"{where}.ff", default=False)
             yield site(f"{address}.block{number}", where, default=False)
