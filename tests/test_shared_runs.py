@@ -10,7 +10,7 @@ import time
 import pytest
 
 import analysis.tables.stage
-from analysis.tables.objects.objects import observed_images
+from analysis.tables.object_tables import observed_images
 from probes.execution import loop
 from probes.execution.claim import claim
 from probes.locks import MEASURING, locked
