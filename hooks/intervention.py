@@ -166,17 +166,13 @@ class Intervention(HookedBlock):
             patch.refuse(
                 f"heads: expected an attention whose heads are known, but got {address}: leave them out"
             )
-        for head in patch.heads or ():
-            if not 0 <= head < heads:
-                patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {head}")
+        if patch.heads and max(patch.heads) >= heads:
+            patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {max(patch.heads)}")
 
     def _heads(self, address: str) -> int | None:
-        """Heads of the attention that a part is of."""
-        attention = address.rpartition(".")[0]
-        for one in (attention, attention.removesuffix(".text")):  # both streams have as many
-            if site := self._sites.get(f"{one}.heads"):
-                return site.heads
-        return None
+        """Heads of the attention that a part is of; both streams have as many."""
+        site = self._sites.get(f"{address.rpartition('.')[0].removesuffix('.text')}.heads")
+        return None if site is None else site.heads
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for address in self._at:
