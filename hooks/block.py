@@ -83,7 +83,7 @@ class HookedBlock:
             self._forget()
 
     def _state(self, doing: str) -> str:
-        """What a block that is not done is in, for its `repr`."""
+        """State of a block that is not done, for its `repr`."""
         name = type(self).__name__.lower()
         states = {
             "new": f"to be used as `with {name}:`, around one call of the pipeline",

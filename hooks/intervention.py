@@ -41,7 +41,7 @@ _AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at eac
 
 @dataclass(frozen=True)
 class Written:
-    """What a patch did: at how many runs of its modules it wrote, and the largest change of a number by it.
+    """Record of a patch: at how many runs of its modules it wrote, and the largest change of a number by it.
 
     A patch of several parts writes at several modules at each call of the denoiser, one of both halves of a guided
     batch once for both. ``changes`` are the largest changes row by row, in the order of ``patch.into``.
@@ -286,7 +286,7 @@ class Intervention(HookedBlock):
     def _local_donors(
         self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[tuple[int, str], Tensor]:
-        """What sites would hold now if recipients had the text of their donors, by number of the patch and address.
+        """Values that sites would hold now if recipients had their donors' text, by number of the patch and address.
 
         The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
         the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one

@@ -1,4 +1,4 @@
-"""What is written at a site: which rows are given which rows' activations, or other values, where and when.
+"""Writes at a site: which rows are given which rows' activations, or other values, where and when.
 
 Rows are images of the batch (at the text encoders' sites: prompts), so donor and recipient share one run and its noise.
 """
@@ -252,7 +252,7 @@ def _region(
 
 
 def _new_value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """What is put in the place of `value`; a local donor is computed in the row itself."""
+    """The values that replace `value`, part of one row; a local donor is computed in the row itself."""
     of_heads = "heads" in patch.part or patch.heads is not None
     image = value.ndim == 3 and not of_heads  # whose channels come first
 

@@ -52,7 +52,9 @@ class Recorder:
             if kind != "similarity"
         }
         self._places: dict[str, int] = {}  # of the sites that some places are kept of
-        self._decoded: dict[str, list[Tensor]] = {}  # what there is of a batch that is decoded in parts
+        self._decoded: dict[
+            str, list[Tensor]
+        ] = {}  # of a batch that is decoded in parts, those that have come
         self.rows: int | None = None
         self._group = 1
         self.timesteps: list[Any] = []
