@@ -210,8 +210,7 @@ class Probe(ProbeResults):
         if after:
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
-                f"call pipe.{self._architecture.decoder_part}.disable_tiling() "
-                "or leave latent.final, vae.* and image out"
+                "call pipe.vae.disable_tiling() or leave latent.final, vae.* and image out"
             )
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:

@@ -42,8 +42,8 @@ class Architecture(ABC):
         The models that it draws with, for messages.
     denoiser_name : str
         What its denoiser is called, for messages.
-    denoiser_part, decoder_part : str
-        Under which names pipelines have denoiser and decoder.
+    denoiser_part : str
+        Under which name pipelines have the denoiser.
     pipelines : tuple of str
         Names of the pipeline classes that can be read; their subclasses can, too.
     layouts : tuple of Layout
@@ -68,7 +68,6 @@ class Architecture(ABC):
     models: str
     denoiser_name: str
     denoiser_part: str
-    decoder_part: str = "vae"
     pipelines: tuple[str, ...] = ()
     layouts: tuple[Layout, ...] = ()
     predicts: tuple[str, ...] = ("epsilon",)
@@ -85,12 +84,12 @@ class Architecture(ABC):
 
     def decoder(self, pipe: Any) -> Any:
         """The module that makes an image of a latent."""
-        return getattr(pipe, self.decoder_part)
+        return pipe.vae
 
     def require_readable(self, pipe: Any) -> None:
         """Refuse compiled modules, into which no hook reaches, and a denoiser of another class."""
         name = type(pipe).__name__
-        for part in (self.denoiser_part, self.decoder_part, *TEXT_ENCODERS.values()):
+        for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             if hasattr(getattr(pipe, part, None), "_orig_mod"):
                 raise HookError(
                     f"{name}.{part}: expected a plain module, but got a compiled one, "
@@ -118,7 +117,7 @@ class Architecture(ABC):
             got = "none" if size is None else f"{size!r:.40}"
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-        decoder.check(self.decoder_part, self.decoder(pipe).config)
+        decoder.check(self.decoder(pipe).config)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
         """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read."""
@@ -341,7 +340,7 @@ class Architecture(ABC):
 
     def without_weights(self, pipe: Any) -> Any:
         """Denoiser and decoder built anew on torch's meta device, beside the pipeline's own scheduler."""
-        networks = {name: getattr(pipe, name) for name in (self.denoiser_part, self.decoder_part)}
+        networks = {name: getattr(pipe, name) for name in (self.denoiser_part, "vae")}
         blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
         return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
 

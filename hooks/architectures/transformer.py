@@ -66,7 +66,7 @@ class Transformer(TransformerCall):
     def check(self, pipe: Any) -> None:
         """See `Architecture.check`; some transformers have no size of their own."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
-            decoder.check(self.decoder_part, self.decoder(pipe).config)
+            decoder.check(self.decoder(pipe).config)
         else:
             super().check(pipe)
 

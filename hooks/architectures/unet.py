@@ -17,15 +17,6 @@ from hooks.architectures.unet_single_file import single_file
 if TYPE_CHECKING:
     from torch import Tensor
 
-SUPPORTED_PIPELINES = (
-    "StableDiffusionPipeline",
-    "StableDiffusionImg2ImgPipeline",
-    "StableDiffusionInpaintPipeline",
-    "StableDiffusionInstructPix2PixPipeline",
-    "StableDiffusionXLPipeline",
-    "StableDiffusionXLImg2ImgPipeline",
-    "StableDiffusionXLInpaintPipeline",
-)
 TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _UNREAD = (
@@ -50,7 +41,15 @@ class UNet(Architecture):
     models = "Stable Diffusion 1.x, 2.x or XL"
     denoiser_name = "U-Net"
     denoiser_part = "unet"
-    pipelines = SUPPORTED_PIPELINES
+    pipelines = (
+        "StableDiffusionPipeline",
+        "StableDiffusionImg2ImgPipeline",
+        "StableDiffusionInpaintPipeline",
+        "StableDiffusionInstructPix2PixPipeline",
+        "StableDiffusionXLPipeline",
+        "StableDiffusionXLImg2ImgPipeline",
+        "StableDiffusionXLInpaintPipeline",
+    )
     layouts = (
         Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
         Layout.from_towers(
