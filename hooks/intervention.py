@@ -25,6 +25,7 @@ from torch import Tensor
 import hooks.sites as site_table
 from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
@@ -129,13 +130,11 @@ class Intervention(HookedBlock):
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
         self._local: dict[tuple[int, str], Tensor] = {}
-        self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
-            TextReader(self._pipe, name, part)
-            for name, part in TEXT_ENCODERS.items()
-            if (watched or any(address.startswith(f"{name}.") for address in self._at))
-            and site_table.text_core(self._pipe, part) is not None
+            TextReader(self._pipe, name, TEXT_ENCODERS[name])
+            for name in text_cores(self._pipe)
+            if watched or any(address.startswith(f"{name}.") for address in self._at)
         ]
 
     def _check(self, patch: Patch, address: str) -> None:
@@ -180,8 +179,6 @@ class Intervention(HookedBlock):
         return None
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
-        for reader in self._readers:
-            stack.callback(reader.encoder.register_forward_hook(self._after_encoder(reader.name)).remove)
         for address in self._at:
             if address not in LATENTS:
                 site = self._sites[address]
@@ -191,7 +188,6 @@ class Intervention(HookedBlock):
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._check_rows(inputs.batch)
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
@@ -203,57 +199,55 @@ class Intervention(HookedBlock):
     def _on_step(self, step: Step) -> None:
         self._last.require_images(self._pipe, len(step.output))
 
-    def _after_encoder(self, name: str) -> Callable[..., None]:
-        def after(module: Any, args: Any, output: Any) -> None:
-            self._runs[name] += 1
-
-        return after
-
     def _writer(self, site: Site) -> Callable[[Tensor], Tensor | None]:
         def change(values: Tensor) -> Tensor | None:
             starts = self._starts(site, values)
-            return None if starts is None else self._changed(site.address, values, starts)
+            call = None if self._batch is None else self._calls - 1
+            return self._changed(site.address, values, starts, call)
 
         return change
 
-    def _starts(self, site: Site, values: Tensor) -> dict[str, int] | None:
-        """First row of each half of the batch, or None where nothing is written now."""
-        if (
-            site.space == "prompt" and site.address != "text.pooled"
-        ):  # which is written on its way into the denoiser
-            run = self._runs[site.address.partition(".")[0]]
-            return {("conditional", "unconditional")[run]: 0} if run < 2 else None
+    def _starts(self, site: Site, values: Tensor) -> dict[str, int]:
+        """First row of each half of the batch; of none where nothing is written now."""
+        encoder = site.address.partition(".")[0]
+        for reader in (
+            self._readers if site.address != "text.pooled" else ()
+        ):  # written on its way into the denoiser
+            if reader.name == encoder:
+                return {name: 0 for name in ("conditional", "unconditional")[len(reader.runs) :][:1]}
         if site.decoded:
             return {"conditional": 0}
         if self._batch is None:
-            return None  # the pass that computes local donors
+            return {}  # the pass that computes local donors
         rows = self._batch.rows * len(self._batch.branches)
         if values.shape[0] != rows:
             raise HookError(f"{site.address}: expected {rows} rows, but got {values.shape[0]}")
         return {name: self._batch.rows * place for place, name in enumerate(self._batch.branches)}
 
-    def _changed(self, address: str, values: Tensor, starts: dict[str, int]) -> Tensor | None:
+    def _changed(
+        self, address: str, values: Tensor, starts: dict[str, int], call: int | None
+    ) -> Tensor | None:
+        """Values with what patches write at a call, None for any; the half that is called "" is every patch's."""
         new = None
-        for number in self._at[address]:
+        for number in self._at.get(address, ()):
             patch = self._patches[number]
-            if self._batch is not None and not patch.writes_at(self._calls - 1):
+            if call is not None and not patch.writes_at(call):
                 continue
-            halves = [name for name in starts if patch.branch in ("both", name)]
-            for name in halves:
-                base = values if new is None else new
-                donors = self._local.get((number, address), values)
-                new = self._applied(number, address, base, donors, starts[name])
+            halves = [start for name, start in starts.items() if not name or patch.branch in ("both", name)]
+            for start in halves:
+                self._require_rows(patch, values.shape[0] // len(starts), address)
+                base, donors = values if new is None else new, self._local.get((number, address), values)
+                new = self._applied(number, address, base, donors, start)
             self._writes[number] += bool(halves)
         return new
 
-    def _applied(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
-        patch = self._patches[number]
+    def _require_rows(self, patch: Patch, there: int, place: str) -> None:
         rows = max((*patch.into, *patch.source))
-        if start + rows >= base.shape[0]:
-            patch.refuse(
-                f"rows: expected less than {base.shape[0] - start}, the rows of {address}, but got {rows}"
-            )
-        site, new = self._sites[address], base.clone()
+        if rows >= there:  # a batch may grow while it is drawn
+            patch.refuse(f"rows: expected less than {there}, the rows of {place}, but got {rows}")
+
+    def _applied(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
+        patch, site, new = self._patches[number], self._sites[address], base.clone()
         heads = None if site.heads else self._heads(address)
         changes = self._changes[number] = self._changes[number].to(new.device)
         for span, chosen in self._spans(site, patch, start).items():
@@ -275,12 +269,6 @@ class Intervention(HookedBlock):
         return found
 
     # Rows, texts, donors
-
-    def _check_rows(self, batch: Batch) -> None:
-        for patch in self._patches:
-            rows = max((*patch.into, *patch.source))
-            if rows >= batch.rows and patch.writes_at(self._calls):  # a batch may grow while it is drawn
-                patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
 
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
@@ -312,6 +300,7 @@ class Intervention(HookedBlock):
         for number, patch in enumerate(self._patches):
             if patch.donor != "local" or not patch.writes_at(self._calls):
                 continue
+            self._require_rows(patch, batch.rows, "the batch")
             for donors, numbers in passes:
                 if all(donors.get(row, donor) == donor for row, donor in patch.donors.items()):
                     donors.update(patch.donors)
@@ -346,12 +335,7 @@ class Intervention(HookedBlock):
         planned = getattr(self._pipe, "num_timesteps", None)
         final = planned is not None and self._calls >= planned
         address = "latent.final" if final else "latent"
-        new = None
-        for number in self._at.get(address, ()):
-            patch = self._patches[number]
-            if final or patch.writes_at(step + 1):
-                new = self._applied(number, address, latents if new is None else new, latents, 0)
-                self._writes[number] += 1
+        new = self._changed(address, latents, {"": 0}, None if final else step + 1)
         return kwargs if new is None else {**kwargs, "latents": new}
 
     # Results

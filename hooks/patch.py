@@ -169,11 +169,9 @@ class Patch:
                 )
         if self.source_positions is not None and self.positions is None:
             self.refuse("source_positions: expected positions beside them, but got none")
-        given = (self.positions, self.source_positions)
-        if None not in given and len(given[0]) != len(given[1]):
-            self.refuse(
-                f"source_positions: expected {len(given[0])}, one for each position, but got {len(given[1])}"
-            )
+        written, given = len(self.positions or ()), len(self.source_positions or self.positions or ())
+        if written != given:
+            self.refuse(f"source_positions: expected {written}, one for each position, but got {given}")
 
     def _check_rows(self) -> None:
         if not self.into or min(self.into) < 0 or len(set(self.into)) != len(self.into):
@@ -240,97 +238,65 @@ def write(
                 f"{name}: expected less than {values.shape[1]}, the tokens of {patch.site}, but got {last}"
             )
     for row in rows:
-        target = _Region(values[start + row], patch.positions, patch.heads, heads)
-        target.write(_value(patch, row, target.read(), other, start, heads))
+        view, index = _region(patch, values[start + row], patch.positions, heads)
+        view[index] = _new_value(patch, row, view[index], other, start, heads).to(view)
 
 
-class _Region:
-    """Part of one row's activation: some token positions, some heads."""
-
-    def __init__(
-        self,
-        row: Tensor,
-        positions: Sequence[int] | None,
-        chosen_heads: Sequence[int] | None,
-        heads: int | None,
-    ) -> None:
-        self._view = row if chosen_heads is None or heads is None else row.unflatten(-1, (heads, -1))
-        self._index: tuple[Any, ...] = (slice(None) if positions is None else list(positions),)
-        if chosen_heads is not None:
-            # rows of tokens or pixels, heads, width of a head
-            places = range(len(row)) if positions is None else positions
-            self._index = (torch.tensor(list(places))[:, None], torch.tensor(list(chosen_heads))[None, :])
-
-    def read(self) -> Tensor:
-        return self._view[self._index]
-
-    def write(self, values: Tensor) -> None:
-        self._view[self._index] = values.to(self._view)
+def _region(
+    patch: Patch, row: Tensor, positions: Sequence[int] | None, heads: int | None
+) -> tuple[Tensor, tuple[Any, ...]]:
+    """A view of one row's activation, by heads where some are chosen, and the index of these tokens and heads."""
+    if patch.heads is None:
+        return row, (slice(None) if positions is None else list(positions),)
+    places = range(len(row)) if positions is None else positions
+    view = (
+        row if heads is None else row.unflatten(-1, (heads, -1))
+    )  # rows of tokens or pixels, heads, width of a head
+    return view, (torch.tensor(list(places))[:, None], torch.tensor(list(patch.heads))[None, :])
 
 
-def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """Return what is put in the place of `value`; sums in float32, copies bit for bit."""
-    if patch.autoencoder is not None:
-        return _in_latents(patch, row, value, other, start, heads)
-    if patch.mode == "zero":
-        return torch.zeros_like(value)
-    if patch.mode == "scale":
-        return value.float() * patch.factor
-    if patch.mode in ALONG:
-        direction = torch.as_tensor(patch.direction, dtype=torch.float32, device=value.device)
-        if direction.shape[-1:] != _width(patch, value).shape[-1:]:
-            patch.refuse(
-                f"direction: expected {_width(patch, value).shape[-1]} numbers in the last dimension, the width of an "
-                f"activation, but got shape {tuple(direction.shape)}"
-            )
-        return _along(patch, value.float(), direction)
-    values = _donors(patch, row, other, start, heads)
-    return values[0] if patch.mode == "swap" else torch.stack([one.float() for one in values]).mean(0)
+def _new_value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
+    """What is put in the place of `value`; a local donor is computed in the row itself."""
+    of_heads = "heads" in patch.part or patch.heads is not None
+    image = value.ndim == 3 and not of_heads  # whose channels come first
 
+    def channels_last(tensor: Tensor) -> Tensor:
+        return tensor.movedim(0, -1) if image else tensor
 
-def _donors(patch: Patch, row: int, other: Tensor, start: int, heads: int | None) -> list[Tensor]:
-    """What the donors of a row have in the place of what is written; a local one is computed in the row itself."""
     places = patch.positions if patch.source_positions is None else patch.source_positions
     rows = (row,) if patch.donor == "local" else patch.sources(row)
-    return [_Region(other[start + one], places, patch.heads, heads).read() for one in rows]
-
-
-def _in_latents(
-    patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None
-) -> Tensor:
-    """Return what is put in the place of `value` where some latents of its vectors are written."""
-    coder = patch.autoencoder
-    assert coder is not None
-    vectors = _width(patch, value)
-    coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
-
-    def change(latents: Tensor) -> Tensor:
-        if patch.mode == "add":
-            return latents + patch.factor
-        if patch.mode in ("scale", "zero"):
-            return latents * (patch.factor if patch.mode == "scale" else 0.0)
-        donors = [_width(patch, one) for one in _donors(patch, row, other, start, heads)]
-        found = [coder.encode(one)[..., list(patch.latents)] for one in donors]
-        return torch.stack(found).mean(0)
-
-    changed = coder.rewritten(vectors, patch.latents, change)
-    return changed if vectors is value else changed.movedim(-1, 0)
-
-
-def _width(patch: Patch, value: Tensor) -> Tensor:
-    """With the channels last: images have them first."""
-    return value if value.ndim < 3 or _has_heads(patch) else value.movedim(0, -1)
-
-
-def _has_heads(patch: Patch) -> bool:
-    return "heads" in patch.part or patch.heads is not None
-
-
-def _along(patch: Patch, value: Tensor, direction: Tensor) -> Tensor:
-    last = _width(patch, value)
-    if patch.mode == "add":
-        changed = last + patch.factor * direction
+    regions = (_region(patch, other[start + one], places, heads) for one in rows)
+    donors = [channels_last(view[index]) for view, index in regions]
+    vectors, coder = channels_last(value), patch.autoencoder
+    if coder is None:
+        new = _changed(patch, vectors, donors)
     else:
-        unit = direction / direction.norm(dim=-1, keepdim=True)
-        changed = last - (last * unit).sum(-1, keepdim=True) * unit
-    return changed if last is value else changed.movedim(-1, 0)
+        coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
+        chosen = [coder.encode(one)[..., list(patch.latents)] for one in donors]
+        new = coder.rewritten(vectors, patch.latents, lambda latents: _changed(patch, latents, chosen))
+    return new.movedim(-1, 0) if image else new
+
+
+def _changed(patch: Patch, vectors: Tensor, donors: Sequence[Tensor]) -> Tensor:
+    """Vectors, or latents of them, as the mode says; sums in float32, copies bit for bit."""
+    if patch.mode == "swap":
+        return donors[0]
+    if patch.mode == "mean":
+        return torch.stack([one.float() for one in donors]).mean(0)
+    if patch.mode == "zero":
+        return torch.zeros_like(vectors)
+    values = vectors.float()
+    if patch.mode == "scale":
+        return values * patch.factor
+    if patch.autoencoder is not None:
+        return values + patch.factor
+    direction = torch.as_tensor(patch.direction, dtype=torch.float32, device=values.device)
+    if direction.shape[-1:] != values.shape[-1:]:
+        patch.refuse(
+            f"direction: expected {values.shape[-1]} numbers in the last dimension, the width of an "
+            f"activation, but got shape {tuple(direction.shape)}"
+        )
+    if patch.mode == "add":
+        return values + patch.factor * direction
+    unit = direction / direction.norm(dim=-1, keepdim=True)
+    return values - (values * unit).sum(-1, keepdim=True) * unit

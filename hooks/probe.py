@@ -30,6 +30,8 @@ from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import has_module
+from hooks.architectures.text_encoders import text_cores
 from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
@@ -41,7 +43,7 @@ from hooks.pooling import RowGroups
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.recorder import PairPositions, Recorder
-from hooks.results import ProbeResults
+from hooks.results import Kept, ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 # Within an attention, what is hooked or says how it attends.
@@ -138,9 +140,11 @@ class Probe(ProbeResults):
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
-        self._patterns, self._keep_patterns = sites, keep
-        self._keep_places = keep_places
-        self._pool_patterns, self._position_groups = pool, position_groups
+        patterns = {"similarity": sites, "kept": keep, "pooled": pool, "latents": self._autoencoders}
+        self._patterns = {
+            kind: [one] if isinstance(one, str) else list(one) for kind, one in patterns.items()
+        }
+        self._keep_places, self._position_groups = keep_places, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
         self._word_maps, self._bins = word_maps, layer_maps
@@ -158,37 +162,34 @@ class Probe(ProbeResults):
         pipe = self._pipe
         self._architecture = architecture_of(pipe)
         # also without pairs, so that a wrong address is reported
-        compared = site_table.resolve(pipe, self._patterns)
-        compared = compared if self._pairs else []
-        kept, pooled, coded = (
-            site_table.resolve(pipe, patterns) if patterns else []
-            for patterns in (self._keep_patterns, self._pool_patterns, list(self._autoencoders))
-        )
-        pooling.require_groups(pooled, self._position_groups)
-        for address in set(self._autoencoders) - {site.address for site in coded}:
+        chosen = {
+            kind: site_table.resolve(pipe, patterns) if patterns or kind == "similarity" else []
+            for kind, patterns in self._patterns.items()
+        }
+        if not self._pairs:
+            chosen["similarity"] = []
+        pooling.require_groups(chosen["pooled"], self._position_groups)
+        for address in set(self._autoencoders) - {site.address for site in chosen["latents"]}:
             raise HookError(
                 f"autoencoders: expected the address of one site, but got the pattern {address!r}"
             )
-        self._asked = {site.address for site in (*compared, *kept, *pooled, *coded)}
+        self._asked = {site.address for sites in chosen.values() for site in sites}
         self._check_vae()
         self._attention: dict[str, AttentionSums] = attention_sums(
             pipe, lambda: self._call, self._word_maps, self._bins
         )
-        shown = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
-        hooked = self._asked | {site.address for site in shown}
-        self._sites = {site.address: site for site in site_table.available(pipe) if site.address in hooked}
+        chosen["shown"] = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
         self._recorder = Recorder(
-            compared,
-            kept,
-            pooled,
-            {site: self._autoencoders[site.address] for site in coded},
-            shown,
+            chosen,
             self._pairs,
             self._shared_positions,
             self._text_layer_norm,
             self._position_groups,
             self._keep_places,
+            self._autoencoders,
         )
+        hooked = self._asked | {site.address for site in chosen["shown"]}
+        self._sites = {site.address: site for site in site_table.available(pipe) if site.address in hooked}
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._rows: int | None = None
@@ -196,11 +197,9 @@ class Probe(ProbeResults):
         for kind in self._attention:
             for site, _ in self._architecture.attentions(pipe, kind):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
-                self._paths |= {path for path in paths if site_table.has_module(pipe, path)}
+                self._paths |= {path for path in paths if has_module(pipe, path)}
         self._readers = [
-            TextReader(pipe, name, part, self._inside_text(name))
-            for name, part in TEXT_ENCODERS.items()
-            if site_table.text_core(pipe, part) is not None
+            TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
         ]
 
     def _inside_text(self, name: str) -> list[Site]:
@@ -298,7 +297,7 @@ class Probe(ProbeResults):
         self._require_whole_call()
         self._similarity, tensors = self._recorder.results()
         self._kept, self._pooled, self._latents = (tensors[kind] for kind in ("kept", "pooled", "latents"))
-        self._require_run()
+        self._require_run(tensors)
         cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
         pictures = tensors["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
@@ -327,21 +326,16 @@ class Probe(ProbeResults):
                 "leave the block, or stop the pipeline by pipe._interrupt = True"
             )
 
-    def _require_run(self) -> None:
+    def _require_run(self, tensors: Mapping[str, Mapping[str, Kept]]) -> None:
         """Refuse a site that was asked for and never ran.
 
         Of the sites that one glob matches, branches of guidance and what is decoded may be without calls beside others.
         """
-        asked = [
-            (self._keep_patterns, self._kept),
-            (self._pool_patterns, self._pooled),
-            (list(self._autoencoders), self._latents),
-        ]
-        if self._pairs:
-            calls = {key.rpartition(":")[0]: found for key, found in self._similarity.items()}
-            asked.append((self._patterns, calls))
-        for patterns, found in asked:
-            for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        calls = {kind: found.items() for kind, found in tensors.items()}
+        calls["similarity"] = [(key.partition(":")[0], found) for key, found in self._similarity.items()]
+        for kind, patterns in self._patterns.items():
+            found = dict(calls[kind])
+            for pattern in patterns if found else ():
                 sites = site_table.resolve(self._pipe, pattern)
                 missing = [site for site in sites if not len(found[site.address].call)]
                 if len(missing) < len(sites):

@@ -22,36 +22,35 @@ METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
 class Recorder:
-    """Entries of one block, by kind of result and site, one a call; arguments as `Probe`'s.
+    """Entries of one block, one a call, by kind of result and site.
+
+    `sites` are those of each kind: "similarity", "kept", "pooled", "latents", and "shown", which is kept whole. Other
+    arguments are `Probe`'s.
 
     Similarities stay on the device as dot products and leave it once, as the block ends; tensors at every call.
     """
 
     def __init__(
         self,
-        compared: Sequence[Site],
-        kept: Sequence[Site],
-        pooled: Sequence[Site],
-        autoencoders: Mapping[Site, SparseAutoencoder],
-        shown: Sequence[Site],
+        sites: Mapping[str, Sequence[Site]],
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         text_layer_norm: bool,
         position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None,
         keep_places: pooling.Chooser | Literal["all", "mean"],
+        autoencoders: Mapping[str, SparseAutoencoder],
     ) -> None:
         self._pairs, self._shared = _pair_rows(pairs), shared_positions
         self._require_shared(shared_positions)
         self._text_layer_norm, self._choose, self._groups = text_layer_norm, keep_places, position_groups
-        self._coders = {site.address: coder for site, coder in autoencoders.items()}
-        self._sites = {site.address: site for site in (*compared, *kept, *pooled, *autoencoders, *shown)}
-        keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
+        self._coders = autoencoders
+        self._sites = {site.address: site for of_kind in sites.values() for site in of_kind}
+        keys = [f"{site.address}:{metric}" for site in sites["similarity"] for metric in self._metrics(site)]
         self._similarities: dict[str, list[tuple[int, Tensor]]] = {key: [] for key in keys}
         self._tensors: dict[str, dict[str, list[tuple[int, Tensor]]]] = {
-            "kept": {site.address: [] for site in kept},
-            "pooled": {site.address: [] for site in pooled},
-            "latents": {address: [] for address in self._coders},
-            "shown": {site.address: [] for site in shown},
+            kind: {site.address: [] for site in of_kind}
+            for kind, of_kind in sites.items()
+            if kind != "similarity"
         }
         self._places: dict[str, int] = {}  # of the sites that some places are kept of
         self._decoded: dict[str, list[Tensor]] = {}  # what there is of a batch that is decoded in parts

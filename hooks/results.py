@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
+from hooks.architectures.text_encoders import text_cores
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
 from hooks.block import HookedBlock
@@ -177,7 +177,7 @@ class ProbeResults(HookedBlock):
     @property
     def text_encoders(self) -> tuple[str, ...]:
         """Names of the text encoders that are read: "text", "text_2", "text_3"."""
-        return tuple(name for name, part in TEXT_ENCODERS.items() if text_core(self._pipe, part) is not None)
+        return tuple(text_cores(self._pipe))
 
     def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
         """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.

@@ -52,36 +52,15 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
+from hooks.architectures import decoder
 from hooks.architectures.batch import Batch
 from hooks.architectures.registry import architecture_of, supported_pipelines
-from hooks.architectures.site import Site, has_module, module_at
-from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core
+from hooks.architectures.site import Site, module_at
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError
-
-__all__ = [
-    "DEFAULT_SITES",
-    "SUPPORTED_PIPELINES",
-    "TEXT_ENCODERS",
-    "Site",
-    "attention_sites",
-    "available",
-    "cross_attentions",
-    "has_module",
-    "module_at",
-    "require_supported",
-    "resolve",
-    "shapes",
-    "table",
-    "text_core",
-]
 
 DEFAULT_SITES = "*"  # a pattern chooses among the default sites
 SUPPORTED_PIPELINES = supported_pipelines()
-
-
-def require_supported(pipe: Any) -> None:
-    """Raise a HookError that names the pipeline unless `pipe` is one whose batches and modules are known."""
-    architecture_of(pipe).require_readable(pipe)
 
 
 def available(pipe: Any) -> list[Site]:
@@ -92,19 +71,16 @@ def available(pipe: Any) -> list[Site]:
     HookError
         If the pipeline is of a kind that is not supported; the message names it.
     """
-    require_supported(pipe)
-    return list(architecture_of(pipe).sites(pipe))
+    architecture = architecture_of(pipe)
+    architecture.require_readable(pipe)
+    return list(architecture.sites(pipe))
 
 
 def attention_sites(pipe: Any, kind: str) -> list[Site]:
     """The sites of the denoiser's cross-attentions or self-attentions, in the order in which they run."""
-    require_supported(pipe)
-    return [site for site, _ in architecture_of(pipe).attentions(pipe, kind)]
-
-
-def cross_attentions(pipe: Any) -> list[tuple[str, str]]:
-    """Address and module path of each cross-attention, in the order in which they run."""
-    return [(site.address, site.module) for site in attention_sites(pipe, "cross")]
+    architecture = architecture_of(pipe)
+    architecture.require_readable(pipe)
+    return [site for site, _ in architecture.attentions(pipe, kind)]
 
 
 def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
@@ -184,7 +160,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
         architecture.call_once(bare, size, architecture.prompt_tokens(pipe))
-        architecture.decode_once(bare, size)
+        decoder.decode_once(architecture.decoder(bare), size)
     for site in architecture.sites(pipe):
         if site.address in row:
             continue

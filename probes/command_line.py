@@ -15,6 +15,7 @@ import errno
 import math
 import os
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -138,7 +139,7 @@ def run(
         work(parser.parse_args(argv))
         sys.stdout.flush()
     except UserError as error:
-        return _refuse(error)
+        return _print_error(error)
     except KeyboardInterrupt as error:
         what, status = signals.describe(error)
         print(f"\n{what}: {interrupted}", file=sys.stderr)
@@ -151,26 +152,26 @@ def run(
 
         name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
         if error.errno in FULL:
-            return _refuse(disk_error(Path(name or "."), error))
+            return _print_error(disk_error(Path(name or "."), error))
         if error.errno not in REFUSED or not name:
             raise
         remedy = "check the path and its permissions"
-        return _refuse(UserError(f"{name}: refused by the file system ({error.strerror}): {remedy}"))
+        return _print_error(UserError(f"{name}: refused by the file system ({error.strerror}): {remedy}"))
     except ValueError as error:
         from hooks.errors import HookError
 
         if not isinstance(error, HookError):
             raise
-        return _refuse(error)
+        return _print_error(error)
     return 0
 
 
-def _refuse(error: Exception) -> int:
+def _print_error(error: Exception) -> int:
     print(one_line(str(error)), file=sys.stderr)
     return 2
 
 
-def _fault(expected: str, text: str) -> argparse.ArgumentTypeError:
+def _argument_error(expected: str, text: str) -> argparse.ArgumentTypeError:
     shown = text if len(text) <= 60 else text[:57] + "..."
     return argparse.ArgumentTypeError(f"expected {expected}, got {shown!r}")
 
@@ -183,7 +184,7 @@ def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
         with contextlib.suppress(ValueError):
             if least <= int(text) <= most:
                 return int(text)
-        raise _fault(f"a whole number {described}", text)
+        raise _argument_error(f"a whole number {described}", text)
 
     return convert
 
@@ -202,7 +203,7 @@ def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> 
             value = float(text)
             if math.isfinite(value) and (least <= value <= most if ends else least < value < most):
                 return value
-        raise _fault(described, text)
+        raise _argument_error(described, text)
 
     return convert
 
@@ -222,21 +223,21 @@ def run_directory(text: str) -> Path:
 
 def file(text: str) -> Path:
     """Return the path of a file that is there."""
-    return _there(text, Path.is_file, "a file")
+    return _existing_path(text, Path.is_file, "a file")
 
 
 def folder(text: str) -> Path:
     """Return the path of a folder that is there."""
-    return _there(text, Path.is_dir, "a folder")
+    return _existing_path(text, Path.is_dir, "a folder")
 
 
-def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
+def _existing_path(text: str, test: Callable[[Path], bool], what: str) -> Path:
     require_no_address(text)
     path = Path(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
         if test(path):
             return path
-    raise _fault(f"{what} that is there", text)
+    raise _argument_error(f"{what} that is there", text)
 
 
 def writable(path: Path, *, folder: bool = False) -> Path:
@@ -244,30 +245,20 @@ def writable(path: Path, *, folder: bool = False) -> Path:
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
     """
-    from probes.runs.parts import TEMPORARY, disk_error
+    from probes.runs.parts import disk_error
 
     require_no_address(path, "--out")
     home = path if folder else path.parent
-    made: list[Path] = []
     try:
-        made = [one for one in (home, *home.parents) if not one.exists()]
-        home.mkdir(parents=True, exist_ok=True)
         if not folder and path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not folder and path.exists() and not path.is_file():  # a device would be replaced by a file
             raise FileExistsError(errno.EEXIST, "no regular file")
-        trial = home / f"{TEMPORARY}{os.getpid()}-{'trial' if folder else path.name}"
-        with open(trial, "xb"):
-            pass
-        trial.unlink()
+        with tempfile.TemporaryFile(dir=next(one for one in (home, *home.parents) if one.exists())):
+            return path
     except OSError as error:
         raise disk_error(path, error) from None
     except ValueError as error:  # a NUL or a surrogate
         raise UserError(
             f"{str(path)!r}: expected a path, got one with {error}: choose another --out"
         ) from None
-    finally:
-        for one in made:
-            with contextlib.suppress(OSError, ValueError):
-                one.rmdir()
-    return path

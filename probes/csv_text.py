@@ -13,13 +13,13 @@ import io
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-from pandas.api.types import is_object_dtype
+from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError
 from probes.paths import require_regular
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # also in full width, which some spreadsheets read the same way
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
@@ -30,9 +30,11 @@ CELL = 1 << 24  # characters that a cell may have
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
     """Return a table as CSV in UTF-8, without its index; texts that a spreadsheet would calculate are neutralised."""
+    import pandas as pd  # not before: captions are read without it
+
     table, quoting = table.copy(deep=False), csv.QUOTE_MINIMAL
     for place, kind in enumerate(table.dtypes):
-        if is_object_dtype(kind) or isinstance(kind, (pd.StringDtype, pd.CategoricalDtype)):
+        if pd.api.types.is_object_dtype(kind) or isinstance(kind, (pd.StringDtype, pd.CategoricalDtype)):
             texts = table.iloc[:, place].astype(object)
             safe = [neutral(value) for value in texts]
             if any(one is not other for one, other in zip(safe, texts)):
@@ -66,8 +68,11 @@ def read_text(path: Path) -> str:
         return require_regular(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}: line {line}: expected UTF-8 text, got other bytes: save it as UTF-8"
+        ) from None
 
 
 def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:

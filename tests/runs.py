@@ -19,8 +19,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,36 +133,11 @@ def saved_yaml(folder: Path, config: Mapping[str, Any] = TINY, name: str = "tiny
     return path
 
 
-def start_shards(yaml_file: Path, path: Path, count: int, *more: object) -> list[subprocess.Popen]:
-    """Start so many shards of a run at once, each in a process of its own."""
-    line = [
-        sys.executable,
-        "-m",
-        "probes.run",
-        str(yaml_file),
-        "--out",
-        str(path),
-        "--quiet",
-        *map(str, more),
-    ]
-    return [
-        subprocess.Popen(
-            [*line, "--shard", f"{index}/{count}"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for index in range(count)
-    ]
-
-
 def record(path: Path) -> dict[str, Any]:
     """Return what ``run.json`` says but for times, processes and the folder."""
     meta = json.loads((path / "run.json").read_text())
     for entry in (meta["device"], meta.get("observer", {}), meta["config"]["resolved"]["generate"]):
         entry.pop("workers", None)
-    meta.pop("shards", None)
     del meta["times"], meta["checksum"], meta["config"]["passed"], meta["config"]["resolved"]["out"]
     return meta
 

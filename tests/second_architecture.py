@@ -6,7 +6,6 @@ variance that is dropped, the prompts' rows come before the negative prompts', t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,11 +21,11 @@ from diffusers.pipelines.pipeline_utils import ImagePipelineOutput
 from torch import Tensor
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from hooks.architectures.addresses import DENOISING, GROUPS, Place
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.decoder import decoder_sites
 from hooks.architectures.layout import Component, Layout
-from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place
 from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import text_sites
 from tests.tiny import _enliven, tiny_components
@@ -102,6 +101,15 @@ class TinyTransformerPipeline(DiffusionPipeline):
         return ImagePipelineOutput(images=VaeImageProcessor().postprocess(decoded, output_type=output_type))
 
 
+def _block(number: str, cross: str | None) -> Place:
+    """Place of a block, or of its cross-attention."""
+    rank = (GROUPS.index("mid"), int(number), 0 if cross else 1)
+    return Place(rank, "mid", f"block {number}" + (" · cross" if cross else ""), "denoising", DENOISING)
+
+
+ADDRESSES = (r"transformer\.(\d+)(\.cross)?", _block)
+
+
 class TinyTransformer(Architecture):
     """Its architecture."""
 
@@ -120,28 +128,19 @@ class TinyTransformer(Architecture):
     predicts = ("flow_prediction",)
     scheduler_methods = ("set_timesteps", "step")
 
-    def place(self, address: str) -> Place | None:
-        """A block, or its cross-attention."""
-        match = re.match(r"^transformer\.(\d+)(\.cross)?$", address)
-        if match is None:
-            return shared_place(address)
-        rank = (GROUPS.index("mid"), int(match[1]), 0 if match[2] else 1)
-        label = f"block {match[1]}" + (" · cross" if match[2] else "")
-        return Place(rank, "mid", label, "denoising", DENOISING)
-
     def sites(self, pipe: Any) -> Iterator[Site]:
         """Of the text, each block, the predictions and the decoder."""
-        yield from text_sites(pipe, "transformer", self.place)
+        yield from text_sites(pipe, "transformer")
         yield self._read("latent")
         for number in range(len(pipe.transformer.transformer_blocks)):
             address, path = f"transformer.{number}", f"transformer.transformer_blocks.{number}"
-            yield Site(f"{address}.cross", f"{path}.attn2", self.place(f"{address}.cross"))
-            yield Site(address, path, self.place(address))
+            yield Site(f"{address}.cross", f"{path}.attn2")
+            yield Site(address, path)
         yield from map(self._read, PREDICTED)
-        yield from decoder_sites(pipe.vae, self.place)
+        yield from decoder_sites(pipe.vae)
 
     def _read(self, address: str) -> Site:
-        return Site(address, "transformer", self.place(address), read="pipeline", read_only=NOT_WRITTEN)
+        return Site(address, "transformer", read="pipeline", read_only=NOT_WRITTEN)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The cross-attentions, on a grid of patches."""

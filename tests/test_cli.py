@@ -10,9 +10,9 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
+from probes.execution.claim import claim
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from probes.storage.claim import claim
 from tests.probes.conftest import flipped, stored
 from tests.runs import PATIENCE, ROOT, one_line, run_here
 from triptych.cli.run import main
@@ -198,8 +198,11 @@ def test_a_full_disk(tiny_copy, tiny, capsys):
 
 
 def test_two_at_once(tiny_copy, tiny, capsys):
-    with claim(tiny_copy):
+    with claim(tiny_copy, alone=True):
         assert run_here(tiny.yaml, tiny_copy) == 2
+    one_line(capsys.readouterr(), "found another process that replaces what is here")
+    with claim(tiny_copy):
+        assert run_here(tiny.yaml, tiny_copy, "--overwrite") == 2
     one_line(capsys.readouterr(), "expected to be the only one writing here")
 
 

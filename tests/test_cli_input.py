@@ -234,7 +234,7 @@ def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
 
 
 def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
-    from probes.prompts import plan as prompts
+    from probes.stages import plan as prompts
 
     def broken(*args):
         raise ZeroDivisionError("a bug")

@@ -1,17 +1,26 @@
 """Runs on a local Ray, which ends with its run; `tests/test_same_bytes.py` compares their bytes."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.runs.parts import part_name
+from probes.runs.store import Run
 from probes.versions import pip_line
+from tests.probes.conftest import stored
+from tests.probes.execution.light_work import LightWork, light_part
 from tests.runs import PATIENCE, ROOT, run_here
 from triptych.cli.run import main
 
@@ -46,6 +55,85 @@ def test_a_cluster_of_none_is_this_machine(tiny, tmp_path):
     more = ("--limit", "1", "--stage", "generate", "--cluster", "none")
     assert run_here(tiny.yaml, tmp_path / "run", *more) == 0
     assert "cluster" not in json.loads((tmp_path / "run/run.json").read_text())
+
+
+@contextlib.contextmanager
+def two_nodes(folder):
+    """A Ray of two nodes, of one and of two CPUs, started as on two machines; gives its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    common = ["--block", "--disable-usage-stats", "--object-store-memory", str(100 * 2**20)]
+    head = ["--head", "--port", address.rpartition(":")[2], "--num-cpus", "1", "--include-dashboard", "false"]
+    nodes = []
+    with open(folder / "ray", "wb") as said:
+        try:
+            for more in (head, ["--address", address, "--num-cpus", "2"]):
+                line = [str(Path(sys.executable).with_name("ray")), "start", *more, *common]
+                options = {"stdout": said, "stderr": said, "start_new_session": True, "cwd": folder}
+                nodes.append(subprocess.Popen(line, **options))
+                time.sleep(10)
+            yield address
+        finally:
+            for node in nodes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(node.pid, signal.SIGTERM)
+            for node in nodes:
+                node.wait(PATIENCE)
+
+
+@on_ray
+@pytest.mark.slow
+def test_two_nodes_that_see_no_folder_of_the_run_give_the_same_bytes(toyworld, tmp_path):
+    """A worker that is killed meanwhile costs its part's time: Ray makes it again elsewhere."""
+    path, said = tmp_path / "run", tmp_path / "said"
+    with two_nodes(tmp_path) as address:
+        line = [sys.executable, "-m", "triptych", "run", toyworld.yaml, "--out", path, "--cluster", address]
+        with open(said, "wb") as streams:
+            driver = subprocess.Popen(
+                [*map(str, line)], cwd=ROOT, stdout=streams, stderr=subprocess.STDOUT, preexec_fn=heeding
+            )
+        until, worker = time.monotonic() + PATIENCE, None
+        while worker is None and driver.poll() is None and time.monotonic() < until:
+            names = {one: " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])}
+            worker = next((one for one, name in names.items() if name.startswith("ray::_make")), None)
+            time.sleep(0.1)
+        assert worker is not None, said.read_text()
+        worker.kill()
+        assert driver.wait(PATIENCE) == 0, said.read_text()
+    told = said.read_text()
+    assert f"cluster: Ray at {address}: 2 nodes, 3 CPUs" in told and "Traceback" not in told
+    assert stored(path) == stored(toyworld.run)
+    assert (path / "report.html").read_bytes() == (toyworld.run / "report.html").read_bytes()
+    record = json.loads((path / "run.json").read_text())["cluster"]
+    assert set(record) == {"generate", "observe objects", "observe features/dino", "trace"}
+    assert len(record["generate"]["devices"]) == 1
+
+
+@on_ray
+@pytest.mark.slow
+def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp_path, monkeypatch):
+    from probes.execution import on_ray
+
+    config = Config(prompts=["a {person}"], cluster={"address": "local", "workers": 1})
+    with on_ray.connected(config, progress=False) as cluster:
+        assert cluster.ask(max, 1, 2) == 2
+        with pytest.raises(UserError, match="expected a run directory, found no run"):
+            cluster.ask(Run.open, str(tmp_path))
+        with pytest.raises(on_ray.RayError, match="invalid literal"):
+            cluster.ask(int, "one")
+        run = Run(tmp_path / "run", {})
+        parts = [light_part(run, number) for number in range(4)]
+        with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
+            cluster.make(run, "light", parts, parts, LightWork(), progress=False)
+        assert [file.name for file in run.parts("samples")] == [part_name(number) for number in (0, 1, 3)]
+        monkeypatch.setattr(on_ray, "_libraries", lambda: {"torch": "0.1"})
+        with pytest.raises(UserError, match=r"cluster: expected torch 0\.1 on .*, as on the driver, found"):
+            cluster.ask(max, 1, 2)
+        monkeypatch.undo()
+        cluster._devices[:] = ["another"]
+        with pytest.raises(UserError, match="cluster: expected workers on another, like the first, got cpu"):
+            cluster.make(run, "light", parts, [parts[2]], LightWork(faults=()), progress=False)
 
 
 def start(yaml_file, path, said, *more):

@@ -20,6 +20,7 @@ from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 from triptych.cli.main import COMMANDS, command, main, split
 from triptych.options import _FIELDS as FIELDS
+from triptych.options import flag_of
 
 # Print a page and take no argument.
 OUTSIDE = {
@@ -112,7 +113,7 @@ def test_help_ends_with_an_example_that_can_be_run():
 
 def test_help_says_the_defaults():
     """Of every option with a value that may be left out; what stands over a field of triplets.yaml is the schema's."""
-    of_fields = {field.written for fields in FIELDS.values() for field in fields}
+    of_fields = {flag_of(place) for fields in FIELDS.values() for place in fields}
     for name in COMMANDS:
         top = importlib.import_module(COMMANDS[name].module).parser()
         for shown in (top, *lines_of(top).values()):

@@ -36,13 +36,13 @@ HEAVY = {
 BELOW = {
     "stats": (),
     "metrics": ("stats",),
-    "observe": ("metrics",),
-    "tables": ("metrics", "stats", "study"),
-    "report": ("tables", "metrics", "stats", "study"),
-    "studies": ("report", "tables", "metrics", "stats", "study"),
-    "export": ("studies", "report", "tables", "metrics", "stats", "study"),
-    "loaded_run": ("export", "studies", "report", "tables", "metrics", "stats", "study"),
-    "methods": ("studies", "report", "tables", "metrics", "stats", "study", "observe"),
+    "observe": ("metrics", "questions"),
+    "tables": ("metrics", "stats", "study", "questions"),
+    "report": ("tables", "metrics", "stats", "study", "questions"),
+    "studies": ("report", "tables", "metrics", "stats", "study", "questions"),
+    "export": ("studies", "report", "tables", "metrics", "stats", "study", "questions"),
+    "loaded_run": ("export", "studies", "report", "tables", "metrics", "stats", "study", "questions"),
+    "methods": ("studies", "report", "tables", "metrics", "stats", "study", "questions", "observe"),
 }
 FILES = sorted(
     path.relative_to(ROOT)

@@ -5,7 +5,6 @@ forked from it in turn, where a run of its own spawns one and waits for it to lo
 """
 
 import contextlib
-import multiprocessing
 import os
 import random
 import shutil
@@ -17,7 +16,7 @@ from collections import Counter
 import psutil
 import pytest
 
-from probes.execution import signals, team
+from probes.execution import processes, signals
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, run_here, saved_yaml
 
@@ -35,7 +34,9 @@ def started(said, work):
 
 def unfinished(path):
     """The parts and tables of a run but for what a writer that was killed has left."""
-    return {name: data for name, data in stored(path).items() if ".tmp-" not in name}
+    return {
+        name: data for name, data in stored(path).items() if name.endswith(".parquet") and ".tmp-" not in name
+    }
 
 
 def wait_for(found, child):
@@ -94,7 +95,7 @@ def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(who, 
     err = said.read_text()
     assert status == {"helper": 2, "terminal": 130, "batch system": 143, "parent": -9}[who], err
     if who == "helper":
-        assert err.count("\n") == 1 and "found it ended (SIGKILL" in err and "finished parts are kept" in err
+        assert err.count("\n") == 1 and "found one ended" in err and "finished parts are kept" in err
     if who in ("terminal", "batch system"):
         word = "interrupted" if who == "terminal" else "terminated"
         assert err == f"\n{word}: run the same command again to go on, finished parts are kept\n"
@@ -104,7 +105,7 @@ def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(who, 
     assert not list(path.rglob(".tmp-*"))
 
 
-# Two hundred times
+# Fifty times
 
 STAGES = ("generate", "observe", "measure")
 PARTS = 12
@@ -168,7 +169,7 @@ def forked(said, work):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
-        team._Helper.started = forked_helper
+        processes.START, processes._begin = "fork", begin
         status = work()
     except signals.Terminated:  # between two stages
         status = 143
@@ -177,21 +178,14 @@ def forked(said, work):
         os._exit(status)
 
 
-def forked_helper():
-    """A helper as `probes.execution.team` starts it, but forked."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(ours, theirs), daemon=True)
-    with team.blocked(signal.SIGINT, signal.SIGTERM):
-        process.start()
-    theirs.close()
-    return team._Helper(process, ours)
-
-
-def serve(ours, theirs):
-    """A helper's work; it holds no copy of the other end of its pipe, by which it finds its run ended."""
-    ours.close()
-    team._serve(theirs)
+def begin(leash, ticks, real=processes._begin):
+    """A helper's beginning, forked: it holds no copy of the other end of the pipe by which it finds its run ended."""
+    own = os.readlink(f"/proc/self/fd/{leash.fileno()}")
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            if number != leash.fileno() and os.readlink(f"/proc/self/fd/{number}") == own:
+                os.close(number)
+    real(leash, ticks)
 
 
 def ended(child):
@@ -222,14 +216,30 @@ def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
             assert said.read_text() in (line, "")  # nothing between two stages
         _, alive = psutil.wait_procs(helpers, timeout=PATIENCE)
         assert not [process for process in alive if "resource_tracker" not in " ".join(process.cmdline())]
-        there = {
-            name: data for name, data in stored(path).items() if ".tmp-" not in name and "tables" not in name
-        }
+        there = {name: data for name, data in unfinished(path).items() if "tables" not in name}
         assert all(expected[name] == data for name, data in there.items())
     status = ended(forked(said, lambda: stages(yaml_file, path, workers)))
     assert status == 0, said.read_text()
     finished(path, expected)
     return counts
+
+
+@pytest.mark.slow
+def test_of_two_processes_on_a_folder_one_is_killed(yaml_file, whole, tmp_path):
+    """The other makes what that one was at, and ends with the bytes of one process."""
+    (expected, took), draw = whole, random.Random(3)
+    path = tmp_path / "run"
+    for _ in range(5):
+        children = [
+            forked(tmp_path / f"said-{index}", lambda: run_here(yaml_file, path, "--stage", "generate"))
+            for index in range(2)
+        ]
+        time.sleep(draw.random() * took / 2)
+        os.kill(children[0], signal.SIGKILL)
+        assert ended(children[0]) in (-9, 0)
+        assert ended(children[1]) == 0, (tmp_path / "said-1").read_text()
+        assert stages(yaml_file, path, 1) == 0
+        finished(path, expected)
 
 
 def reached(path):
@@ -241,13 +251,15 @@ def reached(path):
 def finished(path, expected):
     """Hold a run that came to its end against the undisturbed one, and clear it away."""
     assert stored(path) == expected
-    assert not list(path.rglob(".tmp-*"))
+    assert not [*path.rglob(".tmp-*"), *path.rglob("*.parquet.lock")]
     shutil.rmtree(path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("workers", "kills"), [(1, 140), (2, 60)])
-def test_two_hundred_kills(workers, kills, yaml_file, whole, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("workers", "kills"),
+    [(2, 3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 30), (2, 20)))],
+)
+def test_kills_at_random_moments(workers, kills, yaml_file, whole, tmp_path, capsys):
     counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
     with capsys.disabled():
         print(f"{workers} processes: {dict(counts)}")

@@ -11,10 +11,10 @@ import pytest
 import torch
 from scipy.spatial.distance import cosine
 
-from hooks.architectures import registry
+from hooks.architectures import addresses, registry
 from probes.models import loading
 from probes.runs.store import Run
-from tests.second_architecture import TinyTransformer, tiny_transformer_pipeline
+from tests.second_architecture import ADDRESSES, TinyTransformer, tiny_transformer_pipeline
 from triptych.cli.run import main
 
 STEPS, SCALE = 3, 2.5
@@ -36,8 +36,10 @@ CONFIG = {
 def registered():
     row = TinyTransformer()
     registry.ARCHITECTURES.append(row)
+    addresses.PATTERNS.append(ADDRESSES)
     yield
     registry.ARCHITECTURES.remove(row)
+    addresses.PATTERNS.remove(ADDRESSES)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +66,8 @@ def test_without_its_row_it_is_refused(model, tmp_path, capsys):
     [
         (
             {"sampler": {"scheduler": "ddim"}},
-            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which has the prediction"
-            " type 'epsilon' and not flow_prediction: use the model's own",
+            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which diffusers does not"
+            " exchange for the model's FlowMatchEulerDiscreteScheduler: use the model's own",
         ),
         (
             {"sampler": {"height": 50}},

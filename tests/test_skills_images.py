@@ -61,7 +61,7 @@ def drawn(tmp_path_factory):
     for number, prompt in enumerate(config.prompts[: len(asked)]):
         shown = asked[number + 3] if number % 12 in (1, 6) else asked[number]
         pixels = paint(draw_scene(scene(shown, "3")))
-        Image.fromarray(pixels).save(folder / "scenes" / f"{prompt['id']}.png")
+        Image.fromarray(pixels).save(folder / "scenes" / f"{prompt.id}.png")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
         patch.chdir(folder)

@@ -126,7 +126,10 @@ def test_a_part_that_was_damaged_is_made_again_and_the_end_is_the_same(yaml_file
 @pytest.mark.slow
 def test_its_images_are_those_of_a_run_that_does_not_stop(yaml_file, stopped, tmp_path):
     config = json.loads(yaml_file.read_text())
-    config |= {"prompts": Run.open(stopped).config.prompts, "limit": Run.open(stopped).meta["images"] // 6}
+    config |= {
+        "prompts": Run.open(stopped).config.resolved()["prompts"],
+        "limit": Run.open(stopped).meta["images"] // 6,
+    }
     del config["stop"]
     (tmp_path / "all.yaml").write_text(json.dumps(config))
     assert run_here(tmp_path / "all.yaml", tmp_path / "run", "--stage", "generate") == 0

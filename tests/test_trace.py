@@ -220,7 +220,7 @@ def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, ca
         assert run(file, copy, "--stage", "trace", "--overwrite") == 0
     assert Run.open(copy).meta["trace_batch"] == [8, 4]
     assert "trace: no room on the device for 8 images at a time: goes on with 4" in capsys.readouterr().err
-    assert parts.read_identity(copy / "traced" / "part-00000.parquet")["fields"]["trace.batch"] == 4
+    assert parts.read_identity(copy / "traced" / "part-00000.parquet")["batch"] == 4
     before = stored(copy)
     assert run(file, copy, "--stage", "trace") == 0 and stored(copy) == before
     with_pipeline(monkeypatch, Device(images=2))

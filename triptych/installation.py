@@ -80,13 +80,12 @@ def _nltk() -> str:
 
 def machine() -> list[str]:
     """Return lines on cores, memory, disk and devices, and on where models of the hub are kept."""
-    import psutil
     import torch
     from huggingface_hub import constants
 
     from probes.execution import workers
 
-    memory, free = psutil.virtual_memory().total, workers.available_memory()
+    memory, free = workers.total_memory(), workers.available_memory()
     disk = shutil.disk_usage(Path.cwd()).free
     devices = [
         f"cuda:{number} {torch.cuda.get_device_name(number)}"

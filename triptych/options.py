@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import get_origin
+from typing import NoReturn, get_origin
 
 from probes import command_line
 from probes.config.documentation import field_at, flag_help
@@ -30,9 +30,7 @@ EXAMPLES = {
     ),
 }
 # of a command that goes through stages: what an option of `triptych run` says, where it has none
-STAGED = {"stage": None, "shard": None, "until": None} | dict.fromkeys(
-    ("dry_run", "overwrite", "quiet", "samples"), False
-)
+STAGED = {"stage": None, "until": None} | dict.fromkeys(("dry_run", "overwrite", "quiet", "samples"), False)
 
 
 # fields of ``triplets.yaml`` that a flag overrides, each with the name of its value, by the title of their group
@@ -68,6 +66,12 @@ def flag_of(place: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def _no_shard(text: str) -> NoReturn:
+    raise UserError(
+        f"--shard: removed, got {text!r}: start the same command in each job of the array, they share the parts"
+    )
+
+
 def parser() -> command_line.Parser:
     """Return the parser of ``triptych run``; most of its options override a field of ``triplets.yaml``."""
     main = staged_parser(
@@ -80,11 +84,7 @@ def parser() -> command_line.Parser:
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
     )
-    which.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory (default: all)",
-    )
+    which.add_argument("--shard", type=_no_shard, help=argparse.SUPPRESS)
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument(
         "--samples", action="store_true", help="with --dry-run: list every image that is planned"

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.report.format import counted
-from probes.config.checks import caption, template
 from probes.config.schema import Config
 from probes.errors import printable
 from probes.prompts.vocabulary import PromptTokens, token_counts_line, unknown_words_line
 
 if TYPE_CHECKING:
-    from probes.prompts.plan import Sample
+    from probes.prompts.sample import Sample
 
 ROWS = 60  # of the table that are shown
 PROMPTS, SIDES, WIDTH = 5, 8, 90  # prompts, and sides of words, that are named; characters of a prompt
@@ -62,7 +61,7 @@ def warnings(config: Config, read: PromptTokens) -> list[str]:
 
 def _words(config: Config) -> list[str]:
     """A line for each side: its word, and its synonyms; nothing where prompts hold no word of an indicator."""
-    if not any(map(template, config.prompts)) and not config.compares:
+    if not any(prompt.template for prompt in config.prompts) and not config.compares:
         return []
     sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
     for entry in config.indicators.values():
@@ -78,7 +77,7 @@ def _words(config: Config) -> list[str]:
 def _prompts(config: Config) -> list[str]:
     """The first prompts, a line each."""
     prompts = config.prompts[: config.limit]
-    texts = [template(prompt) or caption(prompt, config.reference) for prompt in prompts[: PROMPTS + 1]]
+    texts = [prompt.template or prompt.texts[config.reference] for prompt in prompts[: PROMPTS + 1]]
     lines = [
         counted(len(prompts), "prompt"),
         *(f"  {' '.join(text.split())[:WIDTH]}" for text in texts[:PROMPTS]),

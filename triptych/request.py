@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probes.config.schema import Config, Trace
-from probes.errors import UserError, printable
-from probes.execution import shards
-from probes.execution.shards import Shard
+from probes.errors import printable
 from probes.fields.messages import naming
 from probes.fields.yaml import YamlSource
 from probes.prompts.source import LoadedPrompts
-from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
 
@@ -25,35 +22,17 @@ WINDOWS = 4  # of steps, in the map of one prompt
 
 @dataclass(frozen=True)
 class Command:
-    """What is asked for, by the command line or in Python, before its configuration is read.
+    """What is asked for, by the command line or in Python, before its configuration is read."""
 
-    Attributes
-    ----------
-    config : str, Config or mapping
-        Path of ``triplets.yaml`` or of a run directory; or the configuration itself.
-    chosen : mapping
-        What is put over it: by its place in ``triplets.yaml`` the flag or name it was given by, and the value.
-    stage : str, optional
-        The only stage that is wanted.
-    shard : str, optional
-        ``I/N``, a share of the run.
-    dry, overwrite, quiet : bool
-        Show the plan and write nothing; replace what is there; no progress bars and no remarks.
-    samples : bool
-        List every image in the plan.
-    announce : bool
-        Print where the report is, at the end.
-    """
-
-    config: str | Config | Mapping[str, Any]
+    config: str | Config | Mapping[str, Any]  # or the path of triplets.yaml, or of a run
+    # put over it, by the place: the flag or name it was given by, and its value
     chosen: Chosen = field(default_factory=dict)
-    stage: str | None = None
-    shard: str | None = None
-    dry: bool = False
+    stage: str | None = None  # the only one that is wanted
+    dry: bool = False  # show the plan and write nothing
     overwrite: bool = False
-    quiet: bool = False
-    samples: bool = False
-    announce: bool = True
+    quiet: bool = False  # no progress bars and no remarks
+    samples: bool = False  # list every image in the plan
+    announce: bool = True  # print where the report is, at the end
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> Command:
@@ -62,7 +41,6 @@ class Command:
             arguments.config,
             options(arguments),
             arguments.stage,
-            arguments.shard,
             arguments.dry_run,
             arguments.overwrite,
             arguments.quiet,
@@ -77,35 +55,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Request:
-    """A command and the configuration that it names, before anything is planned.
-
-    Attributes
-    ----------
-    command : Command
-    config : Config
-        As it is written, with the command line over it.
-    yaml_source : YamlSource
-        Where it stands.
-    passed : dict
-        The configuration as it was passed, for ``run.json``.
-    loaded : LoadedPrompts or None
-        What the prompts were read from, where they do not stand in the file.
-    stages : tuple of str
-        In the order they are gone through.
-    shard : Shard or None
-        The share of the run that this process generates.
-    finishing : bool
-        All shards are generated, and this process does the rest.
-    """
+    """A command and the configuration that it names, before anything is planned."""
 
     command: Command
-    config: Config
+    config: Config  # with the command line over it
     yaml_source: YamlSource
-    passed: dict[str, Any]
-    loaded: LoadedPrompts | None
-    stages: tuple[str, ...]
-    shard: Shard | None = None
-    finishing: bool = False
+    passed: dict[str, Any]  # for run.json
+    loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
+    stages: tuple[str, ...]  # in their order
 
     @property
     def dry(self) -> bool:
@@ -121,14 +78,6 @@ class Request:
     def clustered(self) -> bool:
         """Return whether a stage of it is worked on by a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
-
-    @property
-    def hold(self) -> Hold:
-        """Kind of lock on the run directory meanwhile."""
-        if self.shard:
-            return Hold.SHARD
-        later = {"measure", "report"}.issuperset(self.stages)
-        return Hold.RESULTS if later or self.finishing else Hold.ALONE
 
     @property
     def text(self) -> str | None:
@@ -162,18 +111,11 @@ class Request:
             print(printable(text))
 
 
-def read_request(command: Command, shard: Shard | None = None, *, finishing: bool = False) -> Request:
-    """Read the configuration that a command names.
-
-    Raises
-    ------
-    UserError
-        There is no such file, or it holds no configuration.
-    """
+def read_request(command: Command) -> Request:
+    """Return the configuration that a command names, and the stages to go through."""
     config, yaml_source, passed, loaded = configuration(command.config, command.chosen, command.say)
     config, stages = _stages(config, command.stage)
-    stages = shards.shard_stages(stages, shard, finishing=finishing)
-    return Request(command, config, yaml_source, passed, loaded, stages, shard, finishing)
+    return Request(command, config, yaml_source, passed, loaded, stages)
 
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
@@ -191,24 +133,3 @@ def _traced(config: Config, trace: Trace) -> Trace:
     if not one or "windows" in trace.model_fields_set:
         return trace
     return trace.model_copy(update={"windows": min(WINDOWS, config.sampler.steps)})
-
-
-def require_shareable(request: Request) -> None:
-    """Refuse a shard of a run that independent processes cannot generate.
-
-    Raises
-    ------
-    UserError
-        It is generated on a cluster, was by another program, or stops when its question is answered.
-    """
-    if request.shard and request.clustered:
-        raise UserError(
-            "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
-        )
-    if request.shard and request.config.images is not None:
-        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
-    if request.shard and request.config.stop is not None and request.includes("generate"):
-        raise UserError(
-            "--shard: expected a plan that is generated whole, got `stop`, whose looks need all parts so far: leave"
-            " --shard out and use --workers, or leave `stop` out"
-        )

@@ -9,14 +9,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from probes.config.loading import build_config, load_config, load_data
+from probes.config.loading import build_config, load_data, read_source
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.fields.yaml import YamlSource, read_yaml, yaml_text
+from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
-from probes.prompts import of_captions, table
-from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
+from probes.prompts.prompt import Prompt
+from probes.prompts.source import LoadedPrompts
 from probes.runs.store import Run
+from probes.stages.external_images import configuration as external_images
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -25,49 +26,38 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 def configuration(
     given: str | Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
 ) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """Return the configuration that is given with what was chosen over it, and as passed.
+    """Return a configuration with what was chosen over it, where it stands, what was passed and the prompts read.
 
-    Parameters
-    ----------
-    given
-        The path of a YAML file or of a run directory; or the configuration itself, also as plain data.
-    chosen
-        What the command line or the call gave, by the place it has in ``triplets.yaml``: the option and its value.
-    tell
-        Told in lines what became of captions that were read.
-
-    Returns
-    -------
-    tuple
-        The configuration, where it stands, what was passed, and what its prompts were read from, where they do not
-        stand in it.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it holds no configuration, the directory holds no run, or a run is to stand at no
-        path.
+    `given` is the path of a YAML file or of a run directory, or the configuration itself; `chosen` are options by their
+    places in ``triplets.yaml``; `tell` is told in lines what became of captions.
     """
-    if not isinstance(given, str):
-        return _of_data(given, chosen, tell)
-    path = expand_run(given, "command line")
-    if path.name == RECORD and path.is_file():
-        raise UserError(
-            f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
-        )
-    if not path.is_dir():
-        source = read_yaml(path)
-        read: list[LoadedPrompts] = []
-        try:
-            config = load_config(path, chosen, read)
-        except NoFileError as error:
-            raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
-        for line in (*selection_summary(read), *table.notes(source.data.get("prompts"), path.parent)):
-            tell(line)
-        _require_out(config, chosen, f"{source.name}: out")
-        return config, source, _passed({"file": source.data}, chosen), read[0] if read else None
-    run = Run.open(path)
-    record = run.meta.get("config")
+    folder = Path()
+    if isinstance(given, str):
+        path = expand_run(given, "command line")
+        if path.name == RECORD and path.is_file():
+            raise UserError(
+                f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
+            )
+        if path.is_dir():
+            return _of_run(path, chosen)
+        source, folder = read_source(path), path.parent
+        named = replace(source, data={"name": path.stem, **source.data})
+    else:
+        named = source = YamlSource("config", "", plain(given))
+    read: list[LoadedPrompts] = []
+    config = load_data(named, folder, chosen, read, external_images.configured)
+    for line in (line for loaded in read[:1] for line in loaded.summary()):
+        tell(line)
+    _require_out(config, chosen, f"{source.name}: out")
+    passed = _passed({"file": source.data}, chosen)
+    # the copy that the run keeps; not before it is known to be right
+    source = source if source.text else replace(source, text=yaml_text(source.data))
+    return config, source, passed, read[0] if read else None
+
+
+def _of_run(path: Path, chosen: Chosen) -> tuple[Config, YamlSource, dict, None]:
+    """The configuration that the record of a run holds."""
+    record = Run.open(path).meta.get("config")
     before, resolved = (
         record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
     )
@@ -83,36 +73,16 @@ def configuration(
     return config, source, _passed(before, chosen), None
 
 
-def _of_data(
-    given: Config | Mapping[str, Any], chosen: Chosen, tell: Callable[[str], None]
-) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """A configuration that stands in no file; relative paths begin in the current folder."""
-    data = plain(given)
-    source = YamlSource(name="config", text="", data=data)
-    read: list[LoadedPrompts] = []
-    try:
-        config = load_data(source, Path(), chosen, read)
-    except NoFileError as error:
-        raise of_captions.missing_file_error(error, _out(Path("run"), source, chosen)) from None
-    for line in selection_summary(read):
-        tell(line)
-    _require_out(config, chosen, "config: out")
-    source = replace(
-        source, text=yaml_text(data)
-    )  # the copy that the run keeps; not before it is known to be right
-    return config, source, _passed({"file": data}, chosen), read[0] if read else None
-
-
 def plain(value: Any) -> Any:
     """Return the fields of a configuration, or of a part of it, that are not left to their defaults, as plain data.
 
-    Examples
-    --------
     >>> plain({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
     {'prompts': ['a {person}'], 'seeds': [0, 1], 'out': 'runs'}
     """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Prompt):
+        return value.written()
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | range):
@@ -129,16 +99,6 @@ def _passed(before: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
     if changes := {name: value for name, value in chosen.values() if not name.startswith("-")}:
         passed["changes"] = {**before.get("changes", {}), **changes}
     return passed
-
-
-def _out(path: Path, source: YamlSource, chosen: Chosen) -> Path:
-    """The run directory of a configuration that cannot be read to its end."""
-    _, out = chosen.get(("out",), ("", source.data.get("out")))
-    return (
-        expand_run(out, "out")
-        if isinstance(out, str)
-        else Path("runs") / str(source.data.get("name", path.stem))
-    )
 
 
 def _require_out(config: Config, chosen: Chosen, place: str) -> None:

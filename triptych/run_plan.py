@@ -7,43 +7,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
-from probes.prompts import of_captions
 from probes.runs import directory
+from probes.stages import captions
 from triptych import plan_text
 from triptych.request import Request
 
 if TYPE_CHECKING:
     from probes.models.source import Source
-    from probes.prompts.plan import Sample
+    from probes.prompts.sample import Sample
     from probes.stages.external_images.stage import Taken
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Images that a command generates, as far as its stages need to know.
+    """Images that a command generates, as far as its stages need to know."""
 
-    Attributes
-    ----------
-    config : Config
-        With the prompts that the model can read.
-    source : Source or None
-        The model; None where no stage asks for one.
-    samples : sequence of Sample
-        The images to generate; empty where their number is enough, or none are.
-    images : int
-        Their number, where it is enough.
-    captions : dict or None
-        What ``run.json`` keeps of the captions that the prompts come from.
-    taken : Taken or None
-        Images of another program that are taken in instead.
-    """
-
-    config: Config
-    source: Source | None = None
-    samples: Sequence[Sample] = ()
-    images: int = 0
-    captions: dict[str, Any] | None = None
-    taken: Taken | None = None
+    config: Config  # with the prompts that the model can read
+    source: Source | None = None  # the model, where a stage asks for one
+    samples: Sequence[Sample] = ()  # empty where their number is enough
+    images: int = 0  # their number, where it is enough
+    captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
+    taken: Taken | None = None  # images of another program that are taken in instead
 
     def described(self, *, samples: bool = False) -> list[str]:
         """Return lines on what is to be generated; with `samples`, on every image."""
@@ -71,13 +55,7 @@ class RunPlan:
 
 
 def make_plan(request: Request) -> RunPlan:
-    """Return the plan of what a command generates.
-
-    Raises
-    ------
-    UserError
-        Something cannot be generated, or its captions have changed since the run was planned.
-    """
+    """Return the plan of what a command generates, or refuse it."""
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_drawn_here
 
@@ -87,9 +65,9 @@ def make_plan(request: Request) -> RunPlan:
     elif request.dry or request.drawing or request.includes("trace"):
         result = _drawn(request)
     else:
-        result = RunPlan(of_captions.as_planned(request.config, request.loaded))
+        result = RunPlan(captions.as_planned(request.config, request.loaded))
     if not request.command.overwrite:
-        of_captions.require_unchanged(result.config, request.loaded)
+        captions.require_unchanged(result.config, request.loaded)
     return result
 
 
@@ -107,17 +85,17 @@ def _taken_in(request: Request) -> RunPlan:
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
     from probes.models import estimate, requirements
-    from probes.prompts import plan
     from probes.prompts.vocabulary import PromptTokens
+    from probes.stages import plan
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
-    config, captions = of_captions.fitted(
+    config, record = captions.fitted(
         request.config, request.loaded, tokenizers, limit, request.yaml_source.name
     )
-    if too_long := of_captions.length_summary(captions):
+    if too_long := captions.length_summary(record):
         request.say(too_long)
-    result = RunPlan(config, source, captions=captions)
+    result = RunPlan(config, source, captions=record)
     samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
     if request.dry or request.includes("generate", "trace"):
         result = replace(result, samples=samples)

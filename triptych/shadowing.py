@@ -17,11 +17,7 @@ def require_packages() -> None:
     """Make sure that the packages which are imported are Triptych's own.
 
     The command line has no use for the user's modules: there the folder that hides one is not looked into.
-
-    Raises
-    ------
-    ImportError
-        One of them is hidden; the line names the file or folder that hides it.
+    An `ImportError` names the file or folder that hides one.
     """
     for package in PACKAGES:
         while (place := _hiding(package)) is not None:

@@ -12,35 +12,36 @@ from typing import TYPE_CHECKING
 from analysis.metrics.registry import Metric, require_primary
 from probes.config.schema import Config
 from probes.errors import UserError, printable
-from probes.execution import shards, signals, workers
+from probes.execution import signals, workers
+from probes.execution.claim import claim
 from probes.execution.command import StageCall
-from probes.execution.shards import SharedRun
-from probes.execution.team import Team, loading_libraries
+from probes.execution.processes import Helpers, loading_libraries
+from probes.locks import MEASURING, locked
 from probes.runs import completeness, folders, image_faults
 from probes.runs import directory as runs_directory
+from probes.runs.selection import KEY
 from probes.runs.store import Run
-from probes.storage.claim import HeldError, claim
-from triptych.request import Command, Request, read_request, require_shareable
+from triptych.request import Command, Request, read_request
 from triptych.run_plan import RunPlan, make_plan
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
-    from probes.execution.cluster.driver import ClusterWorkers
+    from probes.execution.on_ray import RayWorkers
 
 
 def run(command: Command) -> Config:
     """Do what a command asks; return the configuration as it was planned."""
-    shard = shards.parse_shard(command.shard, command.stage, overwrite=command.overwrite)
-    with Team() as team:
-        config = _run_once(read_request(command, shard), team)
-        if command.dry:
-            return config
-        if shard and command.stage is None and shards.is_complete(config.out_path, shard):
-            with contextlib.suppress(HeldError):  # another one finishes it
-                _run_once(read_request(command, finishing=True), team)
-        while command.stage == "measure" and shards.became_complete(config.out_path):
-            _run_once(read_request(command), team)
+    with Helpers() as helpers:
+        config = _run_once(read_request(command), helpers)
+        while command.stage == "measure" and not command.dry and _became_complete(config):
+            _run_once(read_request(command), helpers)
     return config
+
+
+def _became_complete(config: Config) -> bool:
+    """Return whether all is there by now of a run that was measured when it was not."""
+    run = Run.open(config.out_path)
+    return run.meta.pop(KEY, None) is not None and not completeness.has_missing_parts(run)
 
 
 def planned(command: Command) -> tuple[RunPlan, list[str]]:
@@ -67,25 +68,25 @@ def _described(
     return [*plan.described(samples=command.samples), *looking]
 
 
-def _run_once(request: Request, team: Team) -> Config:
+def _run_once(request: Request, helpers: Helpers) -> Config:
     """Plan what a command asks for and go through its stages; gives the configuration as it was planned."""
     with request.naming():
-        return _planned_and_done(request, team)
+        return _planned_and_done(request, helpers)
 
 
-def _planned_and_done(request: Request, team: Team) -> Config:
+def _planned_and_done(request: Request, helpers: Helpers) -> Config:
     primary = _primary(request)
     _require_possible(request)
-    _start_helpers(request, team)
+    _start_helpers(request, helpers)
     plan, observers, skipped = _planned(request, primary)
     if request.dry:
         print("\n".join(_described(request.command, plan, observers, skipped)))
         return plan.config
     _say_skipped(request, observers, skipped)
     signals.raise_from_here()
-    with claim(plan.config.out_path, request.hold) as directory:
-        directory = SharedRun(directory, request.shard) if request.shard else directory
-        done = _Work(request, plan, directory, team).through()
+    alone = request.command.overwrite and request.includes("plan", "generate", "observe", "trace")
+    with claim(plan.config.out_path, alone=alone) as directory:
+        done = _Work(request, plan, directory, helpers).through()
     request.announce(done)
     if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
         request.announce(f"the run is not finished: {request.stages[-1]} over {over}")
@@ -101,36 +102,33 @@ def _primary(request: Request) -> Metric:
 
 
 def _require_possible(request: Request) -> None:
-    """Refuse what this installation or a shard cannot do, before the libraries of a model are loaded."""
-    require_shareable(request)
+    """Refuse what this installation cannot do, before the libraries of a model are loaded."""
     if request.clustered and not request.dry:
-        from probes.execution.cluster import driver
-
         flag, _ = request.command.chosen.get(("cluster", "address"), (request.place("cluster"), None))
-        driver.require(request.config, flag)
+        workers.require_cluster(request.config, flag)
     if request.config.preset and request.includes("observe"):
         from analysis.observe.missing import require_preset
 
         require_preset(request.config)
 
 
-def _start_helpers(request: Request, team: Team) -> None:
+def _start_helpers(request: Request, helpers: Helpers) -> None:
     """Let helpers load what the first stage takes, while this process plans."""
     if request.dry:
         return
     here = request.includes("generate") and not request.clustered
     if here and not (request.config.out_path / "run.json").exists():
-        team.start(workers.expected_workers(request.config))
+        helpers.start(workers.expected_workers(request.config))
     if request.stages in (("measure",), ("report",)):
-        _load(request.stages[0], request.config, team)
+        _load(request.stages[0], request.config, helpers)
 
 
-def _load(stage: str, config: Config, team: Team) -> None:
+def _load(stage: str, config: Config, helpers: Helpers) -> None:
     """Let helpers load what measures, or what plots, while this process does."""
     if stage == "measure":
-        team.start(workers.measure_workers(config), "analysis.tables.stage")
+        helpers.start(workers.measure_workers(config), "analysis.tables.stage")
     else:
-        team.start(workers.report_workers(config), "analysis.report.saving")
+        helpers.start(workers.report_workers(config), "analysis.report.saving")
 
 
 def _observers(request: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
@@ -168,12 +166,12 @@ def _next(stage: str | None, path: object) -> str:
 
 @dataclass(frozen=True)
 class _Work:
-    """The stages of a command on a run directory that is held."""
+    """The stages of a command on a run directory, which other processes may work on, too."""
 
     request: Request
     plan: RunPlan
     run: Run
-    team: Team
+    helpers: Helpers
 
     def through(self) -> str:
         """Go through the stages in their order; gives a line on what was done."""
@@ -190,14 +188,39 @@ class _Work:
                 self.observe(cluster)
             if request.includes("trace"):
                 self.trace(cluster)
+        path = self.plan.config.out_path
+        if request.includes("measure", "report"):
+            with locked(path / MEASURING, wait=False, remove=True) as free:
+                return self.results() if free else self.leave("measures and reports")
+        return self.done()
+
+    def results(self) -> str:
+        """Measure and report, unless another process has done so meanwhile; gives a line on what was done."""
+        request = self.request
+        if request.includes("generate"):  # no part is missing
+            self.run.read_again()
+            if self.run.status == "complete":
+                return self.leave("has measured and reported")
+            for name in (KEY, completeness.LOST):
+                self.run.meta.pop(name, None)
         if request.includes("measure"):
             self.measure()
-        if request.includes("report"):
-            return self.report()
-        path = self.plan.config.out_path
-        if request.shard:
-            return f"shard {request.shard}: done in {path}"
-        return f"{request.command.stage}: done in {path}; next: {_next(request.command.stage, path)}"
+        return self.report() if request.includes("report") else self.done()
+
+    def leave(self, what: str) -> str:
+        """Leave the rest to another process: an error where it was all that was asked for, else a line on it."""
+        line = f"{self.run.path}: every part is there, and another process {what}"
+        if not self.request.includes("generate"):
+            raise UserError(
+                f"{self.run.path}: expected to be the only one measuring here, found another process that {what}:"
+                " let it end first"
+            )
+        return line
+
+    def done(self) -> str:
+        """A line on the one stage that was done."""
+        stage, path = self.request.command.stage, self.plan.config.out_path
+        return f"{stage}: done in {path}; next: {_next(stage, path)}"
 
     def require_same(self) -> None:
         """Refuse a directory that holds another run, unless that is to be replaced."""
@@ -227,21 +250,21 @@ class _Work:
         return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
     @contextlib.contextmanager
-    def cluster(self) -> Iterator[ClusterWorkers | None]:
+    def cluster(self) -> Iterator[RayWorkers | None]:
         """Hold the cluster whose workers generate and observe images; None where this machine alone does."""
         if not self.request.clustered:
             yield None
             return
-        from probes.execution.cluster import driver
+        from probes.execution import on_ray
 
-        with driver.joined(self.plan.config, progress=self.progress) as cluster:
+        with on_ray.connected(self.plan.config, progress=self.progress) as cluster:
             yield cluster
 
     @property
     def progress(self) -> bool:
         return not self.request.command.quiet
 
-    def generate(self, cluster: ClusterWorkers | None) -> None:
+    def generate(self, cluster: RayWorkers | None) -> None:
         """Draw the images of the plan, as many as its question takes, or take in those of another program."""
         request, plan = self.request, self.plan
         command = StageCall(
@@ -250,7 +273,7 @@ class _Work:
             request.command.overwrite,
             self.progress,
             plan.captions,
-            self.team,
+            self.helpers,
             cluster,
         )
         if plan.taken:
@@ -277,30 +300,28 @@ class _Work:
             request.stages,
             passed=request.passed,
             text=request.text,
-            share=request.shard is not None,
         )
         if request.replaces("observe"):
             folders.remove(self.run, folders.OBSERVED)
 
-    def observe(self, cluster: ClusterWorkers | None) -> None:
+    def observe(self, cluster: RayWorkers | None) -> None:
         """Observe the images."""
         from analysis.observe.stage import observe
 
         began = monotonic()
-        skipped = observe(self.run, progress=self.progress, team=self.team, cluster=cluster)
+        skipped = observe(self.run, progress=self.progress, helpers=self.helpers, cluster=cluster)
         if skipped:
             self.request.say(f"observe: {skipped}")
             return
-        before = shards.elapsed(self.run, "observed") if self.request.finishing else 0.0
-        runs_directory.record_stage(self.run, "observed", before + monotonic() - began)
+        runs_directory.record_stage(self.run, "observed", monotonic() - began)
 
-    def trace(self, cluster: ClusterWorkers | None) -> None:
+    def trace(self, cluster: RayWorkers | None) -> None:
         """Generate images with patched activations."""
         from probes.stages.trace.stage import forget, trace
 
         if self.request.replaces("trace"):
             forget(self.run)
-        command = StageCall(progress=self.progress, team=self.team, cluster=cluster)
+        command = StageCall(progress=self.progress, helpers=self.helpers, cluster=cluster)
         assert self.plan.source is not None
         trace(self.run, self.plan.source, self.plan.samples[: self.run.meta["images"]], command)
         traced = self.run.meta["trace"]
@@ -310,26 +331,26 @@ class _Work:
     def measure(self) -> None:
         """Write the tables of the run."""
         config = self.plan.config
-        _load("measure", config, self.team)
+        _load("measure", config, self.helpers)
         from analysis.tables.stage import measure
 
         began = monotonic()
         runs_directory.fix_parts(self.run)
         what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
         self.request.say(f"measure: {what}")
-        measure(self.run, team=self.team, processes=workers.measure_workers(config))
+        measure(self.run, helpers=self.helpers, processes=workers.measure_workers(config))
         runs_directory.record_stage(self.run, "measured", monotonic() - began)
 
     def report(self) -> str:
         """Write the report of the run; gives a line on where it stands."""
         config = self.plan.config
-        _load("report", config, self.team)
+        _load("report", config, self.helpers)
         from analysis.export.cards.card import write_dataset_card
         from analysis.report.page import answers, report
 
         began = monotonic()
         self.request.say("report: drawing figures")
-        page = report(self.run, team=self.team, processes=workers.report_workers(config))
+        page = report(self.run, helpers=self.helpers, processes=workers.report_workers(config))
         if left := write_dataset_card(self.run):
             self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)

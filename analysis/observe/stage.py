@@ -8,77 +8,110 @@ bytes. An image that cannot be read, or was at fault when it was drawn, is shown
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from analysis.observe.features.attribute_audit import places
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import loop, shards, workers
-from probes.execution.cluster.driver import ClusterWorkers
-from probes.execution.cluster.job import Job
-from probes.execution.cluster.pool import PartTask
+from probes.execution import loop, workers
 from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.team import Team, Tick
-from probes.prompts.audit import places
+from probes.execution.processes import Helpers, Tick
+from probes.models.devices import deterministic
 from probes.runs import image_faults, kinds, parts
 from probes.runs.images import read_image
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 
-_REMOTE = "analysis.observe.remote"  # what a worker of a cluster does
+if TYPE_CHECKING:
+    from probes.execution.on_ray import RayWorkers
+
 # seconds of one core an image takes, about, and a parameter of the model: measured with toyworld's detectors
 READ, PARAMETER = 0.003, 5e-8
-RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows of a part file of samples, from the first to the one before `stop`."""
+
+    file: Path
+    start: int
+    stop: int
+    stored: _Stored | None = None  # its content, where it is to be had without the file
 
 
 @dataclass(frozen=True)
 class Looking:
-    """Shows images to an observer (:class:`probes.execution.team.Work`)."""
+    """Shows images to an observer (:class:`probes.execution.processes.Work`)."""
 
     observer: Observer
     threads: int
 
+    @property
+    def device(self) -> str:
+        """The kind of device that it looks on."""
+        return self.observer.needs().device
+
     @contextmanager
     def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
-        with workers.deterministic(self.threads):
-            yield self.loaded()
+        with deterministic(self.threads):
+            self.observer.load()
+            yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
-    def loaded(self) -> Callable[[RowRange, Tick], Piece]:
-        """As `opened`, for who sees to the threads."""
-        self.observer.load()
-        return partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
+
+@dataclass(frozen=True)
+class LookingElsewhere:
+    """Shows images to an observer on another machine, which may have another device and its models elsewhere."""
+
+    config: Config
+    kinds: Sequence[str]  # of the parts of the observer
+    threads: int
+
+    @cached_property
+    def _here(self) -> Looking:
+        return Looking(_observer_of(self.config, self.kinds), self.threads)
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it looks on."""
+        return self._here.device
+
+    def opened(self) -> AbstractContextManager[Callable[[RowRange, Tick], Piece]]:
+        """Load the observer; gives the function that shows it some rows."""
+        return self._here.opened()
+
+    def carried(self, pieces: Sequence[RowRange]) -> list[RowRange]:
+        """Pieces of a part with the images in them, for a machine that may not see the file."""
+        stored = _Stored.of(pieces[0].file)
+        return [replace(piece, stored=stored) for piece in pieces]
 
 
 def observe(
-    run: Run, *, progress: bool = True, team: Team | None = None, cluster: ClusterWorkers | None = None
+    run: Run, *, progress: bool = True, helpers: Helpers | None = None, cluster: RayWorkers | None = None
 ) -> str:
-    """Observe every image of a run, held by :func:`probes.storage.claim.claim`, that was not observed yet.
+    """Observe every image of a run, see :func:`probes.execution.claim.claim`, that was not observed yet.
 
     Returns why nothing was observed; empty where it was. Why some observers did not look stands in the record, by name,
-    as ``not_observed``. `team`: processes that are there already and may help; `cluster`: workers on other machines
+    as ``not_observed``. `helpers`: processes that are there already and may help; `cluster`: workers on other machines
     that look in their place.
     """
     chosen, missing = observers(run.config)
-    if not run.parts("samples"):  # of a shard whose parts are not drawn
-        return ""
-    with nullcontext(team) if team else Team() as team:
+    with nullcontext(helpers) if helpers else Helpers() as helpers:
         for observer in chosen:
             note_kinds(run, observer)
-            if cluster:
-                _observe_on_cluster(run, observer, cluster)
-            else:
-                _observe(run, observer, team, progress)
-    if places(run.config) and shards.holds(run, 0):
+            _observe(run, observer, helpers, cluster, progress)
+    if places(run.config):
         from analysis.observe.features.texts import embed_texts
 
         embed_texts(run, chosen)
@@ -95,56 +128,66 @@ def note_kinds(run: Run, observer: Observer) -> None:
             run.write_meta(**{KINDS: noted})
 
 
-def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
+def _observe(
+    run: Run, observer: Observer, helpers: Helpers, cluster: RayWorkers | None, progress: bool
+) -> None:
     """Let one observer look."""
-    all_parts, todo, damaged = planned(run, observer)
-    loop.note_damaged(run, damaged)
-    needs, threads = observer.needs(), threads_of(observer)
-    worker_number = workers.worker_count(
-        run.config.generate.workers,
-        device=needs.device,
-        threads=threads,
-        memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
-        seconds=(READ + PARAMETER * needs.parameters) * sum(part.images for part in todo),
-    )
-    count = loop.useful_workers(worker_number, todo)
-    looking = Looking(observer, threads)
-    stage = f"observe {observer.name}"
-    loop.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
-    note(run, observer.resolved, observer.record(run), threads, count)
-
-
-def _observe_on_cluster(run: Run, observer: Observer, cluster: ClusterWorkers) -> None:
-    """Let one observer look, in the workers of a cluster.
-
-    A worker plans the parts: what is stored hangs on the device that looks, and this machine may have another.
-    """
-    options = {"observer": observer.name, "kinds": list(observer.schemas)}
-    plan = cluster.ask(f"{_REMOTE}:planned", Job.of(run, **options), len(run.parts("samples")))
-    loop.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
-    options["threads"] = plan["threads"]
-    pending = [
-        PartTask(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
-        for number, identity, images in plan["pending"]
-    ]
-    stage, job = f"observe {observer.name}", Job.of(run, **options)
-    cluster.make(run, stage, f"{_REMOTE}:opened", job, pending, plan["images"])
-    record = cluster.ask(f"{_REMOTE}:recorded", Job.of(run, **options))
-    note(run, plan["resolved"], record, plan["threads"], cluster.pool.expected)
-
-
-def planned(run: Run, observer: Observer) -> tuple[list[Part], list[Part], list[parts.DamagedPartError]]:
-    """All parts of an observer, pending ones, and damaged ones."""
-    fields = observer.fields()
-    all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
+    # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
+    facts = cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else Facts.of(observer)
+    all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
-    return all_parts, loop.pending(all_parts, refused, damaged.append), damaged
+    todo = loop.pending(all_parts, refused, damaged.append)
+    loop.note_damaged(run, damaged)
+    stage = f"observe {observer.name}"
+    if cluster:
+        count, there = cluster.room(), LookingElsewhere(run.config, list(observer.schemas), facts.threads)
+        cluster.make(run, stage, all_parts, todo, there, progress=progress)
+    else:
+        needs = observer.needs()
+        number = workers.worker_count(
+            run.config.generate.workers,
+            device=needs.device,
+            threads=facts.threads,
+            memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
+            seconds=(READ + PARAMETER * needs.parameters) * sum(part.images for part in todo),
+        )
+        count = loop.useful_workers(number, todo)
+        looking = Looking(observer, facts.threads)
+        loop.make(stage, all_parts, todo, looking, helpers, workers=count, progress=progress)
+    note(run, facts.resolved, observer.record(run), facts.threads, count)
 
 
-def threads_of(observer: Observer) -> int:
-    """Threads that torch is given."""
-    needs = observer.needs()
-    return workers.threads(needs.parameters, needs.device)
+@dataclass(frozen=True)
+class Facts:
+    """An observer as it is on the machine that looks."""
+
+    fields: dict[str, Any]
+    batch: int
+    threads: int  # of torch
+    resolved: dict[str, Any]
+
+    @classmethod
+    def of(cls, observer: Observer) -> Facts:
+        """Return what hangs on this machine."""
+        needs = observer.needs()
+        threads = workers.threads(needs.parameters, needs.device)
+        return cls(observer.fields(), observer.batch, threads, dict(observer.resolved))
+
+
+def _facts_of(config: Config, kinds: Sequence[str]) -> Facts:
+    return Facts.of(_observer_of(config, kinds))
+
+
+def _observer_of(config: Config, kinds: Sequence[str]) -> Observer:
+    """The observer of some kinds of parts, on a machine of a cluster."""
+    chosen, missing = observers(config)
+    for observer in chosen:
+        if list(observer.schemas) == list(kinds):
+            return observer
+    raise UserError(
+        f"observe {kinds[0]}: expected it to look on all machines of the cluster, found that it cannot:"
+        f" {missing.get(kinds[0], 'it is not asked for')}"
+    )
 
 
 def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threads: int, count: int) -> None:
@@ -156,7 +199,7 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
     run.write_meta(config=config, **entries)
 
 
-def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> Part:
+def part_of(run: Run, observer: Observer, file: Path, facts: Facts) -> Part:
     """Return what an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
     draws = parts.read_part(file, ["triplet", "seed"])
@@ -164,13 +207,13 @@ def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any])
     images = len(draws)
     # tables made elsewhere carry no digest of their columns
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
-    starts = _whole(draws, observer.batch) if observer.whole_triplets else range(0, images, observer.batch)
+    starts = _whole(draws, facts.batch) if observer.whole_triplets else range(0, images, facts.batch)
     starts = list(starts) or [0]  # a part without images is written, too
     return Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
-        identity=parts.identity(number, {**fields, "samples": samples}, parts.OBSERVED_FORMAT),
+        identity=parts.identity(number, {**facts.fields, "samples": samples}, parts.OBSERVED_FORMAT),
         images=images,
-        pieces=[(file, start, stop) for start, stop in pairwise([*starts, images])],
+        pieces=[RowRange(file, start, stop) for start, stop in pairwise([*starts, images])],
     )
 
 
@@ -239,8 +282,7 @@ class _Stored:
 
 def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
-    file, start, stop = piece
-    images = stored(file).images(start, stop)
+    images = (piece.stored or stored(piece.file)).images(piece.start, piece.stop)
     seen = observer.observe(images)
     tick(len(images))
     return {kind: RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}

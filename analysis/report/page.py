@@ -41,10 +41,9 @@ from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
-from probes.config.checks import template
 from probes.config.schema import Config
 from probes.config.sections import MOST_TRIPLETS
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs import completeness
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Content:
         return {anchor: lead for anchor, lead in found.items() if lead is not None}
 
 
-def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
+def report(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
     Figures that only an earlier report had are removed. A run that is of one method alone has that method's page. The
@@ -131,11 +130,11 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     methods = reported_methods()
     for method in methods:
         if method.alone and method.page and method.alone(run.config):
-            return method.page(run, team, processes)
+            return method.page(run, helpers, processes)
     content = read(run)
     figures = draw(content) if run.config.report.figures else {}
-    with nullcontext(team) if team else Team() as team, run.writing("report"):
-        written = saved(figures, team, processes)
+    with nullcontext(helpers) if helpers else Helpers() as helpers, run.writing("report"):
+        written = saved(figures, helpers, processes)
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
@@ -156,7 +155,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
                     for summary in content.summaries
                     if summary.findings
                 },
-                Sharing(run, team, processes),
+                Sharing(run, helpers, processes),
             )
     return run.path / "report.html"
 
@@ -294,7 +293,9 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         token_sentences=content.token_sentences,
         table=table,
         triplets=content.triplets,
-        spoken=_spoken(people) if config.compares or any(map(template, config.prompts)) else "",
+        spoken=_spoken(people)
+        if config.compares or any(prompt.template for prompt in config.prompts)
+        else "",
         untested=first_screen.not_tested(
             config,
             people,

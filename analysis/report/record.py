@@ -15,7 +15,7 @@ from probes.runs.selection import KEY
 
 LONG = 14  # entries: a longer group is folded
 # of ``run.json`` and of its configuration: what may differ between two ways to draw the same run
-OF_MACHINES = ("written", "times", "device", "shards", "cluster", "made_again", "out")
+OF_MACHINES = ("written", "times", "device", "cluster", "made_again", "out")
 OF_PROCESSES = ("workers", "threads", "seconds", "path", "system")  # the same, of their entries
 # entries stand in this order, whichever was recorded first, and the others after them
 ORDER = (

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from analysis.report.figures import Drawn, files, inline_svg
-from probes.execution.team import Team, Tick
+from probes.execution.processes import Helpers, Tick
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,21 @@ class Saved:
 
 @dataclass(frozen=True)
 class _Saving:
-    """The work of a helper, see `probes.execution.team.Work`."""
+    """The work of a helper, see `probes.execution.processes.Work`."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Drawn, Tick], Saved]]:
         yield lambda drawn, tick: Saved(files(drawn), inline_svg(drawn))
 
 
-def saved(figures: Mapping[str, Drawn], team: Team | None = None, processes: int = 1) -> dict[str, Saved]:
+def saved(
+    figures: Mapping[str, Drawn], helpers: Helpers | None = None, processes: int = 1
+) -> dict[str, Saved]:
     """Write figures out in so many processes; returns them by name, the same bytes for any number."""
-    pieces = list(figures.values())
+    processes = max(1, min(processes, len(figures)))
     with (
-        nullcontext(team) if team else Team() as team,
-        closing(team.results(_Saving(), pieces, processes, lambda images: None)) as made,
+        nullcontext(helpers) if helpers else Helpers() as helpers,
+        closing(helpers.results(_Saving(), figures.items(), processes, count=len(figures))) as made,
     ):
         results = dict(made)
-    return {name: results[place] for place, name in enumerate(figures)}
+    return {name: results[name] for name in figures}

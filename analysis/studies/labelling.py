@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.tables.answer_sheets import require_annotators
 from analysis.tables.registry import write
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.prompts.user_tables import require_annotators
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from probes.config.checks import caption, levels, prompt_id, template
 from probes.config.schema import Config
-from probes.prompts.alignment import fill
 
 COLUMNS = ("triplet", "prompt_id", "prompt")
 _OWN = (*COLUMNS, "unit")
@@ -18,15 +16,17 @@ def prompt_table(config: Config) -> pd.DataFrame | None:
     A level that is called as another column has ``level_`` before it; ``prompt`` is the reference's text.
     """
     prompts = config.prompts[: config.limit]
-    names = list(dict.fromkeys(name for prompt in prompts for name in levels(prompt)))
+    names = list(dict.fromkeys(name for prompt in prompts for name in prompt.levels))
     if not names:
         return None
     word = config.indicators[config.reference].word
-    texts = [
-        fill(template(one), word)[0] if template(one) else caption(one, config.reference) for one in prompts
-    ]
     rows = [
-        (number, prompt_id(prompt, number), texts[number], *(levels(prompt).get(name, "") for name in names))
+        (
+            number,
+            prompt.name(number),
+            prompt.text(config.reference, word),
+            *(prompt.levels.get(name, "") for name in names),
+        )
         for number, prompt in enumerate(prompts)
     ]
     plain = [f"level_{name}" if name in _OWN else name for name in names]

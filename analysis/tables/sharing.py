@@ -1,4 +1,4 @@
-"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.execution.team`).
+"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.execution.processes`).
 
 How the work is cut into pieces never depends on the number of processes, and what comes back is put in order: so the
 number of processes alters no byte. The helpers write nothing; this process alone writes the tables.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from probes.execution import workers
-from probes.execution.team import Team, Tick
+from probes.execution.processes import Helpers, Tick
 from probes.runs.store import Run
 
 KEPT_BYTES = 2**25 - 2**16  # no result depends on it
@@ -46,7 +45,7 @@ class Sharing:
     """A run and the processes that share the measuring of it."""
 
     run: Run
-    team: Team = field(default_factory=Team)
+    helpers: Helpers = field(default_factory=Helpers)
     processes: int = 1
 
     def results(self, pieces: Sequence[Piece]) -> list[Any]:
@@ -54,7 +53,9 @@ class Sharing:
         processes = max(1, min(self.processes, len(pieces)))
         threads = max(1, workers.cores() // processes) if processes > 1 else None
         work = _Measuring(self.run.path, self.run.meta, threads)
-        with closing(self.team.results(work, pieces, processes, lambda images: None)) as results:
+        with contextlib.closing(
+            self.helpers.results(work, enumerate(pieces), processes, count=len(pieces))
+        ) as results:
             made = dict(results)
         return [made[place] for place in range(len(pieces))]
 

@@ -35,13 +35,13 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.specifications import specifications
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
 from probes.errors import UserError
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs.store import Run
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
 
-def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
+def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> None:
     """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
 
     ``tables/gap_prompts`` holds the headline gaps of each triplet, ``tables/specifications`` moves the choices behind
@@ -58,8 +58,8 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     does not, such as those of another contrast, are removed.
     """
     with contextlib.ExitStack() as stack, run.writing("measure"):
-        team = team or stack.enter_context(Team())
-        _measure(run, Sharing(run, team, processes))
+        helpers = helpers or stack.enter_context(Helpers())
+        _measure(run, Sharing(run, helpers, processes))
         for name in run.written("report"):
             if name.startswith("tables/"):  # made of the tables before these
                 run.remove_file(name)

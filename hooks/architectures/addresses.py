@@ -1,29 +1,70 @@
-"""Meaning of a site's address in any architecture: runs store addresses, no models.
+"""Meaning of a site's address in any architecture: runs store addresses, no models. Needs no torch and no model.
 
-Addresses are those of `hooks.sites` (``unet.down.0.attn.1.cross``). Needs no torch and no model.
+Addresses are those of `hooks.sites` (``unet.down.0.attn.1.cross``).
 """
 
 from __future__ import annotations
 
-from hooks.architectures.places import DENOISING, GROUPS, Place
-from hooks.architectures.registry import ARCHITECTURES
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+GROUPS = ("text", "in", "down", "mid", "up", "block", "single", "out", "decoder", "image", "other")
+_RANK = {group: number for number, group in enumerate(GROUPS)}
+ENCODING, DENOISING, DECODING = "encoding", "denoising", "decoding"
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Position of a site in the network; sorts in the order in which data passes.
+
+    Attributes
+    ----------
+    rank : tuple of int
+        Begins with the number of the group in `GROUPS`.
+    group : str
+        One of `GROUPS`.
+    label : str
+        What is written beside a row of that group.
+    space : {"prompt", "denoising", "image"} or None
+        None for an address that is not known.
+    moment : {"encoding", "denoising", "decoding"} or None
+        When it is read: once before the denoiser runs, at every call of it, once after.
+    layer_norm : bool
+        Whether the text encoder's final layer norm belongs to it: its values are compared behind that norm.
+    between_blocks : bool
+        Whether these are the image's states between two blocks of the denoiser, which its depth is counted in.
+    """
+
+    rank: tuple[int, ...]
+    group: str
+    label: str
+    space: str | None
+    moment: str | None
+    layer_norm: bool = False
+    between_blocks: bool = False
 
 
 def place(address: str) -> Place:
     """Find group, order, label, space and moment of a site.
 
-    An address that no architecture knows sorts behind all others, in the group ``other``, without a space.
+    An address that is not known sorts behind all others, in the group ``other``, without a space.
 
     Examples
     --------
-    >>> place("unet.down.0.attn.1.cross").label
-    '0 · attn 1 · cross'
+    >>> place("unet.down.0.attn.1.cross").label, place("text.layers.3").layer_norm
+    ('0 · attn 1 · cross', True)
     >>> sorted(["unet.up.0", "unet.mid", "unet.down.0", "unet.down.0.resnet.0"], key=place)
     ['unet.down.0.resnet.0', 'unet.down.0', 'unet.mid', 'unet.up.0']
+    >>> place("dit.single.7.joint").label, place("dit.block.3.image").space
+    ('single 7 · joint', 'denoising')
+    >>> sorted(["dit.block.10.mod", "dit.block.2.image", "dit.block.2.joint", "dit.in.text"], key=place)
+    ['dit.in.text', 'dit.block.2.joint', 'dit.block.2.image', 'dit.block.10.mod']
     """
-    places = (architecture.place(address) for architecture in ARCHITECTURES)
-    rank = (GROUPS.index("other"), *map(ord, address))
-    return next((one for one in places if one is not None), Place(rank, "other", address, None, None))
+    for pattern, place_of in PATTERNS:
+        if (match := re.fullmatch(pattern, address)) and (found := place_of(*match.groups())):
+            return found
+    return Place((_RANK["other"], *map(ord, address)), "other", address, None, None)
 
 
 def readable(address: str) -> str:
@@ -67,3 +108,115 @@ def has_steps(site: str) -> bool:
     (True, False, False)
     """
     return place(site).moment == DENOISING
+
+
+_IN_TEXT_LAYER = ("attn.heads", "attn", "middle", "mlp")
+_IN_TRANSFORMER = ("self", "cross", "ff", "block")
+_IN_ATTENTION = ("query", "key", "value", "heads", None)
+_IN_BLOCK = (  # of a diffusion transformer
+    *("mod", "mod.text"),
+    *(
+        f"{one}{part}"
+        for one in ("joint", "joint.text", "self", "cross")
+        for part in (".query", ".key", ".value", ".heads", "")
+    ),
+    *("ff", "ff.text", "text", "image"),
+)
+_OUT = (
+    *("noise_pred.unconditional", "noise_pred.image", "noise_pred.conditional", "noise_pred.guided"),
+    *("x0_pred", "latent.final"),
+)
+_LAST = 9999  # runs after whatever is numbered
+
+
+def _text(encoder: str | None, name: str, layer: str | None, inner: str | None) -> Place:
+    label, before = name.replace("layers.", "layer "), int(encoder or 0)
+    rank: tuple[int, ...] = (before, -1)
+    if layer is not None:
+        rank = (before, int(layer), _order(_IN_TEXT_LAYER, inner))
+        label = f"layer {layer}" + (f" · {inner.replace('.', ' ')}" if inner else "")
+    elif name in ("final", "pooled"):
+        rank = (_LAST, *((1,) if name == "pooled" else ()))  # made of the texts of all encoders
+    labelled = f"{encoder} · {label}" if encoder else label
+    normed = inner is None and name not in ("final", "pooled")
+    return Place((0, *rank), "text", labelled, "prompt", ENCODING, normed)
+
+
+def _entrance(address: str) -> Place:
+    order, label = {
+        "latent": ((0,), "latent"),
+        "unet.conv_in": ((1,), "conv_in"),
+        "dit.in.image": ((1, 0), "image in"),
+        "dit.in.text": ((1, 1), "text in"),
+    }[address]
+    states = address in ("unet.conv_in", "dit.in.image")
+    return Place((_RANK["in"], *order), "in", label, "denoising", DENOISING, between_blocks=states)
+
+
+def _out(address: str) -> Place:
+    final = address == "latent.final"
+    label = "final latent" if final else address.replace("noise_pred.", "noise ")
+    rank = (_RANK["out"], _OUT.index(address))
+    return Place(rank, "out", label, "denoising", DECODING if final else DENOISING)
+
+
+def _unet_block(side: str | None, number: str | None, mid: str | None, inner: str | None) -> Place:
+    rank, label = _within_block(inner)
+    group = side or "mid"
+    labelled = label if number is None else f"{number} · {label}"
+    rank = (_RANK[group], int(number or 0), *rank)
+    return Place(rank, group, labelled, "denoising", DENOISING, between_blocks=inner is None)
+
+
+def _transformer_block(group: str, number: str, inner: str) -> Place | None:
+    if inner not in _IN_BLOCK:
+        return None
+    label = f"{group} {number} · {inner.replace('.', ' ')}"
+    rank = (_RANK[group], int(number), _IN_BLOCK.index(inner))
+    return Place(rank, group, label, "denoising", DENOISING, between_blocks=inner == "image")
+
+
+def _decoder(name: str) -> Place:
+    if match := re.fullmatch(r"up\.(\d+)(?:\.(.+))?", name):
+        rank: tuple[int, ...] = (3, int(match[1]), *_within_block(match[2])[0])
+    elif match := re.fullmatch(r"mid(?:\.(.+))?", name):
+        rank = (2, *_within_block(match[1])[0])
+    else:
+        rank = (_order(("post_quant", "conv_in"), name),)
+    label = name.replace("_", " ").replace(".", " ")
+    return Place((_RANK["decoder"], *rank), "decoder", label, "image", DECODING)
+
+
+def _within_block(inner: str | None) -> tuple[tuple[int, ...], str]:
+    """Rank and label of what lies in a block of residual blocks and transformers; None stands for its output."""
+    if inner is None:
+        return (2,), "block output"
+    match = re.fullmatch(r"(resnet|attn)\.(\d+)(?:\.(.+))?", inner)
+    if match is None:
+        return (1,), inner.replace(".", " ")
+    kind, index, rest = match[1], int(match[2]), match[3]
+    # what is inside the transformer comes before the transformer's output
+    rank = (0,) if kind == "resnet" else (1, *_within_transformer(rest)) if rest else (2,)
+    return (0, index, *rank), f"{kind} {index}" + (f" · {rest}" if rest else "")
+
+
+def _within_transformer(rest: str) -> tuple[int, ...]:
+    match = re.fullmatch(r"(self|cross|ff|block)(?:\.(\d+))?(?:\.(query|key|value|heads))?", rest)
+    if not match:
+        return (_LAST,)
+    return int(match[2] or 0), _IN_TRANSFORMER.index(match[1]), _IN_ATTENTION.index(match[3])
+
+
+def _order(names: tuple[str, ...], name: str | None) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+PATTERNS: list[tuple[str, Callable[..., Place | None]]] = [  # of addresses; another architecture adds its own
+    (r"text(?:_(\d+))?\.(embeddings|final|pooled|layers\.(\d+)(?:\.(.+))?)", _text),
+    (r"(latent|unet\.conv_in|dit\.in\.(?:image|text))", _entrance),
+    (r"unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?", _unet_block),
+    (r"dit\.(block|single)\.(\d+)\.(.+)", _transformer_block),
+    (rf"({'|'.join(map(re.escape, _OUT))})", _out),
+    (r"vae\.(?:decoder\.)?(.+)", _decoder),
+    (r"(image)", lambda name: Place((_RANK[name],), name, name, "image", DECODING)),
+]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from hooks.architectures import decoder
 from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
-from hooks.architectures.places import Place
 from hooks.architectures.site import Site, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
 from hooks.errors import HookError
@@ -24,6 +23,7 @@ from hooks.errors import HookError
 if TYPE_CHECKING:
     from torch import Tensor
 
+UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `prediction.predict_x0` takes
 MOST_LATENTS = 1024  # along a side; beyond what any model has
 
 
@@ -79,11 +79,6 @@ class Architecture(ABC):
 
     # What it is made of
 
-    @property
-    def another(self) -> str:
-        """The remedy for a model of another kind."""
-        return f"choose a text-to-image model of {self.models}"
-
     def denoiser(self, pipe: Any) -> Any:
         """The module that runs at every step."""
         return getattr(pipe, self.denoiser_part)
@@ -132,10 +127,6 @@ class Architecture(ABC):
     # Its sites
 
     @abstractmethod
-    def place(self, address: str) -> Place | None:
-        """Place of a site by its address alone, outside the denoiser too; None if it is none of this architecture."""
-
-    @abstractmethod
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
 
@@ -147,7 +138,18 @@ class Architecture(ABC):
         """
 
     def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Return why a site that others of this architecture have is not there, or None."""
+        """Return why `x0_pred` cannot be computed under the pipeline's scheduler, or None if it can."""
+        if address != "x0_pred":
+            return None
+        scheduler = pipe.scheduler
+        name, kind = type(scheduler).__name__, self.prediction_type(scheduler)
+        if kind not in (*UNDER_SIGNAL_LEVELS, *self.predicts):
+            return f"{name} has prediction_type {kind!r}"
+        needed = "sigmas" if kind == "flow_prediction" else "alphas_cumprod"
+        if getattr(scheduler, needed, None) is None:
+            return f"{name} has no {needed}"
+        if needed != "sigmas" and scheduler.config.get("use_flow_sigmas"):
+            return f"{name} has use_flow_sigmas on"
         return None
 
     # A call of the denoiser
@@ -324,14 +326,6 @@ class Architecture(ABC):
     def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
         """Call a denoiser without weights, for one image with a latent of this size and so many tokens."""
         self.denoiser(bare)(**self.blank_call(bare, size, self.blank_text(bare, tokens)))
-
-    def decode_once(self, bare: Any, size: tuple[int, int]) -> None:
-        """Decode one latent of this size with a decoder without weights."""
-        decoder.decode_once(self.decoder(bare), size)
-
-    def decoder_channels(self, pipe: Any) -> int:
-        """Channels of the decoder's maps of the image's size, of which memory is estimated."""
-        return decoder.widest(self.decoder(pipe))
 
 
 def set_steps(scheduler: Any, steps: int) -> None:

@@ -5,11 +5,10 @@ Imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.layout import MisfitError
-from hooks.architectures.places import Place
 from hooks.architectures.site import Site, children
 
 if TYPE_CHECKING:
@@ -41,12 +40,12 @@ def _channels(config: Any) -> int:
     return int(config.z_dim if hasattr(config, "z_dim") else config.latent_channels)
 
 
-def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
+def decoder_sites(vae: Any) -> Iterator[Site]:
     """The final latent, the decoder's sites and the image, in the order in which they run."""
     decoder = vae.decoder
 
     def site(address: str, path: str, default: bool = False) -> Site:
-        return Site(f"vae.{address}", f"vae.{path}", place(f"vae.{address}"), default=default)
+        return Site(f"vae.{address}", f"vae.{path}", default=default)
 
     def inside(address: str, path: str, module: Any) -> Iterator[Site]:
         for i in range(len(children(module, "resnets"))):
@@ -59,7 +58,7 @@ def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
 
     has_post_quant = getattr(vae, "post_quant_conv", None) is not None
     entrance = "vae.post_quant_conv" if has_post_quant else "vae.decoder"
-    yield Site("latent.final", entrance, place("latent.final"), read="pipeline", read_only=_RESCALED)
+    yield Site("latent.final", entrance, read="pipeline", read_only=_RESCALED)
     if has_post_quant:
         yield site("post_quant", "post_quant_conv", default=True)
     if hasattr(decoder, "conv_in"):
@@ -68,7 +67,7 @@ def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
         yield from inside("decoder.mid", "decoder.mid_block", decoder.mid_block)
     for b, module in enumerate(children(decoder, "up_blocks")):
         yield from inside(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
-    yield Site("image", "vae.decoder", place("image"), read_only=_LAST)
+    yield Site("image", "vae.decoder", read_only=_LAST)
 
 
 def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:

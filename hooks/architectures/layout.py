@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,38 @@ class Layout:
     guidance: str = "classifier-free"
     unguided: float = 1.0
     template: str = ""
+
+    @classmethod
+    def from_towers(
+        cls,
+        pipeline: str,
+        denoiser: tuple[str, *tuple[str, ...]],
+        towers: Sequence[tuple[Any, ...]],
+        decoder: str = "AutoencoderKL",
+        **more: Any,
+    ) -> Layout:
+        """A layout of a denoiser, its name and its classes, and of towers of text.
+
+        A tower is (classes of the tokenizer, classes of the encoder, most tokens), without the last where that is the
+        tokenizer's own limit. Other arguments are the attributes.
+        """
+        suffixes = ("", *(f"_{number}" for number in range(2, len(towers) + 1)))
+        tokenizers, encoders, *lengths = zip(*towers)
+        return cls(
+            pipeline,
+            tuple(
+                Component(f"tokenizer{suffix}", "transformers", one)
+                for suffix, one in zip(suffixes, tokenizers)
+            ),
+            tuple(
+                Component(f"text_encoder{suffix}", "transformers", one)
+                for suffix, one in zip(suffixes, encoders)
+            ),
+            Component(denoiser[0], "diffusers", denoiser[1:]),
+            Component("vae", "diffusers", (decoder,)),
+            lengths=lengths[0] if lengths else (),
+            **more,
+        )
 
     @property
     def networks(self) -> tuple[Component, ...]:

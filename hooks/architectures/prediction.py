@@ -21,48 +21,22 @@ import torch
 from torch import Tensor
 
 
-def guide(unconditional: Tensor, conditional: Tensor, scale: float, rescale: float = 0.0) -> Tensor:
-    """The guided prediction, bit for bit as the pipelines compute it, by `guidance_scale` and `guidance_rescale`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> guide(torch.tensor([[1.0]]), torch.tensor([[3.0]]), scale=2.0)
-    tensor([[5.]])
-    """
-    guided = unconditional + scale * (conditional - unconditional)
+def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
+    """The guided prediction of the call under way, bit for bit as the pipelines compute it, from that by branch."""
+    conditional = parts["conditional"]
+    if "unconditional" not in parts:
+        return conditional
+    unconditional = parts["unconditional"]
+    if "image" in parts:  # InstructPix2Pix (Brooks et al. 2023, Eq. 3)
+        image, scale, image_scale = parts["image"], pipe.guidance_scale, pipe.image_guidance_scale
+        return unconditional + scale * (conditional - image) + image_scale * (image - unconditional)
+    guided = unconditional + pipe.guidance_scale * (conditional - unconditional)
+    rescale = getattr(pipe, "guidance_rescale", 0.0)
     if rescale > 0.0:
         from diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion import rescale_noise_cfg
 
         guided = rescale_noise_cfg(guided, conditional, guidance_rescale=rescale)
     return guided
-
-
-def guide_three_ways(
-    unconditional: Tensor, image: Tensor, conditional: Tensor, scale: float, image_scale: float
-) -> Tensor:
-    """The guided prediction of InstructPix2Pix (Brooks et al. 2023, Eq. 3), bit for bit as its pipeline does.
-
-    Examples
-    --------
-    >>> import torch
-    >>> one, two, five = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([5.0])
-    >>> guide_three_ways(one, two, five, scale=2.0, image_scale=10.0)
-    tensor([17.])
-    """
-    return unconditional + scale * (conditional - image) + image_scale * (image - unconditional)
-
-
-def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
-    """The guided prediction of the call under way, from the U-Net's output by branch."""
-    conditional = parts["conditional"]
-    if "image" in parts:
-        scales = pipe.guidance_scale, pipe.image_guidance_scale
-        return guide_three_ways(parts["unconditional"], parts["image"], conditional, *scales)
-    if "unconditional" in parts:
-        rescale = getattr(pipe, "guidance_rescale", 0.0)
-        return guide(parts["unconditional"], conditional, pipe.guidance_scale, rescale)
-    return conditional
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:

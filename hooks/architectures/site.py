@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures.places import DECODING, DENOISING, Place
+from hooks.architectures.addresses import DECODING, DENOISING, Place, place
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ class Site:
     address : str
     module : str
         Path from the pipeline, such as "unet.mid_block.resnets.0".
-    place : Place
-        What the address alone says: order, label, space, moment, layer norm.
     default : bool
         Whether it is compared by default; the others are read where they are named.
     read : {"output", "input", "update", "pipeline"}
@@ -50,7 +48,6 @@ class Site:
 
     address: str
     module: str
-    place: Place
     default: bool = True
     read: str = "output"
     element: int = 0
@@ -59,6 +56,11 @@ class Site:
     stream: str | None = None
     sequence: tuple[str | int, ...] = ()
     read_only: str | None = None
+
+    @functools.cached_property
+    def place(self) -> Place:
+        """What the address alone says: order, label, space, moment, layer norm."""
+        return place(self.address)
 
     @property
     def space(self) -> str | None:
@@ -160,3 +162,28 @@ def children(module: Any, name: str) -> Sequence[Any]:
     """A list of modules under this name, empty if there is none."""
     modules = getattr(module, name, None)
     return [] if modules is None else modules
+
+
+def attention_parts(
+    address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **more: Any
+) -> Iterator[Site]:
+    """Sites of an attention's query, key and value, and of its heads before the output projection.
+
+    `names` are those of its modules, `more` attributes of each site.
+    """
+    for name in ("query", "key", "value"):
+        module, part = names[0].format(name[0]), None
+        if runs_fused(attention) and not (attention.is_cross_attention and name == "query"):
+            module, parts = ("to_kv", "kv") if attention.is_cross_attention else ("to_qkv", "qkv")
+            part = (parts.index(name[0]), len(parts))
+        if has_module(attention, module):
+            yield Site(f"{address}.{name}", f"{path}.{module}", default=False, part=part, **more)
+    if has_module(attention, names[1]):
+        heads, end = int(attention.heads), f"{path}.{names[1]}"
+        yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **more)
+
+
+def runs_fused(attention: Any) -> bool:
+    """Return whether the processor in use runs the fused projections (which stay there after unfusing)."""
+    processor = type(getattr(attention, "processor", None)).__name__
+    return getattr(attention, "fused_projections", False) and processor.startswith("Fused")

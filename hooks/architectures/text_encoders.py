@@ -7,11 +7,10 @@ have the same addresses in all: `text.embeddings`, `text.layers.<k>`, and of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hooks.architectures.places import Place
 from hooks.architectures.site import Site, has_module, module_at
 
 TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2", "text_3": "text_encoder_3"}
@@ -121,42 +120,25 @@ FAMILIES = (
 )
 
 
-@dataclass(frozen=True)
-class TextCore:
-    """The modules of one text encoder by their paths from the pipeline."""
+def text_core(pipe: Any, part: str) -> TextFamily | None:
+    """The family of a text encoder, such as "text_encoder_2", with its core's paths from the pipeline.
 
-    family: TextFamily
-    path: str
-
-    @property
-    def embeddings(self) -> str:
-        """Path of the module that gives the first hidden state."""
-        return f"{self.path}.{self.family.embeddings}"
-
-    @property
-    def layers(self) -> str:
-        """Path of the list of layers."""
-        return f"{self.path}.{self.family.layers}"
-
-    @property
-    def norm(self) -> str:
-        """Path of the final norm: a layer norm, or a norm by root mean square."""
-        return f"{self.path}.{self.family.norm}"
-
-    def count(self, pipe: Any) -> int:
-        """Number of layers."""
-        return len(module_at(pipe, self.layers))
-
-
-def text_core(pipe: Any, part: str) -> TextCore | None:
-    """The modules of a text encoder, such as "text_encoder_2"; None if there is none, or one of no known family."""
+    None if there is no such encoder, or one of no known family.
+    """
     encoder = getattr(pipe, part, None)
     for family in FAMILIES if encoder is not None else ():
         for inner in family.cores:
             path = f"{part}.{inner}" if inner else part
             if (not inner or has_module(encoder, inner)) and family.fits(module_at(pipe, path)):
-                return TextCore(family, path)
+                paths = {name: f"{path}.{getattr(family, name)}" for name in ("embeddings", "layers", "norm")}
+                return replace(family, **paths)
     return None
+
+
+def text_cores(pipe: Any) -> dict[str, TextFamily]:
+    """The text encoders of known families by their names in addresses ("text", "text_2", "text_3")."""
+    found = {name: text_core(pipe, part) for name, part in TEXT_ENCODERS.items()}
+    return {name: core for name, core in found.items() if core is not None}
 
 
 def text_config(encoder: Any) -> Any:
@@ -178,34 +160,30 @@ def prompt_tokens(pipe: Any) -> int:
     return 77
 
 
-def text_sites(pipe: Any, denoiser: str, place: Callable[[str], Place]) -> Iterator[Site]:
+def text_sites(pipe: Any, denoiser: str) -> Iterator[Site]:
     """The sites of all text encoders, and what they give the denoiser, in the order in which they run."""
-    for name, part in TEXT_ENCODERS.items():
-        core = text_core(pipe, part)
-        if core is not None:
-            yield from _encoder_sites(pipe, name, core, place)
-    yield Site("text.final", denoiser, place("text.final"), read="pipeline", read_only=_PASSED_ON)
+    for name, core in text_cores(pipe).items():
+        yield from _encoder_sites(pipe, name, core)
+    yield Site("text.final", denoiser, read="pipeline", read_only=_PASSED_ON)
 
 
-def _encoder_sites(pipe: Any, name: str, core: TextCore, place: Callable[[str], Place]) -> Iterator[Site]:
-    family = core.family
-
+def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
-        return Site(f"{name}.{address}", path, place(f"{name}.{address}"), **more)
+        return Site(f"{name}.{address}", path, **more)
 
     yield site("embeddings", core.embeddings)
     for k, layer in enumerate(module_at(pipe, core.layers)):
         address, path = f"layers.{k}", f"{core.layers}.{k}"
-        if has_module(layer, family.attention):
-            if has_module(layer, family.projection):
-                heads, projection = _heads(layer, family.projection), f"{path}.{family.projection}"
+        if has_module(layer, core.attention):
+            if has_module(layer, core.projection):
+                heads, projection = _heads(layer, core.projection), f"{path}.{core.projection}"
                 yield site(f"{address}.attn.heads", projection, default=False, read="input", heads=heads)
-            yield site(f"{address}.attn", f"{path}.{family.attention}", default=False)
-        if has_module(layer, family.middle):
-            norm = f"{path}.{family.middle}"
+            yield site(f"{address}.attn", f"{path}.{core.attention}", default=False)
+        if has_module(layer, core.middle):
+            norm = f"{path}.{core.middle}"
             yield site(f"{address}.middle", norm, default=False, read="input", read_only=_PASSED_BY)
-        if has_module(layer, family.mlp):
-            yield site(f"{address}.mlp", f"{path}.{family.mlp}", default=False)
+        if has_module(layer, core.mlp):
+            yield site(f"{address}.mlp", f"{path}.{core.mlp}", default=False)
         yield site(address, path)
 
 

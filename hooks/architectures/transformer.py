@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures import transformer_call as calls
-from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs, Step, other_branches
-from hooks.architectures.places import Place
+from hooks.architectures.batch import Inputs, Step
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
+from hooks.architectures.transformer_call import TransformerCall, stacked
 from hooks.architectures.transformer_rows import TransformerRow
-from hooks.architectures.transformer_sites import PART, Stack, block_sites, place
+from hooks.architectures.transformer_sites import PART, Stack, block_sites
 from hooks.errors import HookError
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ _AFTER = "it is read off what the transformer returned: write at a block, or at 
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
 
 
-class Transformer(Architecture):
+class Transformer(TransformerCall):
     """A diffusion transformer, as a row says."""
 
     denoiser_name = "transformer"
@@ -48,9 +46,6 @@ class Transformer(Architecture):
         """Refuse what skips, splits or fuses modules that are read, and noise that no generator of the run draws."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
-        classes = self.row.layout.denoiser.classes
-        if not any(base.__name__ in classes for base in type(denoiser).__mro__):
-            raise HookError(f"{name}: expected a {' or '.join(classes)}, but got {type(denoiser).__name__}")
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
         caches = [key for registry in hooked if registry is not None for key in registry.hooks if _skips(key)]
         if getattr(denoiser, "is_cache_enabled", False) or caches:
@@ -89,27 +84,23 @@ class Transformer(Architecture):
 
     # Its sites
 
-    def place(self, address: str) -> Place | None:
-        """See `place`."""
-        return place(address)
-
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
-        yield from text_sites(pipe, PART, place)
+        yield from text_sites(pipe, PART)
         if self.row.pooled is not None:
-            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", place("text.pooled"), read="input")
+            yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
         yield _made("latent", BY_STEP)
         for address, path in self.row.entrances.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
                 more = {"read": "input", "stream": stream, "sequence": (stream,)}
-            yield Site(address, f"{PART}.{path}", place(address), **more)
+            yield Site(address, f"{PART}.{path}", **more)
         yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):
             yield _made(f"noise_pred.{branch}", _AFTER)
-        if self._x0_unavailable(pipe.scheduler) is None:
+        if self.unavailable(pipe, "x0_pred") is None:
             yield _made("x0_pred", _AFTER)
-        yield from decoder.decoder_sites(self.decoder(pipe), place)
+        yield from decoder.decoder_sites(self.decoder(pipe))
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""
@@ -134,119 +125,11 @@ class Transformer(Architecture):
         chosen = dict(self.row.word_layers).get((len(blocks), dual), range(len(blocks)))
         return tuple(f"{stack.address}.{number}.{stack.role}" for number in chosen)
 
-    def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Return why `x0_pred` cannot be computed, where it cannot."""
-        return self._x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
-
-    def _x0_unavailable(self, scheduler: Any) -> str | None:
-        name, kind = type(scheduler).__name__, self.prediction_type(scheduler)
-        if kind == "flow_prediction":
-            return None if getattr(scheduler, "sigmas", None) is not None else f"{name} has no sigmas"
-        if kind not in ("epsilon", "v_prediction", "sample"):
-            return f"{name} has prediction_type {kind!r}"
-        return (
-            None
-            if getattr(scheduler, "alphas_cumprod", None) is not None
-            else f"{name} has no alphas_cumprod"
-        )
-
     # A call of the denoiser
-
-    def inputs(
-        self,
-        pipe: Any,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        branches: tuple[str, ...] | None = None,
-    ) -> Inputs:
-        """Return what the transformer is given; latents are unpacked."""
-        row, given = self.row, calls.named(self.row, args, kwargs)
-        lengths = calls.text_lengths(row, given)
-        latent, states = calls.stacked(given["hidden_states"]), calls.stacked(given["encoder_hidden_states"])
-        branches = branches or self._branches(pipe)
-        if latent.shape[0] % len(branches):
-            raise other_branches(pipe, branches, len(latent), "a number that they do not divide")
-        rows = latent.shape[0] // len(branches)
-        size = self._size(pipe, {**given, "hidden_states": latent})
-        batch = Batch(rows, branches, *size, self.patch(pipe), states.shape[1], lengths, row.multiple)
-        pooled = None if row.pooled is None else batch.conditional(given[row.pooled[0]], "text.pooled")
-        return Inputs(
-            batch,
-            given["timestep"],
-            self.unpacked(batch.conditional(latent, "latent"), batch),
-            batch.conditional(states, "text.final"),
-            masked=False,  # masks are read with the attention
-            pooled=pooled,
-        )
-
-    def branches(
-        self,
-        pipe: Any,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        of_prompts: Callable[[Tensor], bool],
-        runs: int,
-    ) -> tuple[str, ...] | None:
-        """See `Architecture.branches`."""
-        if self.row.branches != "text":
-            return None
-        states = calls.named(self.row, args, kwargs)["encoder_hidden_states"]
-        guided = len(states) % 2 == 0 and of_prompts(states[len(states) // 2 :])
-        if guided and runs > 1:
-            return self._order(guided=True)
-        if guided or of_prompts(states):  # negative states may have been passed in
-            return self._order(guided and not of_prompts(states))
-        raise HookError(
-            f"{type(pipe).__name__}: expected prompts, since the texts tell which rows are guided by them, but no text "
-            "encoder in this block gave the denoiser its states: pass prompt, not prompt_embeds"
-        )
-
-    def _branches(self, pipe: Any) -> tuple[str, ...]:
-        if self.row.branches != "pipeline":
-            return self._order(guided=False)
-        guided = getattr(pipe, "do_classifier_free_guidance", None)
-        if guided is None:
-            guided = getattr(pipe, "guidance_scale", 0.0) > self.row.layout.unguided
-        return self._order(bool(guided))
-
-    def _order(self, guided: bool) -> tuple[str, ...]:
-        if not guided:
-            return ("conditional",)
-        both = ("unconditional", "conditional")
-        return both[::-1] if self.row.prompts_first else both
-
-    def _size(self, pipe: Any, given: Mapping[str, Any]) -> tuple[int, int]:
-        """Height and width of the latent."""
-        if not self.row.packed:
-            return tuple(given["hidden_states"].shape[-2:])
-        if "img_shapes" in given:
-            return tuple(self.patch(pipe) * side for side in given["img_shapes"][0][0][-2:])
-        if hasattr(pipe, "blank_size"):  # without weights, positions have no values
-            return pipe.blank_size
-        last = given["img_ids"].flatten(0, -2)[-1].tolist()
-        return tuple(self.patch(pipe) * (int(place) + 1) for place in last[-2:])
-
-    def patch(self, pipe: Any) -> int:
-        """See `Architecture.patch`."""
-        return self.row.patch or self.denoiser(pipe).config.patch_size
-
-    def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
-        """Latents or predictions as a picture, shape (rows, c, h, w); a variance behind the channels is left out."""
-        if self.row.packed:
-            (height, width), side = batch.grid, batch.patch
-            values = values.unflatten(-1, (-1, side, side)).unflatten(1, (height, width))
-            values = values.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
-        return values
-
-    def with_texts(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """See `Architecture.with_texts`."""
-        return calls.with_texts(self.row, args, kwargs, rows)
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """See `Architecture.prediction`; without the variance behind it, in the sign that the scheduler is given."""
-        values = self.unpacked(calls.stacked(tensor_of(output)), inputs.batch)
+        values = self.unpacked(stacked(tensor_of(output)), inputs.batch)
         channels = inputs.latent.shape[1]
         values = values[:, :channels] if self.row.variance else values
         return -values if self.row.negated else values
@@ -345,28 +228,9 @@ class Transformer(Architecture):
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
         return min(most, longest_text(tower) or most) if tower else most
 
-    # Without weights
-
-    def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """See `Architecture.text_arguments`."""
-        return calls.text_arguments(self.row, outputs)
-
-    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
-        """See `Architecture.blank_text`."""
-        return calls.blank_text(self.row, self.denoiser(pipe).config, tokens)
-
-    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Architecture.blank_call`."""
-        return calls.blank_call(self.row, self.denoiser(pipe), size, self.patch(pipe), text)
-
-    def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
-        """See `Architecture.call_once`."""
-        bare.blank_size = size
-        super().call_once(bare, size, tokens)
-
 
 def _made(address: str, read_only: str) -> Site:
-    return Site(address, PART, place(address), read="pipeline", read_only=read_only)
+    return Site(address, PART, read="pipeline", read_only=read_only)
 
 
 def _skips(hook: str) -> bool:

@@ -10,18 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hooks.architectures.layout import Layout
-from hooks.architectures.transformer_layouts import (
-    CLIP,
-    CLIP_POOLED,
-    GEMMA,
-    GEMMA_MODELS,
-    LLAMA,
-    QWEN,
-    QWEN3_MODELS,
-    T5,
-    layout,
-)
-from hooks.architectures.transformer_sites import Stack
+from hooks.architectures.transformer_sites import PART, Stack
 
 
 @dataclass(frozen=True)
@@ -106,9 +95,19 @@ class TransformerRow:
     blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
+# each tokenizer is a class of transformers 5; published folders name the fast class of former versions
+CLIP = ("CLIPTokenizer", "CLIPTokenizerFast")
+T5 = ("T5Tokenizer", "T5TokenizerFast")
+GEMMA = ("GemmaTokenizer", "GemmaTokenizerFast")
+QWEN = ("Qwen2Tokenizer", "Qwen2TokenizerFast")
+LLAMA = ("LlamaTokenizer", "LlamaTokenizerFast", *T5)  # of AuraFlow's UMT5
+
+CLIP_POOLED = ("CLIPTextModelWithProjection",)
+GEMMA_MODELS = ("Gemma2Model", "Gemma2ForCausalLM")
+QWEN3_MODELS = ("Qwen3Model", "Qwen3ForCausalLM")
 _T5 = ("T5EncoderModel",)
 # the published folders of PixArt name the class that diffusers replaces by its successor
-_PIXART_MODELS = ("PixArtTransformer2DModel", "Transformer2DModel")
+_PIXART_MODELS = (PART, "PixArtTransformer2DModel", "Transformer2DModel")
 _UNBINNED = {"use_resolution_binning": False}
 _PLAIN = {"fixed": _UNBINNED, "template": "lower case"}
 _MODULATED = {"mod": "norm1.linear", "mod.text": "norm1_context.linear", "ff": "ff", "ff.text": "ff_context"}
@@ -156,9 +155,9 @@ ROWS = (
     TransformerRow(
         name="Stable Diffusion 3",
         models="Stable Diffusion 3 or 3.5",
-        layout=layout(
+        layout=Layout.from_towers(
             "StableDiffusion3Pipeline",
-            "SD3Transformer2DModel",
+            (PART, "SD3Transformer2DModel"),
             ((CLIP, CLIP_POOLED, 77), (CLIP, CLIP_POOLED, 77), (T5, _T5, 256)),
             pooled=True,
         ),
@@ -176,9 +175,9 @@ ROWS = (
     TransformerRow(
         name="FLUX",
         models="FLUX.1",
-        layout=layout(
+        layout=Layout.from_towers(
             "FluxPipeline",
-            "FluxTransformer2DModel",
+            (PART, "FluxTransformer2DModel"),
             ((CLIP, ("CLIPTextModel",), 77), (T5, _T5, 512)),
             pooled=True,
             guidance="distilled",
@@ -196,7 +195,7 @@ ROWS = (
     TransformerRow(
         name="Chroma",
         models="Chroma",
-        layout=layout("ChromaPipeline", "ChromaTransformer2DModel", ((T5, _T5, 512),)),
+        layout=Layout.from_towers("ChromaPipeline", (PART, "ChromaTransformer2DModel"), ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
         entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
         text_towers=(0,),
@@ -210,23 +209,24 @@ ROWS = (
     TransformerRow(
         name="PixArt-α",
         models="PixArt-α",
-        layout=layout("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
+        layout=Layout.from_towers("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
         text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
         models="PixArt-Σ",
-        layout=layout("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
+        layout=Layout.from_towers("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
         text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="Sana",
         models="Sana",
-        layout=layout(  # of instruction and prompt together the denoiser is given 300: the first, and the last 299
+        # of instruction and prompt together the denoiser is given 300: the first, and the last 299
+        layout=Layout.from_towers(
             "SanaPipeline",
-            "SanaTransformer2DModel",
+            (PART, "SanaTransformer2DModel"),
             ((GEMMA, GEMMA_MODELS, 300),),
             "AutoencoderDC",
             fixed=_UNBINNED,
@@ -242,9 +242,9 @@ ROWS = (
     TransformerRow(
         name="Ovis-Image",
         models="Ovis-Image",
-        layout=layout(
+        layout=Layout.from_towers(
             "OvisImagePipeline",
-            "OvisImageTransformer2DModel",
+            (PART, "OvisImageTransformer2DModel"),
             ((QWEN, QWEN3_MODELS, 256),),
             template="conversation",
         ),
@@ -259,9 +259,9 @@ ROWS = (
     TransformerRow(
         name="Qwen-Image",
         models="Qwen-Image",
-        layout=layout(
+        layout=Layout.from_towers(
             "QwenImagePipeline",
-            "QwenImageTransformer2DModel",
+            (PART, "QwenImageTransformer2DModel"),
             ((QWEN, ("Qwen2_5_VLForConditionalGeneration",), 512),),
             "AutoencoderKLQwenImage",
             guidance="true",
@@ -283,9 +283,9 @@ ROWS = (
     TransformerRow(
         name="Lumina-Image 2",
         models="Lumina-Image 2",
-        layout=layout(
+        layout=Layout.from_towers(
             "Lumina2Pipeline",
-            "Lumina2Transformer2DModel",
+            (PART, "Lumina2Transformer2DModel"),
             ((GEMMA, GEMMA_MODELS, 256),),
             template="system prompt",
         ),
@@ -301,9 +301,9 @@ ROWS = (
     TransformerRow(
         name="Z-Image",
         models="Z-Image",
-        layout=layout(
+        layout=Layout.from_towers(
             "ZImagePipeline",
-            "ZImageTransformer2DModel",
+            (PART, "ZImageTransformer2DModel"),
             ((QWEN, QWEN3_MODELS, 512),),
             unguided=0.0,  # the scale counts from the prompt's prediction, not from the one without a prompt
             template="conversation",
@@ -331,8 +331,8 @@ ROWS = (
     TransformerRow(
         name="AuraFlow",
         models="AuraFlow",
-        layout=layout(
-            "AuraFlowPipeline", "AuraFlowTransformer2DModel", ((LLAMA, ("UMT5EncoderModel",), 256),)
+        layout=Layout.from_towers(
+            "AuraFlowPipeline", (PART, "AuraFlowTransformer2DModel"), ((LLAMA, ("UMT5EncoderModel",), 256),)
         ),
         stacks=(
             replace(_JOINT, path="joint_transformer_blocks", sequence=_REGISTERED),

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Inputs
-from hooks.architectures.layout import Component, Layout, MisfitError, SingleFile
-from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
-from hooks.architectures.site import BY_STEP, Site, children, module_at, tensor_of
+from hooks.architectures.batch import Batch, Inputs, other_branches
+from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at, tensor_of
 from hooks.architectures.text_encoders import text_core, text_sites
-from hooks.architectures.unet_batch import batch_of, three_way
 from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLImg2ImgPipeline",
     "StableDiffusionXLInpaintPipeline",
 )
-PROJECTIONS = ("query", "key", "value")
 TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
@@ -42,22 +39,10 @@ _AFTER = (
 )
 TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")
 TEXT_MODELS = ("CLIPTextModel", "CLIPTextModelWithProjection")
-
-
-def _layout(pipeline: str, *text_models: tuple[str, ...], pooled: bool = False) -> Layout:
-    """The components of a pipeline with text encoders of these classes."""
-    numbers = ("", "_2")[: len(text_models)]
-    return Layout(
-        pipeline,
-        tuple(Component(f"tokenizer{number}", "transformers", TOKENIZERS) for number in numbers),
-        tuple(
-            Component(f"text_encoder{number}", "transformers", classes)
-            for number, classes in zip(numbers, text_models)
-        ),
-        Component("unet", "diffusers", ("UNet2DConditionModel",)),
-        Component("vae", "diffusers", ("AutoencoderKL",)),
-        pooled=pooled,
-    )
+GUIDED = ("unconditional", "conditional")
+THREE_WAY = ("conditional", "image", "unconditional")  # InstructPix2Pix; "image": the image without the text
+_ANOTHER = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
+_DENOISER = ("unet", "UNet2DConditionModel")
 
 
 class UNet(Architecture):
@@ -69,14 +54,15 @@ class UNet(Architecture):
     denoiser_part = "unet"
     pipelines = SUPPORTED_PIPELINES
     layouts = (
-        _layout("StableDiffusionPipeline", TEXT_MODELS),
-        _layout("StableDiffusionXLPipeline", TEXT_MODELS, TEXT_MODELS[1:], pooled=True),
+        Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
+        Layout.from_towers(
+            "StableDiffusionXLPipeline",
+            _DENOISER,
+            ((TOKENIZERS, TEXT_MODELS), (TOKENIZERS, TEXT_MODELS[1:])),
+            pooled=True,
+        ),
     )
     predicts = ("epsilon", "v_prediction", "sample")
-
-    def place(self, address: str) -> Place | None:
-        """See `place`."""
-        return place(address)
 
     def check(self, pipe: Any) -> None:
         """Refuse a UNet that takes or gives anything but a latent, too."""
@@ -85,31 +71,27 @@ class UNet(Architecture):
         if (config.in_channels, config.out_channels) != (latent, latent):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
             got = f"{config.in_channels} and {config.out_channels}"
-            remedy = f"{self.another}, not one for inpainting or editing"
+            remedy = f"{_ANOTHER}, not one for inpainting or editing"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
         """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
-        return single_file(shapes, self.another)
+        return single_file(shapes, _ANOTHER)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
-        for site in text_sites(pipe, "unet", place):
+        for site in text_sites(pipe, "unet"):
             yield replace(site, read_only=_UNREAD) if _is_xl(pipe) and _unread(pipe, site) else site
-        yield _site("latent", "unet", read="pipeline", read_only=BY_STEP)
+        yield Site("latent", "unet", read="pipeline", read_only=BY_STEP)
         yield from _unet_sites(pipe.unet)
         branches = ["unconditional", "conditional", "guided"]
-        if three_way(pipe):
+        if _three_way(pipe):
             branches.insert(1, "image")
         for branch in branches:
-            yield _site(f"noise_pred.{branch}", "unet", read="pipeline", read_only=_AFTER)
-        if x0_unavailable(pipe.scheduler) is None:
-            yield _site("x0_pred", "unet", read="pipeline", read_only=_AFTER)
-        yield from decoder.decoder_sites(pipe.vae, place)
-
-    def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Return why `x0_pred` cannot be computed, where it cannot."""
-        return x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
+            yield Site(f"noise_pred.{branch}", "unet", read="pipeline", read_only=_AFTER)
+        if self.unavailable(pipe, "x0_pred") is None:
+            yield Site("x0_pred", "unet", read="pipeline", read_only=_AFTER)
+        yield from decoder.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The UNet's cross- or self-attentions, with the factor by which their block is smaller than the latent."""
@@ -124,7 +106,7 @@ class UNet(Architecture):
         names = ("sample", "timestep", "encoder_hidden_states")
         sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
-        batch = batch_of(pipe, sample)
+        batch = _batch(pipe, sample)
         # an inpainting UNet is given a mask and an image behind the latent's channels
         latent = batch.conditional(sample, "latent")[:, : _latent_channels(pipe)]
         text = batch.conditional(states, "text.final")
@@ -221,6 +203,21 @@ class UNet(Architecture):
         }
 
 
+def _three_way(pipe: Any) -> bool:
+    """Return whether guidance runs three branches, over the text and over an image."""
+    return any(base.__name__ == "StableDiffusionInstructPix2PixPipeline" for base in type(pipe).__mro__)
+
+
+def _batch(pipe: Any, sample: Tensor) -> Batch:
+    """The batch that the UNet is given now; refuses rows that do not divide by the guidance's branches."""
+    branches = ("conditional",)
+    if getattr(pipe, "do_classifier_free_guidance", False):
+        branches = THREE_WAY if _three_way(pipe) else GUIDED
+    if sample.shape[0] % len(branches):
+        raise other_branches(pipe, branches, len(sample), "a number that they do not divide")
+    return Batch(sample.shape[0] // len(branches), branches, *sample.shape[-2:])
+
+
 def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
     added = None
     if pooled is not None:
@@ -236,7 +233,7 @@ def _unread(pipe: Any, site: Site) -> bool:
     core = text_core(pipe, "text_encoder")
     if core is None:
         return False
-    last = core.count(pipe) - 1
+    last = len(module_at(pipe, core.layers)) - 1
     return f"{site.address}.".startswith(f"text.layers.{last}.")
 
 
@@ -248,55 +245,12 @@ def _latent_channels(pipe: Any) -> int:
     return pipe.vae.config.latent_channels
 
 
-def place(address: str) -> Place | None:
-    """Return what an address says of a site of the UNet, of what stands before it and behind it; None of any other.
-
-    Examples
-    --------
-    >>> place("unet.up.2.attn.1.cross").label, place("unet.up.2.attn.1.cross").space
-    ('2 · attn 1 · cross', 'denoising')
-    >>> place("transformer.3") is None
-    True
-    """
-    if address == "unet.conv_in":
-        return Place((1, 1), "in", "conv_in", "denoising", DENOISING, between_blocks=True)
-    match = _BLOCK.match(address)
-    if match is None:
-        return shared_place(address)
-    side, number, _, inner = match.groups()
-    rank, label = within_block(inner)
-    group = side or "mid"
-    labelled = label if number is None else f"{number} · {label}"
-    rank = (GROUPS.index(group), int(number or 0), *rank)
-    return Place(rank, group, labelled, "denoising", DENOISING, between_blocks=inner is None)
-
-
-def x0_unavailable(scheduler: Any) -> str | None:
-    """Return why `x0_pred` cannot be computed under this scheduler, or None if it can."""
-    name = type(scheduler).__name__
-    if getattr(scheduler, "alphas_cumprod", None) is None:
-        return f"{name} has no alphas_cumprod"
-    if getattr(scheduler.config, "use_flow_sigmas", False):
-        return f"{name} has use_flow_sigmas on"
-    prediction_type = getattr(scheduler.config, "prediction_type", "epsilon")
-    if prediction_type not in UNet.predicts:
-        return f"{name} has prediction_type {prediction_type!r}"
-    return None
-
-
-def _site(address: str, module: str, **more: Any) -> Site:
-    return Site(address, module, place(address), **more)
-
-
 def _unet_sites(unet: Any) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
-        return _site(f"unet.{address}", f"unet.{path}", **more)
+        return Site(f"unet.{address}", f"unet.{path}", **more)
 
     def attention(address: str, path: str, module: Any, default: bool) -> Iterator[Site]:
-        heads = int(module.heads)
-        for name, (inner, part) in _projections(module).items():
-            yield site(f"{address}.{name}", f"{path}.{inner}", default=False, part=part)
-        yield site(f"{address}.heads", f"{path}.to_out.0", default=False, read="input", heads=heads)
+        yield from attention_parts(f"unet.{address}", f"unet.{path}", module)
         yield site(address, path, default=default)
 
     def transformer(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
@@ -336,21 +290,6 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
         yield from block("mid", "mid_block", unet.mid_block)
     for b, module in enumerate(unet.up_blocks):
         yield from block(f"up.{b}", f"up_blocks.{b}", module)
-
-
-def _projections(attention: Any) -> dict[str, tuple[str, tuple[int, int] | None]]:
-    """Return where an attention's query, key and value come from, and which slice of it each is."""
-    if runs_fused(attention):
-        if attention.is_cross_attention:
-            return {"query": ("to_q", None), "key": ("to_kv", (0, 2)), "value": ("to_kv", (1, 2))}
-        return {name: ("to_qkv", (i, 3)) for i, name in enumerate(PROJECTIONS)}
-    return {name: (f"to_{name[0]}", None) for name in PROJECTIONS}
-
-
-def runs_fused(attention: Any) -> bool:
-    """Return whether the processor in use runs the fused projections (which stay there after unfusing)."""
-    processor = type(getattr(attention, "processor", None)).__name__
-    return getattr(attention, "fused_projections", False) and processor.startswith("Fused")
 
 
 def _factors(unet: Any) -> dict[tuple[str | None, ...], int]:

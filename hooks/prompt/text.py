@@ -21,7 +21,7 @@ from torch import Tensor
 
 from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
-from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core
+from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
 from hooks.errors import HookError
 from hooks.prompt.matching import matched_tokens
@@ -83,10 +83,8 @@ class TextReader:
         self._embeddings, self._layers, self._norm = (
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
-        self._ends = core.family.ends
-        others = itertools.takewhile(lambda other: other != part, TEXT_ENCODERS.values())
-        widths = (text_config(getattr(pipe, one)).hidden_size for one in others if text_core(pipe, one))
-        self._before = sum(widths)  # channels of the text encoders before this one
+        self._ends = core.ends
+        self._before = _width_before(pipe, name)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
@@ -181,6 +179,14 @@ class TextReader:
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
+
+
+def _width_before(pipe: Any, name: str) -> int:
+    """Channels of the text encoders before this one."""
+    width = 0
+    for other in itertools.takewhile(lambda other: other != name, text_cores(pipe)):
+        width += text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size
+    return width
 
 
 def branches_by_text(

@@ -33,7 +33,7 @@ class OptionText:
     unit: str  # of its numbers
     default: str  # as YAML; where it is null, what that stands for
     written: bool  # the default is YAML
-    example: str  # as YAML
+    example: str  # as YAML; empty of a choice
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def sections(place: str, node: Node, root: Node) -> Iterator[SectionText]:
             _values(entry, root),
             entry.get("unit", ""),
             *_default(entry, at.rpartition(".")[2] in node.get("required", ()), root),
-            flow_text(next(iter(entry.get("examples", [])), None)),
+            flow_text(entry["examples"][0]) if "examples" in entry else "",
         )
         for at, entry in entries.items()
     ]

@@ -16,31 +16,15 @@ class Captions(Section):
 
     model: Annotated[
         Model | None,
-        option(
-            "The network that captions the images: a folder or a hub id of BLIP or BLIP-2, or `toyworld-checker`, which"
-            " puts into a sentence what it reads exactly.",
-            null="none, and nothing is captioned",
-            example="Salesforce/blip-image-captioning-base",
-        ),
+        option(null="none, and nothing is captioned", example="Salesforce/blip-image-captioning-base"),
     ] = None
-    prompt: Annotated[
-        str,
-        Field(max_length=CHARACTERS),
-        option("The words from which a caption goes on.", example="a photo of"),
-    ] = ""
-    beams: Annotated[
-        int,
-        Field(ge=1, le=100),
-        option(
-            "Captions that are searched at a time (beam search). Fewer are faster.",
-            unit="captions",
-            example=1,
-        ),
-    ] = 3
-    tokens: Annotated[int, Field(ge=1, le=1000), option("Longest caption.", unit="tokens", example=50)] = 30
-    batch: Annotated[
-        Positive,
-        option(
-            "Images that the network sees at once. Lower it where memory runs out.", unit="images", example=2
-        ),
-    ] = 8
+    """The network that captions the images: a folder or a hub id of BLIP or BLIP-2, or `toyworld-checker`,
+    which puts into a sentence what it reads exactly."""
+    prompt: Annotated[str, Field(max_length=CHARACTERS), option(example="a photo of")] = ""
+    """The words from which a caption goes on."""
+    beams: Annotated[int, Field(ge=1, le=100), option(unit="captions", example=1)] = 3
+    """Captions that are searched at a time (beam search). Fewer are faster."""
+    tokens: Annotated[int, Field(ge=1, le=1000), option(unit="tokens", example=50)] = 30
+    """Longest caption."""
+    batch: Annotated[Positive, option(unit="images", example=2)] = 8
+    """Images that the network sees at once. Lower it where memory runs out."""

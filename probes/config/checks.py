@@ -1,31 +1,17 @@
-"""Checks between fields of ``triplets.yaml``: names, words, contrasts, prompts, the size of the run."""
+"""Checks between fields of ``triplets.yaml``: names, words, contrasts, the size of the run."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
-from probes.fields.types import IMAGES, PERSON, fail, has_template, one_person
+from probes.fields.types import IMAGES, PERSON, fail
+from probes.prompts.prompt import ABOUT, normal
 
 FEWEST = 6  # prompts, of fewer than which no direction is told
 INDICATORS = 40  # every pair of them is compared at every site and step
-SKILL = "skill"  # the level of a prompt that asks for one
-SYSTEM_PROMPT = "system_prompt"  # what stands in the place of the model's own
-ABOUT = ("id", "levels", SYSTEM_PROMPT)  # keys of a prompt that are no text of it
-
-
-class HasPrompts(Protocol):
-    """A configuration, as far as its prompts go, of which the first ``limit`` are used."""
-
-    @property
-    def prompts(self) -> Sequence[Any]:
-        """Texts with ``{person}``, or mappings with an id, levels and texts."""
-
-    @property
-    def limit(self) -> int | None:
-        """Number of prompts that are used; None: all."""
 
 
 def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Sequence[Any]) -> None:
@@ -70,11 +56,6 @@ def _check_words(words: Mapping[str, str]) -> None:
         first[key] = name
 
 
-def normal(text: str) -> str:
-    """Return `text` as it is compared: case folded, single spaces, none at the edges."""
-    return " ".join(text.casefold().split())
-
-
 def default_contrasts(indicators: Mapping[str, Any], reference: str) -> list[list[str]]:
     """Return every pair of indicators that are neither the reference nor a control, each against the reference.
 
@@ -99,100 +80,6 @@ def check_contrasts(
         if frozenset(pair) in first:
             raise fail(f"the same pair as contrasts[{first[frozenset(pair)]}]: keep one", at=at)
         first[frozenset(pair)] = index
-
-
-def check_prompts(prompts: Sequence[Any], names: list[str], *, of_images: bool = False) -> None:
-    """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice.
-
-    ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
-    """
-    ids: dict[str, int] = {}
-    first: dict[str, int] = {}
-    for index, prompt in enumerate(prompts):
-        at = ("prompts", index)
-        if isinstance(prompt, dict) and has_template(prompt):
-            _check_template(prompt, at)
-        elif isinstance(prompt, dict):
-            _check_captions(prompt, names, at)
-        identifier, key = prompt_id(prompt, index), _content(prompt)
-        key += repr(levels(prompt)) if of_images else ""
-        if key in first:
-            raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
-        if identifier in ids:
-            raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
-        first[key], ids[identifier] = index, index
-
-
-def _content(prompt: str | Mapping[str, Any]) -> str:
-    """Return what a prompt asks for, equal for all that text encoders do not tell apart."""
-    if isinstance(prompt, str):
-        return _content({"text": prompt})
-    texts = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
-    own = repr(levels(prompt)) if SKILL in levels(prompt) else ""
-    return repr(texts) + own + repr(system_prompt(prompt) or "")
-
-
-def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
-    extra = sorted(set(prompt) - {"text", *ABOUT})
-    if extra:
-        raise fail(
-            f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
-            at=at,
-        )
-
-
-def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, ...]) -> None:
-    if "text" in prompt and "text" not in names:
-        one_person(prompt["text"], (*at, "text"))
-    missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, *ABOUT})
-    if missing or extra:
-        wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
-        raise fail(f"expected a text for each of {names}, got one {wrong}: give just these", at=at)
-    first: dict[str, str] = {}
-    for name in names:
-        text = normal(prompt[name])
-        if text in first:
-            raise fail(
-                f"expected a text that differs, got {prompt[name]!r} for `{first[text]}` and `{name}`:"
-                " change one",
-                at=at,
-            )
-        first[text] = name
-
-
-def prompt_id(prompt: str | Mapping[str, Any], index: int) -> str:
-    """Return the id of a prompt: its own, or its number: ``p003``."""
-    return f"p{index:03d}" if isinstance(prompt, str) else prompt.get("id", f"p{index:03d}")
-
-
-def template(prompt: str | Mapping[str, Any]) -> str:
-    """Return the text of a prompt with ``{person}`` in it; empty where each indicator has a text of its own."""
-    if isinstance(prompt, str):
-        return prompt
-    return prompt["text"] if has_template(prompt) else ""
-
-
-def caption(prompt: str | Mapping[str, Any], indicator: str) -> str:
-    """Return the text that a prompt without `template` has for an indicator."""
-    return "" if isinstance(prompt, str) else prompt[indicator]
-
-
-def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
-    """Return where in a grid a prompt stands, a level an axis; nothing where it is of none."""
-    return {} if isinstance(prompt, str) else prompt.get("levels", {})
-
-
-def system_prompt(prompt: str | Mapping[str, Any]) -> str | None:
-    """Return the system prompt that a prompt is drawn with; None: the model's own."""
-    return None if isinstance(prompt, str) else prompt.get(SYSTEM_PROMPT)
-
-
-def asks_for_skills(config: HasPrompts) -> bool:
-    """Return whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
-
-    Such a run may have one indicator, and compares no words.
-    """
-    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
 
 
 def check_size(prompts: int, seeds: int, indicators: int) -> None:

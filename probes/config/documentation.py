@@ -32,8 +32,14 @@ def flag_help(place: str) -> str:
     section = field_at(place.rpartition(".")[0]) if "." in place else field
     without = section if section.get_default() is None else field
     default = without.json_schema_extra["null"] if without.default is None else flow_text(without.default)
-    example = flow_text(field.examples[0]).strip("[]").replace(",", "").strip('"')
-    facts = [field.json_schema_extra.get("unit", ""), f"default: {default}", f"for example {example}"]
+    facts = [(field.json_schema_extra or {}).get("unit", ""), f"default: {default}"]
+    for example in field.examples or ():
+        facts.append(
+            f"for example {flow_text(example)}".replace("[", "")
+            .replace("]", "")
+            .replace(",", "")
+            .replace('"', "")
+        )
     return f"{summary} ({'; '.join(fact for fact in facts if fact)})"
 
 

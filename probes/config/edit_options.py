@@ -40,18 +40,16 @@ class Edit(Section):
     in ``run.json`` (``left_over_held_out``), which contexts that resemble one another flatter.
     """
 
-    kind: Annotated[Literal["keys_and_values", "project", "shift"], option(example="project")] = (
-        "keys_and_values"
-    )
+    kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
     """How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and
     UCE), or the text's states with a direction taken out (`project`) or added (`shift`)."""
     words: Annotated[
         dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]],
         option(unit="share", example={"person": {"woman": 0.25}}),
-    ] = Field({})
+    ] = {}
     """For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not
     with `project` and `shift`."""
-    keep: Annotated[list[Word], option(example=["woman", "man"])] = Field([])
+    keep: Annotated[list[Word], option(example=["woman", "man"])] = []
     """Words whose states give what they gave before. Name those that the edit must not move. Not with `project`
     and `shift`."""
     direction: Annotated[
@@ -65,7 +63,7 @@ class Edit(Section):
     contexts: Annotated[
         Annotated[list[Context], Field(min_length=1)],
         option(example=["a photo of a {person}", "a {person} with a dog"]),
-    ] = Field([*CONTEXTS])
+    ] = [*CONTEXTS]
     """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
     others."""
     sites: Annotated[
@@ -76,9 +74,9 @@ class Edit(Section):
     text.final, text.embeddings and text.layers.N."""
     parts: Annotated[
         Annotated[list[Literal["key", "value"]], Field(min_length=1)], option(example=["value"])
-    ] = Field(["key", "value"])
+    ] = ["key", "value"]
     """Whether keys, values or both are edited."""
-    positions: Annotated[Literal["word", "onward"], option(example="word")] = "onward"
+    positions: Literal["word", "onward"] = "onward"
     """Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),
     which have read it."""
     ridge: Annotated[

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 from probes.fields.types import PathOrName, Section, option
 
 Column = Annotated[str, Field(min_length=1)]
-LEVELS = ("profession", "setting", "template", "model")  # columns that are levels where none are named
 UNNAMED = "unnamed model"  # whose name nobody gave
 
 
@@ -50,7 +49,7 @@ class Images(Section):
     ] = None
     """Columns that say where a prompt stands in your design, of images that have no indicator: images of one
     text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
-    any_words: Annotated[bool, option(example=True)] = False
+    any_words: bool = False
     """Whether prompts are taken that do not hold the word of their indicator."""
 
     @model_serializer(mode="wrap")

@@ -40,7 +40,7 @@ class Logits(Section):
         ],
         Field(min_length=2, max_length=2),
         option(unit="number of a class", example=["male", "female"]),
-    ] = Field([0, 1])
+    ] = [0, 1]
     """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
     the words."""
 
@@ -57,7 +57,7 @@ class Measure(Section):
     """Confidence level of intervals; tests are at one minus it."""
     seed: Annotated[Seed, option(unit="seed", example=1)] = 0
     """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
-    text_readout: Annotated[Literal["sequence", "eos", "words"], option(example="eos")] = "sequence"
+    text_readout: Literal["sequence", "eos", "words"] = "sequence"
     """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
     words that all texts of a triplet share."""
     theta: Annotated[float, Field(ge=0, lt=1), option(unit="share from 0 to 1", example=0.4)] = 0.35
@@ -66,14 +66,14 @@ class Measure(Section):
     """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
     sigma_human: Annotated[Share, option(unit="share from 0 to 1", example=0.2)] = 0.25
     """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
-    mask_words: Annotated[Literal["nouns", "all"], option(example="all")] = "nouns"
+    mask_words: Literal["nouns", "all"] = "nouns"
     """Whose masks can guide an object: the nouns of the prompt, or all its words."""
-    nouns: Annotated[Literal["hanta", "nltk"], option(example="nltk")] = "hanta"
+    nouns: Literal["hanta", "nltk"] = "hanta"
     """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
     al. 2025."""
-    compounds: Annotated[bool, option(example=True)] = False
+    compounds: bool = False
     """Whether two nouns side by side (*tennis racket*) are taken together, as one."""
-    human_words: Annotated[Literal["paper", "long"], option(example="long")] = "paper"
+    human_words: Literal["paper", "long"] = "paper"
     """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
     human word that the package lists (`long`)."""
     min_count: Annotated[Positive, option(unit="images", example=20)] = 5
@@ -81,7 +81,7 @@ class Measure(Section):
     of images; the paper takes 20 of its large sets."""
     equivalence: Annotated[
         dict[str, Annotated[float, Field(gt=0)]], option(unit="of the metric", example={"ssim": 0.02})
-    ] = Field({})
+    ] = {}
     """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
     equivalent to none."""
     smallest_effect: Annotated[float, Field(gt=0, le=1), option(unit="share from 0 to 1", example=0.2)] = 0.1
@@ -90,9 +90,7 @@ class Measure(Section):
     primary: Annotated[str, Field(min_length=1), option(example="ssim")] = "z0"
     """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
     secondary; choose it before you look."""
-    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = Field(
-        []
-    )
+    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = []
     """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
     region in proportion to the image. Use them to compare with papers that do so."""
     outcomes: Annotated[

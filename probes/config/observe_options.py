@@ -18,12 +18,11 @@ class Observe(Section):
     ``toyworld`` names the small networks that come with the package; other names are files, folders or hub ids.
     """
 
-    objects: Annotated[bool, option(example=False), Alters("measure")] = True
+    objects: Annotated[bool, Alters("measure")] = True
     """Whether objects are searched for in the images. Turn it off for a quick look at what the model holds
     inside."""
-    engine: Annotated[
-        Literal["auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"],
-        option(example="groundingdino"),
+    engine: Literal[
+        "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
     ] = "auto"
     """Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are
     two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it was
@@ -99,7 +98,7 @@ class Observe(Section):
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[
         dict[str, Model], option(example={"clip": "ViT-B-32/openai"}), Alters("nothing")
-    ] = Field({})
+    ] = {}
     """Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or
     `toyworld`, the default on the bundled models."""
     feature_batch: Annotated[Positive, option(unit="images", example=8), Alters("nothing")] = 32

@@ -95,7 +95,7 @@ class Questions(Section):
     ] = "auto"
     """Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on the
     bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody."""
-    paper: Annotated[bool, option(example=False)] = True
+    paper: bool = True
     """Whether the paper's questions are asked: gender, and each attribute of GEP. Turn it off to ask your own
     alone."""
     ask: Annotated[dict[Key, Question], option(example={"hair": {"text": "Is the hair long?"}})] = {}

@@ -9,21 +9,19 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from probes.config import checks, presets, words
-from probes.config.checks import INDICATORS, prompt_id
+from probes.config.audit_options import DallEval, Gep, Skills
+from probes.config.checks import INDICATORS
 from probes.config.cluster_options import Cluster
-from probes.config.dalleval_options import DallEval
 from probes.config.edit_options import Edit
-from probes.config.gep_options import Gep
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
 from probes.config.observe_options import Observe
 from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
-from probes.config.skills_options import Skills
 from probes.config.stop_options import Stop, in_order
 from probes.config.trace_options import Trace
 from probes.errors import UserError
@@ -35,8 +33,6 @@ from probes.fields.types import (
     Alters,
     Model,
     Positive,
-    Preset,
-    Prompt,
     Section,
     Seeds,
     Word,
@@ -46,11 +42,9 @@ from probes.fields.types import (
 )
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
-from probes.prompts import paintskills, plain, sets
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource, resolve
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.prompts import paintskills
+from probes.prompts.prompt import check_prompts, from_written
+from probes.prompts.source import Prompts, defaults
 from probes.runs.recorded_paths import name_of
 
 __all__ = [
@@ -70,18 +64,10 @@ __all__ = [
     "Skills",
     "Stop",
     "Trace",
-    "prompt_id",
     "schema_text",
 ]
 
-_Listed = Annotated[list[Prompt], Field(min_length=1)]
-_Written = Annotated[
-    _Listed | PromptSource | PromptTable | Templates | Grid,
-    takes(
-        "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
-    ),
-]
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
+Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
 _Words = Annotated[
     Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
@@ -176,7 +162,7 @@ class Config(Section):
     take at least 24."""
     limit: Annotated[Positive | None, option(unit="prompts", null="all", example=4), Alters("part")] = None
     """Only the first so many prompts. Use it to try a configuration."""
-    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = Field(default=[0])
+    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = [0]
     """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
     prompt, more prompts more of the model."""
     stop: Annotated[
@@ -237,10 +223,9 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual = cls.model_fields["reference"].default
-        data = words.expanded(presets.applied(data), usual)
-        folder = Path((info.context or {}).get("folder", ""))
-        data = plain.defaults(data, folder, usual, [*cls.model_fields["indicators"].default])
-        return paintskills.defaults(data, sets.of_skills())
+        data = words.expand_synonyms(presets.applied(data), usual)
+        context = info.context or {}
+        return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -249,7 +234,7 @@ class Config(Section):
             contrasts = checks.default_contrasts(self.indicators, self.reference)
             object.__setattr__(self, "contrasts", contrasts)
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
-        checks.check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
+        check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         paintskills.check(self.prompts, list(self.indicators))
         if self.stop is not None:
             checks.check_stop(self)
@@ -262,14 +247,9 @@ class Config(Section):
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
-        none: dict[str, Any] = {
-            "model": "",
-            "reference": "",
-            "indicators": {},
-            "contrasts": [],
-            "prompts": [],
-        }
-        return super().stored({**none, "seeds": [], **values})
+        values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
+        prompts = [from_written(prompt) for prompt in values.get("prompts", ())]
+        return super().stored({**values, "prompts": prompts})
 
     @property
     def clustered(self) -> bool:
@@ -301,7 +281,7 @@ class Config(Section):
     @property
     def captions(self) -> bool:
         """Return whether some prompt is a caption of its own for each indicator."""
-        return not all(map(checks.template, self.prompts))
+        return not all(prompt.template for prompt in self.prompts)
 
     @property
     def out_path(self) -> Path:

@@ -71,7 +71,7 @@ class Sampler(Section):
     negative_prompt: Annotated[str, option(example="blurry")] = ""
     """What the images should not show, the same for every word. It takes guidance, and may not name a gender
     unless that is what you study."""
-    noise: Annotated[Literal["own", "shared", "independent"], option(example="independent")] = "own"
+    noise: Literal["own", "shared", "independent"] = "own"
     """Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a
     triplet, so that only the word differs; `shared`: one noise for each seed under all prompts; `independent`:
     each image has its own, as with services that take no seed."""
@@ -87,7 +87,7 @@ class Capture(Section):
     sites: Annotated[Globs, option(example=["unet.*", "latent"])] = "default"
     """Sites inside the model whose activations are compared: `default`, or addresses and patterns of
     docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number."""
-    words: Annotated[bool, option(example=False)] = True
+    words: bool = True
     """Whether a map of each word's cross-attention is kept. Without them objects are not put down to words;
     turn them off to save disk."""
     definition: Annotated[Definition, option(example="self-refined")] = "default"
@@ -95,7 +95,7 @@ class Capture(Section):
     Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of
     U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what is
     paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`."""
-    keep: Annotated[list[str], option(example=["unet.mid"])] = Field([])
+    keep: Annotated[list[str], option(example=["unet.mid"])] = []
     """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
     each is said by `keep_places`."""
     keep_places: Annotated[
@@ -105,7 +105,7 @@ class Capture(Section):
     """Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at
     random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which can
     take megabytes a step."""
-    keep_dtype: Annotated[Literal["float32", "float16"], option(example="float16")] = "float32"
+    keep_dtype: Literal["float32", "float16"] = "float32"
     """Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are
     refused."""
     keep_limit: Annotated[
@@ -113,7 +113,7 @@ class Capture(Section):
     ] = 20.0
     """Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where
     there is room."""
-    pool: Annotated[list[str], option(example=["unet.*.cross", "text.final"])] = Field([])
+    pool: Annotated[list[str], option(example=["unet.*.cross", "text.final"])] = []
     """Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode`
     reads them to ask where gender can be decoded."""
 
@@ -126,7 +126,7 @@ class Generate(Section):
     for the same last bits on machines of different memory."""
     part_triplets: Annotated[Positive, option(unit="triplets", example=32)] = 8
     """Triplets of one stored part. A run that is interrupted loses at most the part it was at."""
-    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16"], option(example="bfloat16")] = "auto"
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled
     models; take float32 or bfloat16 where float16 gives black images."""
     device: Annotated[Device, option(example="cuda:1")] = "auto"
@@ -146,7 +146,7 @@ class Report(Section):
     ] = "auto"
     """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
     its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
-    figures: Annotated[bool, option(example=False)] = True
+    figures: bool = True
     """Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of
     the time; its sentences and tables are the same."""
 

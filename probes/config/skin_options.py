@@ -24,13 +24,11 @@ class SkinTone(Section):
     ] = "auto"
     """Whether skin tones are read. `auto`: in an audit of professions, where the region can be had; true:
     always, and says what is missing."""
-    region: Annotated[
-        Literal["auto", "toyworld", "face-alignment", "image"], option(example="face-alignment")
-    ] = "auto"
+    region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
     """Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), those of the largest
     face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`. `auto`: the first
     on toyworld's models, else the second."""
-    skin: Annotated[Literal["cheeks", "face"], option(example="face")] = "cheeks"
+    skin: Literal["cheeks", "face"] = "cheeks"
     """Which part of a face: the two `cheeks`, as the paper's mask, or the `face` less eyes, brows and mouth."""
     landmarks: Annotated[Model, option(example="weights/2DFAN4-11f355bf06.pth.tar")] = (
         "2DFAN4-11f355bf06.pth.tar"
@@ -38,10 +36,7 @@ class SkinTone(Section):
     """Checkpoint of face-alignment that finds landmarks (FAN)."""
     detector: Annotated[Model, option(example="weights/s3fd-619a316812.pth")] = "s3fd-619a316812.pth"
     """Checkpoint of face-alignment that finds faces (S3FD)."""
-    illumination: Annotated[
-        Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"],
-        option(example="grey-world"),
-    ] = "none"
+    illumination: Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"] = "none"
     """How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from
     the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo (`trust`).
     Coloured light moves tones; compare two settings before you report any."""
@@ -50,9 +45,9 @@ class SkinTone(Section):
     surface in the images."""
     trust: Annotated[Model | None, option(null="none", example="weights/trust")] = None
     """Folder of TRUST's published files, with `illumination: trust`."""
-    adaptation: Annotated[Literal["bradford", "channels"], option(example="channels")] = "bradford"
+    adaptation: Literal["bradford", "channels"] = "bradford"
     """What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue."""
-    mean: Annotated[Literal["lab", "linear"], option(example="linear")] = "lab"
+    mean: Literal["lab", "linear"] = "lab"
     """Whether the region's mean is taken of L*a*b* or of linear light."""
 
     @model_validator(mode="after")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from probes.config.checks import FEWEST
 from probes.fields.types import Positive, Section, Seed, option
+from probes.prompts.prompt import Prompt
 
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
@@ -23,9 +23,7 @@ class Stop(Section):
     recorded before the first image, and no other can be asked of the same run.
     """
 
-    question: Annotated[
-        Literal["gap", "direction", "equivalence", "interval"], option(example="direction")
-    ] = "gap"
+    question: Literal["gap", "direction", "equivalence", "interval"] = "gap"
     """What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans.
     `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
     ±`within`."""
@@ -42,12 +40,12 @@ class Stop(Section):
     """Prompts before the first look; all where there are fewer."""
     every: Annotated[Positive, option(unit="prompts", example=24)] = 8
     """Prompts from one look to the next, at least one part."""
-    order: Annotated[Literal["random", "listed"], option(example="listed")] = "random"
+    order: Literal["random", "listed"] = "random"
     """The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and
     of each level in its proportion; `listed` only where the list is in random order already."""
     seed: Annotated[Seed, option(unit="seed", example=1)] = 0
     """Seed of the random order."""
-    reach: Annotated[Literal["run", "measure"], option(example="measure")] = "run"
+    reach: Literal["run", "measure"] = "run"
     """How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it
     lie apart. `measure`: by the whole range of the measure, which no distribution can break and takes more
     prompts."""
@@ -65,17 +63,17 @@ def from_text(text: str) -> dict[str, Any] | None:
     return {"question": found[2]} if found[2] else {"question": "interval", "within": float(found[1])}
 
 
-def in_order(prompts: list[Any], options: Stop) -> list[Any]:
+def in_order(prompts: list[Prompt], options: Stop) -> list[Prompt]:
     """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
 
-    Each level (`probes.config.checks.levels`) has its proportion of any beginning, as far as whole prompts go.
+    Each level has its proportion of any beginning, as far as whole prompts go.
     """
     if options.order == "listed":
         return prompts
-    groups: dict[str, list[tuple[int, Any]]] = {}
+    groups: dict[str, list[tuple[int, Prompt]]] = {}
     for prompt in prompts:
-        stratum = prompt.get("levels") if isinstance(prompt, Mapping) else None
-        number = _drawn_number(json.dumps(prompt, sort_keys=True), options.seed)
+        stratum = dict(prompt.levels) or None
+        number = _drawn_number(json.dumps(prompt.written(), sort_keys=True), options.seed)
         groups.setdefault(json.dumps(stratum, sort_keys=True), []).append((number, prompt))
     placed = []
     for stratum, members in groups.items():

@@ -32,33 +32,30 @@ class Trace(Section):
     """Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:
     every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where there
     are several, and every joint attention. Each takes one more image per word, prompt and seed."""
-    part: Annotated[
-        Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"],
-        option(example="value"),
-    ] = "key+value"
+    part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
     """What of an attention is patched. `key+value` is what the text gives (of a joint attention, too); `output`
     is what the layer adds; `probabilities` is where it looks."""
-    source: Annotated[Literal["own", "local"], option(example="local")] = "own"
+    source: Literal["own", "local"] = "own"
     """Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's
     latent (`local`, twice the time). For keys and values of cross-attention both are the same."""
     prompts: Annotated[Positive, option(unit="prompts", example=48)] = 24
     """Prompts that are traced, the run's first. More prompts make intervals narrower."""
     seeds: Annotated[Positive, option(unit="seeds", example=3)] = 1
     """Seeds of each prompt that are traced, the run's first."""
-    necessity: Annotated[bool, option(example=False)] = True
+    necessity: bool = True
     """Whether the words' images are also generated with activations of the reference. It tells which place is
     needed, beside which is enough; without it a trace takes half the time."""
-    floor: Annotated[bool, option(example=False)] = True
+    floor: bool = True
     """Whether the reference's images are also generated with activations of its synonyms, to know what any word
     would change."""
-    cuts: Annotated[bool, option(example=False)] = True
+    cuts: bool = True
     """Whether patches whose share is known are generated too, to check the method."""
     windows: Annotated[Windows, option(unit="windows, or steps", example=[[0, 10], [10, 20]])] = 0
     """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after
     the last. Where one prompt is traced, 4 unless another number is given: a map without intervals."""
-    heads: Annotated[Unique[str], option(example=["unet.mid.attn.0.cross"])] = Field([])
+    heads: Annotated[Unique[str], option(example=["unet.mid.attn.0.cross"])] = []
     """Attentions each of whose heads is patched alone."""
-    positions: Annotated[Unique[Literal[*GROUPS, REST]], option(example=["word", "rest"])] = Field([])
+    positions: Annotated[Unique[Literal[*GROUPS, REST]], option(example=["word", "rest"])] = []
     """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
     but the word, tells whether the text around a word carries what it means."""
     batch: Annotated[AutoOrCount, option(unit="images", example=8)] = "auto"

@@ -11,7 +11,7 @@ from probes.fields.types import as_text, fail, shown
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
-def expanded(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
+def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
     """Return plain data of a configuration in which each list of words is written out; `reference` is its default name.
 
     The first word is the indicator's; the others follow all indicators that are written, as synonym controls of theirs,

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
-from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.loop import note_damaged
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs import directory, folders
 from probes.runs import parts as files
 from probes.runs.selection import REGISTERED
 from probes.runs.store import Run
+
+if TYPE_CHECKING:
+    from probes.execution.on_ray import RayWorkers
 
 
 @dataclass(frozen=True)
@@ -25,20 +27,20 @@ class StageCall:
     text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
     overwrite: bool = False  # remove what the directory holds, once the work can begin
     progress: bool = True  # show a progress bar with the time left
-    # what the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`
+    # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
     captions: Mapping[str, Any] | None = None
     # processes that are there already and may help; else the stage starts and ends those that are needed
-    team: Team | None = None
-    # workers on other machines that make the parts in the place of the processes of this one
-    cluster: ClusterWorkers | None = None
+    helpers: Helpers | None = None
+    # workers of Ray that make the parts in the place of the processes of this machine
+    cluster: RayWorkers | None = None
     # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
 
     @contextmanager
-    def helpers(self) -> Iterator[Team]:
-        """Hold this process and its helpers."""
-        with nullcontext(self.team) if self.team else Team() as team:
-            yield team
+    def helping(self) -> Iterator[Helpers]:
+        """Hold the helpers of this process."""
+        with nullcontext(self.helpers) if self.helpers else Helpers() as helpers:
+            yield helpers
 
     def cleared(self, run: Run) -> None:
         """Remove what a run directory holds, where it is to be overwritten."""

@@ -1,17 +1,17 @@
-"""The one loop over the parts of a stage: which are due, each made in pieces and written whole, with progress.
+"""The one loop over the parts of a stage: each that has no file is made under a lock, and written whole.
 
-A part is what is stored, resumed and refused; a piece of it (a batch) is what a process works on. Pieces are shared
-out in order among the workers (:mod:`probes.execution.team`), and this process alone writes each part when its last
-piece is there. How a part is cut into pieces is the stage's to fix, and never depends on the workers: so their number
-alters no byte.
+Any number of processes may go through the same parts: the same command started again, here or on another machine that
+sees the folder. A part is a function of its identity, so two that make one are harmless, and a lock saves the work. A
+part that another process is at is waited for. Within a process the pieces of parts (batches) are shared out in order
+among helpers (`probes.execution.processes`); how a part is cut never depends on their number, so it alters no byte.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from itertools import chain
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,13 +19,15 @@ from typing import Any
 from tqdm import tqdm
 
 from probes.errors import UserError
-from probes.execution.part import Part, Piece, write
-from probes.execution.team import Team, Work
+from probes.execution.part import Part, Piece
+from probes.execution.processes import Helpers, Work
+from probes.locks import locked, require_there
 from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
 from probes.runs.store import Run
 
+PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 
 
@@ -61,8 +63,6 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
             raise refused(path, name, old.get(name), new.get(name))
         files.read_part(path)
         return True
-    except FileNotFoundError:  # since it was listed
-        return False
     except files.DamagedPartError as error:
         damaged(error)
         return False
@@ -70,8 +70,7 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
 
 def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
-    there = run.faults() if run.parts("samples") else {}  # of a shard there may be none
-    run.write_meta(faults=image_faults.counts(list(there.values())))
+    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
     directory.record_stage(run, "generated", monotonic() - began)
 
 
@@ -91,32 +90,73 @@ def make(
     parts: Sequence[Part],
     todo: Sequence[Part],
     work: Work,
-    team: Team,
+    helpers: Helpers,
     *,
-    processes: int = 1,
+    workers: int = 1,
     progress: bool = True,
 ) -> None:
-    """Make those of a stage's parts that are due (`todo`, see `pending`), each written once its last piece is there."""
-    if not todo:
-        return
+    """Make those of a stage's parts that are due (`todo`, see `pending`), in so many processes of this machine."""
     total, left = (sum(part.images for part in some) for some in (parts, todo))
-    places = [(part, place) for part in todo for place in range(len(part.pieces))]
-    made: dict[int, dict[int, Piece]] = {}
-    several = f" ({processes} workers)" if processes > 1 else ""
+    several = f" ({workers} workers)" if workers > 1 else ""
     with bar_of(f"{stage}{several}", total, left, progress=progress) as bar:
-        pieces = list(chain.from_iterable(part.pieces for part in todo))
 
         def advance(images: float) -> None:
             bar.update(min(images, total - bar.n))  # beyond its end the bar would have none
 
-        with closing(team.results(work, pieces, processes, advance)) as results:
-            for index, piece in results:
-                part, place = places[index]
-                pieces_made = made.setdefault(id(part), {})
-                pieces_made[place] = piece
-                if len(pieces_made) == len(part.pieces):
-                    write(part, [pieces_made[i] for i in range(len(part.pieces))])
-                    del made[id(part)]
+        while todo:
+            with PartLocks() as locks:
+                count = sum(len(part.pieces) for part in todo)
+                made: dict[int, dict[int, Piece]] = {}
+                with closing(helpers.results(work, _pieces(todo, locks), workers, advance, count)) as results:
+                    for (part, place), piece in results:
+                        pieces = made.setdefault(id(part), {})
+                        pieces[place] = piece
+                        if len(pieces) == len(part.pieces):
+                            del made[id(part)]
+                            for kind, data in part.files([pieces[place] for place in sorted(pieces)]):
+                                files.write_bytes(part.paths[kind], data)
+                            locks.release(part)
+                todo = locks.again() if locks.elsewhere else []
+        advance(total - bar.n)  # what others made
+
+
+def _pieces(todo: Sequence[Part], locks: PartLocks) -> Iterator[tuple[tuple[Part, int], Any]]:
+    """The pieces of parts, each with its part and place; a part is locked when its first piece is asked for."""
+    for part in todo:
+        if locks.take(part):
+            for place, piece in enumerate(part.pieces):
+                yield (part, place), piece
+
+
+class PartLocks(ExitStack):
+    """The locks of the parts that this process is at; `elsewhere` are the parts that others were at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elsewhere: list[Part] = []
+        self._held: dict[Path, ExitStack] = {}
+
+    def take(self, part: Part) -> bool:
+        """Lock a part; False where another process is at it, or it is finished by now."""
+        require_there(part.lock)
+        lock = self._held[part.lock] = self.enter_context(ExitStack())
+        if not lock.enter_context(locked(part.lock, wait=False, remove=True)):
+            self.elsewhere.append(part)
+            return False
+        if part.is_finished():
+            self.release(part)
+            return False
+        return True
+
+    def again(self) -> list[Part]:
+        """The parts that others were at, after a pause."""
+        time.sleep(PAUSE)
+        parts, self.elsewhere = self.elsewhere, []
+        return parts
+
+    def release(self, part: Part) -> None:
+        """Let a part go that is written."""
+        self._held.pop(part.lock).close()
 
 
 def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
@@ -131,6 +171,6 @@ def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
     )
 
 
-def useful_workers(processes: int, todo: Sequence[Part]) -> int:
+def useful_workers(workers: int, todo: Sequence[Part]) -> int:
     """Return the number of workers with something to do: at most one per pending piece, at least one."""
-    return max(1, min(processes, sum(len(part.pieces) for part in todo)))
+    return max(1, min(workers, sum(len(part.pieces) for part in todo)))

@@ -6,14 +6,16 @@ Loads no torch until it is asked for threads.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
-from collections.abc import Iterator
 from math import ceil, inf
 from pathlib import Path
 from typing import Literal
 
 from probes.config.schema import Config
+from probes.errors import UserError
 from probes.toyworld import MODELS
+from probes.versions import pip_line
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
 PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
@@ -45,14 +47,23 @@ def _affinity() -> int:
 
 def available_memory() -> float:
     """Bytes that new processes may take: what the machine has, or less where a container has a limit."""
-    import psutil
-
     limit = inf
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = (_CGROUP / "memory.stat").read_text().splitlines()
         taken = next(int(line.split()[1]) for line in lines if line.startswith("anon "))
         limit = int((_CGROUP / "memory.max").read_text()) - taken
-    return max(0.0, min(float(psutil.virtual_memory().available), limit))
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+        return max(0.0, min(free, limit))
+    return min(total_memory() / 2, limit)  # a system that does not say what is free
+
+
+def total_memory() -> float:
+    """Bytes of memory of this machine."""
+    if hasattr(os, "sysconf"):
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    return inf
 
 
 def threads(parameters: float, device: str) -> int:
@@ -139,17 +150,15 @@ def _images(config: Config) -> int:
     return len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
 
 
-@contextlib.contextmanager
-def deterministic(threads: int) -> Iterator[None]:
-    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
-    import torch
-
-    cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
-    cudnn.deterministic, cudnn.benchmark = True, False
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        cudnn.deterministic, cudnn.benchmark = before[:2]
-        torch.set_num_threads(before[2])
+def require_cluster(config: Config, place: str = "--cluster") -> None:
+    """Refuse a cluster where its engine is not installed, or a device that only one machine has."""
+    if not config.clustered:
+        return
+    if importlib.util.find_spec("ray") is None:
+        raise UserError(f"{place}: expected Ray, found none installed: {pip_line('cluster')}")
+    for field, device in (("generate", config.generate.device), ("observe", config.observe.device)):
+        if ":" in device:
+            raise UserError(
+                f"{field}.device: expected auto, cpu, cuda or mps on a cluster, whose workers see their own GPUs alone,"
+                f" got {device}: take its number out"
+            )

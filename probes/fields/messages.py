@@ -24,7 +24,7 @@ Node = Mapping[str, Any]  # of a JSON schema
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 # pydantic's name of a kind, where a user's own key could be
-_LABEL = re.compile(r"(function-|constrained-|dict\[).*")
+_LABEL = re.compile(r"(function-|constrained-|dict\[|list\[).*")
 _OTHER_KIND = re.compile(
     r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
 )
@@ -70,7 +70,7 @@ def message(
 ) -> str:
     """Return the first fault as a line; `options` says which values came from which flag of the command line."""
     loc, text, others = first_fault(error, schema)
-    option = _option(loc, options)
+    option = _flag_at(loc, options)
     place = option or f"{source.name}: {show(loc)}"
     hint = "" if option else source.hint(loc, _value_at(source.data, loc))
     return f"{place}: {text.replace(HINT, hint)}{f' ({others} more like this)' if others else ''}"
@@ -78,7 +78,7 @@ def message(
 
 @contextlib.contextmanager
 def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
-    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands."""
+    """Add to errors that begin with a field of the configuration the file, or the flag, that it was given by."""
     try:
         yield
     except UserError as error:
@@ -86,23 +86,23 @@ def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, 
         loc = tuple(re.split(r"[.\[]", field[1])) if field else ()
         if field is None or loc[0] not in schema.model_fields:
             raise
-        place = _option(loc, options) or f"{source.name}: {field[1]}"
+        place = _flag_at(loc, options) or f"{source.name}: {field[1]}"
         raise UserError(f"{place}: {str(error)[field.end() :]}") from None
 
 
-def _option(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
+def _flag_at(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
     """The flag of the command line that gave what stands at a place; None where it stands in the file."""
     return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
 def first_fault(error: ValidationError, schema: type[BaseModel]) -> tuple[Loc, str, int]:
     """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
-    faults = [_placed(fault, _json_schema(schema)) for fault in error.errors(include_url=False)]
+    faults = [_locate(fault, _json_schema(schema)) for fault in error.errors(include_url=False)]
     first = faults[0]
     same = [fault for fault in faults if fault.union is not None and fault.union == first.union] or [first]
     fault = max(same, key=lambda fault: (len(fault.loc), not _OTHER_KIND.fullmatch(fault.type)))
     others = {fault.loc if fault.union is None else ("union", *fault.union) for fault in faults}
-    return fault.loc, _text(fault, _json_schema(schema)), len(others) - 1
+    return fault.loc, _describe(fault, _json_schema(schema)), len(others) - 1
 
 
 @cache
@@ -110,12 +110,12 @@ def _json_schema(schema: type[BaseModel]) -> Node:
     return schema.model_json_schema()
 
 
-def _placed(fault: Mapping[str, Any], root: Node) -> _Fault:
-    """A fault at its place; of pydantic's own those steps are left out that name a kind of value and no key."""
+def _locate(fault: Mapping[str, Any], root: Node) -> _Fault:
+    """Locate a fault in the data: of pydantic's place those steps are left out that name a kind of value and no key."""
     node, above, union = root, root, None
     loc: Loc = ()
     for number, step in enumerate(fault["loc"]):
-        kind = len(_kinds(node, root)) > 1 and _LABEL.fullmatch(str(step))
+        kind = len(_value_kinds(node, root)) > 1 and _LABEL.fullmatch(str(step))
         below = None if kind else _entry_schema(node, step, root)
         extra = fault["type"] == "extra_forbidden" and number == len(fault["loc"]) - 1
         if below is not None or extra:
@@ -127,18 +127,18 @@ def _placed(fault: Mapping[str, Any], root: Node) -> _Fault:
     return _Fault(loc, fault["type"], fault["input"], context, node, above, union)
 
 
-def _kinds(node: Node, root: Node) -> list[Node]:
-    """The kinds of value that a place takes, but nothing (null)."""
+def _value_kinds(node: Node, root: Node) -> list[Node]:
+    """The kinds of value that a place of a JSON schema takes, null left out."""
     if "$ref" in node:
-        return _kinds(root["$defs"][node["$ref"].rpartition("/")[2]], root)
+        return _value_kinds(root["$defs"][node["$ref"].rpartition("/")[2]], root)
     if "anyOf" in node:
-        return [kind for inner in node["anyOf"] for kind in _kinds(inner, root)]
+        return [kind for inner in node["anyOf"] for kind in _value_kinds(inner, root)]
     return [] if node.get("type") == "null" else [node]
 
 
 def _entry_schema(node: Node, step: str | int, root: Node) -> Node | None:
     """The JSON schema of an entry, None where there is no such."""
-    for kind in _kinds(node, root):
+    for kind in _value_kinds(node, root):
         named = [*kind.get("patternProperties", {}).values(), kind.get("additionalProperties")]
         below = (
             kind.get("items") if isinstance(step, int) else kind.get("properties", {}).get(step) or named[0]
@@ -148,8 +148,8 @@ def _entry_schema(node: Node, step: str | int, root: Node) -> Node | None:
     return None
 
 
-def _text(fault: _Fault, root: Node) -> str:
-    """One of pydantic's faults without its place."""
+def _describe(fault: _Fault, root: Node) -> str:
+    """Describe a fault: what was expected, what was found, the remedy."""
     value, context = fault.value, fault.context
     match fault.type:
         case "triptych":
@@ -157,7 +157,7 @@ def _text(fault: _Fault, root: Node) -> str:
         case "extra_forbidden" if removed := _REMOVED.get(".".join(map(str, fault.loc))):
             return f"expected no such key, which 0.3 removed, got {shown(value)}: {removed}"
         case "extra_forbidden":
-            known = [key for kind in _kinds(fault.above, root) for key in kind.get("properties", {})]
+            known = [key for kind in _value_kinds(fault.above, root) for key in kind.get("properties", {})]
             close = difflib.get_close_matches(str(fault.loc[-1]), known, 1)
             above = difflib.get_close_matches(str(fault.loc[-1]), root.get("properties", {}), 1, 0.8)
             remedy = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
@@ -175,10 +175,10 @@ def _text(fault: _Fault, root: Node) -> str:
             remedy = "write another `name:`" if fault.loc == ("name",) else "write another"
         case kind if _OTHER_KIND.fullmatch(kind) and TAKES in fault.node:
             expected, remedy = fault.node[TAKES], "choose one of them"
-            if not isinstance(value, str) and _is_text(_kinds(fault.node, root)[0]):
+            if not isinstance(value, str) and _is_text(_value_kinds(fault.node, root)[0]):
                 remedy = as_text(value)
         case "too_short" | "too_long":
-            return _entries(context)
+            return _count_error(context)
         case "literal_error" if removed := _REMOVED.get(f"{'.'.join(map(str, fault.loc))}={value}"):
             return f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
         case "literal_error":
@@ -197,7 +197,7 @@ def _is_text(node: Node) -> bool:
     return node.get("type") == "string" and not {"enum", "const"} & set(node)
 
 
-def _entries(context: Mapping[str, Any]) -> str:
+def _count_error(context: Mapping[str, Any]) -> str:
     """The error of a list, or of `key: value` lines, with too few or too many entries."""
     least, most = context.get("min_length"), context.get("max_length")
     many, rule = (least, "at least") if least is not None else (most, "at most")

@@ -14,7 +14,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from hooks.attention import definitions
-from probes.config import presets
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -136,14 +135,16 @@ class _Shortened:
         return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
 
 
-def option(text: str | None = None, *, example: Any, unit: str = "", null: str = "") -> FieldInfo:
+def option(text: str | None = None, *, example: Any = None, unit: str = "", null: str = "") -> FieldInfo:
     """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
 
-    From it come ``--help``, what editors show, and ``docs/reference/configuration.md``. The first sentence of `text`
-    stands alone in ``--help``; `null` is what nothing stands for, where that is the default.
+    From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
+    first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
+    or true and false, needs no `example`.
     """
     more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
-    return Field(description=text, examples=[example], json_schema_extra=more)
+    examples = None if example is None else [example]
+    return Field(description=text, examples=examples, json_schema_extra=more)
 
 
 def takes(text: str) -> FieldInfo:
@@ -170,7 +171,7 @@ def as_text(value: Any) -> str:
 
 def require_printable(data: Any) -> None:
     """Refuse control characters and lone surrogates in any text or key of plain data."""
-    for at, text in _texts(data, ()):
+    for at, text in _texts_within(data, ()):
         if found := _CONTROL.search(text):
             raise fail(
                 f"expected text without control characters, got {found[0]!r} in {shown(text)}: take it out",
@@ -178,51 +179,23 @@ def require_printable(data: Any) -> None:
             )
 
 
-def _texts(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
+def _texts_within(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
     if isinstance(data, str):
         if not data.isprintable():
             yield at, data
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            yield from _texts(key, at)
-            yield from _texts(value, (*at, key))
+            yield from _texts_within(key, at)
+            yield from _texts_within(value, (*at, key))
     elif isinstance(data, list):
         for index, value in enumerate(data):
-            yield from _texts(value, (*at, index))
+            yield from _texts_within(value, (*at, index))
 
 
-def _word(value: str) -> str:
+def _require_letter(value: str) -> str:
     if not any(char.isalnum() for char in value):
         raise fail(f"expected a word, got {shown(value)}: write one")
     return value
-
-
-def _levels(value: Any) -> Any:
-    """Refuse a prompt whose levels are not some of the axes of a grid."""
-    levels = value["levels"] if isinstance(value, Mapping) and "levels" in value else {"": ""}
-    if not isinstance(levels, Mapping) or not levels:
-        raise fail(
-            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(levels)}{HINT}: write one",
-            at=("levels",),
-        )
-    return value
-
-
-def _captions(value: dict[str, Any]) -> dict[str, Any]:
-    """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
-    for key, text in value.items():
-        if key != "levels" and not isinstance(text, str):
-            raise fail(f"expected a text, got {shown(text)}: {as_text(text)}", at=(key,))
-    if len(value.get("id", "")) > 100:
-        raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
-    if has_template(value):
-        _template(value["text"], at=("text",))
-    return value
-
-
-def has_template(prompt: Any) -> bool:
-    """Return whether a prompt that is a mapping has a text with ``{person}`` in the place of one for each indicator."""
-    return PERSON in str(prompt.get("text", ""))
 
 
 def one(place: str, noun: str) -> Callable[..., str]:
@@ -257,13 +230,6 @@ def nearest(place: str, text: str) -> str:
 one_person = one(PERSON, "word")
 
 
-def _template(value: str, at: tuple = ()) -> str:
-    one_person(value, at)
-    if re.search(r"[{}]", value.replace(PERSON, "")):
-        raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out", at=at)
-    return value
-
-
 def _sentence_template(value: str) -> str:
     """A sentence with places for a subject, an attribute and, if there is one, a context."""
     places = re.findall(r"{([^{}]*)}", value)
@@ -277,11 +243,11 @@ def _sentence_template(value: str) -> str:
 
 
 def _each_once(values: list[Any]) -> list[Any]:
-    there = set()
+    known = set()
     for index, value in enumerate(values):
-        if value in there:
+        if value in known:
             raise fail(f"{value!r} stands twice: keep one", at=(index,))
-        there.add(value)
+        known.add(value)
     return values
 
 
@@ -295,7 +261,7 @@ def _definitions() -> list[str]:
     return [*definitions.names(), "default"]
 
 
-def _window(steps: list[int]) -> list[int]:
+def _require_order(steps: list[int]) -> list[int]:
     if steps[0] >= steps[1]:
         raise fail(
             f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
@@ -306,14 +272,8 @@ def _window(steps: list[int]) -> list[int]:
 # Values of several kinds are pydantic's unions: `takes` says what is expected, in errors.
 Control = Annotated[bool | str, takes("true (the reference) or the name of an indicator")]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
-Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
+Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
-_Texts = Annotated[Text | dict[str, Text], takes("a text")]
-Prompt = Annotated[
-    Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
-    | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
-    takes(f"a text with one {PERSON}"),
-]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 Globs = Annotated[
     Literal["default"] | Annotated[list[str], Field(min_length=1)],
@@ -325,13 +285,12 @@ AutoOrWorkers = Annotated[
     takes(f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
-Preset = Literal[*presets.names()]  # type: ignore[valid-type]
 Device = Annotated[str, Field(pattern=DEVICE)]
 _Window = Annotated[
     list[Step],
     Field(min_length=2, max_length=2),
     takes("the first step and the one after the last, as [0, 10]"),
-    AfterValidator(_window),
+    AfterValidator(_require_order),
 ]
 Windows = Annotated[
     Step | list[_Window],
@@ -351,7 +310,7 @@ class SeedRange(Section):
     ] = 0
 
 
-def _listed(value: list[int] | SeedRange) -> list[int]:
+def _seed_list(value: list[int] | SeedRange) -> list[int]:
     if not isinstance(value, SeedRange):
         return value
     if value.start + value.count > 2**63:
@@ -362,6 +321,6 @@ def _listed(value: list[int] | SeedRange) -> list[int]:
 _WrittenSeeds = Annotated[
     Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
     takes("a list of integers or {count: N, start: S}"),
-    AfterValidator(_listed),
+    AfterValidator(_seed_list),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]

@@ -121,7 +121,7 @@ def parse_yaml(text: str, name: str) -> YamlSource:
     try:
         root = loader.get_single_node()
         if root is not None:
-            _Checks(text, name, loader).node(root, ())
+            _Checks(text, name, loader).check(root, ())
         return YamlSource(name, text, None if root is None else loader.construct_document(root), root)
     except RecursionError:
         raise UserError(f"{name}: {_TOO_DEEP}") from None
@@ -155,15 +155,15 @@ def _undefined(text: str, mark: yaml.Mark) -> str:
 
 
 class _Checks:
-    """What a file may not hold though it is YAML."""
+    """Checks of what is YAML and no configuration: tags, deep nesting, bombs, odd numbers and keys."""
 
     def __init__(self, text: str, name: str, loader: Any):
         self.text, self.name, self.loader = text, name, loader
         self.left = UNFOLDED  # values that aliases may still add
         self.seen: set[yaml.Node] = set()
 
-    def node(self, node: yaml.Node, loc: Loc, within: tuple[yaml.Node, ...] = ()) -> None:
-        """Check a node that stands at `loc`, within others."""
+    def check(self, node: yaml.Node, loc: Loc, within: tuple[yaml.Node, ...] = ()) -> None:
+        """Refuse what a node at `loc`, within others, may not hold."""
         if node in within:
             raise self._at(node, _undefined(self.text, node.start_mark))
         if len(loc) > DEPTH:
@@ -178,11 +178,11 @@ class _Checks:
             self._scalar(node, loc)
         elif isinstance(node, yaml.SequenceNode):
             for index, entry in enumerate(node.value):
-                self.node(entry, (*loc, index), (*within, node))
+                self.check(entry, (*loc, index), (*within, node))
         else:
             self._keys(node, loc)
             for key, entry in node.value:
-                self.node(entry, loc if key.tag == _MERGE else (*loc, key.value), (*within, node))
+                self.check(entry, loc if key.tag == _MERGE else (*loc, key.value), (*within, node))
 
     def _at(self, node: yaml.Node, message: str) -> UserError:
         return UserError(f"{self.name}: line {node.start_mark.line + 1}: {message}")

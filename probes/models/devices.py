@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from probes.errors import UserError
@@ -39,3 +41,19 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
     if (device.index or 0) >= there.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device
+
+
+@contextlib.contextmanager
+def deterministic(threads: int) -> Iterator[None]:
+    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
+    cudnn.deterministic, cudnn.benchmark = True, False
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before[:2]
+        torch.set_num_threads(before[2])

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from hooks.architectures import decoder
 from hooks.architectures.registry import architecture_of
 from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
@@ -24,7 +25,7 @@ def model_bytes(config: Config, pipe: Any, rows: int) -> float:
     """Memory of a model that generates so many images at once; the pipeline needs no weights."""
     height, width = image_size(pipe, config)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
-    working = 8 * height * width * architecture_of(pipe).decoder_channels(pipe) * rows
+    working = 8 * height * width * decoder.widest(architecture_of(pipe).decoder(pipe)) * rows
     return _BYTES[config.generate.dtype] * (1.4 * parameters(*modules(pipe).values()) + working)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probes.config.checks import HasPrompts, levels
 from probes.fields.types import fail, shown
 from probes.prompts.grids import cells, slug
+from probes.prompts.prompt import HasPrompts, Prompt
 
 AXIS = "profession"
 WORDING = ("template", "text")  # levels that say how a prompt is worded, and not what it is of
@@ -41,9 +41,9 @@ def places(config: HasPrompts) -> list[ProfessionCell]:
     a model, the place is called by it, too: *nurse, diversity*.
     """
     there = {
-        triplet: levels(prompt)
+        triplet: prompt.levels
         for triplet, prompt in enumerate(config.prompts[: config.limit])
-        if AXIS in levels(prompt)
+        if AXIS in prompt.levels
     }
     seen: dict[tuple[str, str], set[str]] = {}
     for own in there.values():
@@ -61,19 +61,16 @@ def professions(config: HasPrompts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(place.profession for place in places(config)))
 
 
-def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Return the prompt without a profession and one for each profession: ``id``, ``text`` and ``levels``.
+def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> list[Prompt]:
+    """Return the prompt without a profession and one for each profession.
 
     `content` is the file of a set: ``bare``, ``axes: {profession: [...]}`` and one of ``grids``. `chosen` takes the
     place of its professions.
     """
     ((setting, text),) = content["grids"].items()
     names = content["axes"][AXIS] if chosen is None else chosen
-    bare = {
-        "id": slug(f"{setting} {NONE}"),
-        "text": content["bare"],
-        "levels": {"setting": setting, AXIS: NONE},
-    }
+    levels = {"setting": setting, AXIS: NONE}
+    bare = Prompt(template=content["bare"], id=slug(f"{setting} {NONE}"), levels=levels)
     return [bare, *cells(text, {AXIS: {name: name for name in names}}, {"setting": setting})]
 
 

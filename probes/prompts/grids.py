@@ -12,22 +12,41 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from probes.fields.types import PERSON, as_text, fail, one_person, option, shown
+from probes.fields.types import PERSON, fail, one_person, option, shown, takes
 from probes.prompts.grammar.articles import mended
+from probes.prompts.prompt import Prompt, parsed
 
 PLACE = re.compile(r"{([^{}]*)}")
+
+
+def _without_braces(text: str) -> str:
+    if not text.strip() or PLACE.search(text):
+        raise fail(f"expected a text without braces, got {shown(text)}: write one")
+    return text
+
+
+_Phrase = Annotated[str, AfterValidator(_without_braces)]
 
 
 class Grid(BaseModel):
     """A sentence with places in braces, ``{person}`` among them, and for each other place a key with its levels."""
 
-    model_config = ConfigDict(extra="allow", title="Grid")
+    model_config = ConfigDict(extra="allow", strict=True, title="Grid")
+    __pydantic_extra__: dict[
+        str,
+        Annotated[
+            Annotated[list[_Phrase], Field(min_length=1)]
+            | Annotated[dict[_Phrase, _Phrase], Field(min_length=1)],
+            takes("a list of levels, or the phrase of each ({boots: in boots})"),
+        ],
+    ]
 
     grid: Annotated[
         str,
         Field(min_length=1),
+        AfterValidator(one_person),
         option(
             "A sentence with {person} and a place in braces for each axis; every other key is an axis with its"
             " levels, a list or phrases by name. Every combination is a prompt.",
@@ -36,47 +55,50 @@ class Grid(BaseModel):
     ]
 
 
-def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the prompts of a grid as ``triplets.yaml`` writes it, with one line of what is wrong with it."""
-    text = value["grid"]
-    if not isinstance(text, str):
-        raise fail(f"expected a text with one {PERSON}, got {shown(text)}: {as_text(text)}", at=("grid",))
-    one_person(text, ("grid",))
-    places = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
-    axes = {name: _levels(name, value[name]) for name in value if name != "grid"}
+def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
+    """Return the prompts of a grid, which stands at a place of the configuration."""
+    grid = parsed(Grid, value, at)
+    axes = {name: named(levels) for name, levels in (grid.model_extra or {}).items()}
+    places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
         found = "none" if twice is None else f"{{{twice}}} twice"
-        raise fail(f"expected places such as {{context}}, each once, got {found}: write them", at=("grid",))
+        raise fail(
+            f"expected places such as {{context}}, each once, got {found}: write them", at=(*at, "grid")
+        )
     for name in (*places, *axes):
         if name not in axes:
-            raise fail(f"expected the levels of {{{name}}}, found none: add `{name}: [...]`", at=("grid",))
+            raise fail(
+                f"expected the levels of {{{name}}}, found none: add `{name}: [...]`", at=(*at, "grid")
+            )
         if name not in places:
             raise fail(
                 f"expected a place {{{name}}} in the grid, found none: add it or take `{name}` out",
-                at=(name,),
+                at=(*at, name),
             )
-    return cells(text, axes)
+        if len(axes[name]) < len(value[name]):
+            raise fail("expected each level once, got one twice: keep one", at=(*at, name))
+    return cells(grid.grid, axes)
 
 
 def cells(
     text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
-    """Return ``id``, ``text`` and ``levels`` of every combination of levels, the last axis of the text running fastest.
+) -> list[Prompt]:
+    """Return the prompts of every combination of levels, the last axis of the text running fastest.
 
     An article right before a place becomes the one that the level takes: *an accountant*. `axes` has for each axis its
     levels and their phrases; the levels in `fixed` are shared by all prompts, before the others.
     """
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
-    made = []
+    prompts = []
     for chosen in product(*(axes[name] for name in names)):
         sentence = text
         for name, level in zip(names, chosen):
             before, after = sentence.split(f"{{{name}}}")
             sentence = mended(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
-        made.append({"id": slug(" ".join(levels.values())), "text": sentence, "levels": levels})
-    return made
+        prompts.append(Prompt(template=sentence, id=slug(" ".join(levels.values())), levels=levels))
+    return prompts
 
 
 def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
@@ -91,28 +113,3 @@ def slug(text: str) -> str:
     'explicit-boots-riding-a-bike'
     """
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
-
-
-def _remedy(phrase: Any) -> str:
-    if isinstance(phrase, str):
-        return "take them out" if phrase.strip() else "write one"
-    return as_text(phrase)
-
-
-def _levels(name: str, value: Any) -> dict[str, str]:
-    """The levels of an axis, or what is wrong with them."""
-    if not isinstance(value, list | Mapping) or not value:
-        raise fail(
-            f"expected a list of levels, or the phrase of each ({{boots: in boots}}), got {shown(value)}: write one",
-            at=(name,),
-        )
-    for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
-        level = key if isinstance(value, Mapping) else phrase
-        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
-            raise fail(
-                f"expected a text without braces, got {shown(phrase)}: {_remedy(phrase)}", at=(name, key)
-            )
-    levels = named(value)
-    if len(levels) < len(value):
-        raise fail("expected each level once, got one twice: keep one", at=(name,))
-    return levels

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import chain, count, zip_longest
 from typing import Any
 
-from probes.config.checks import HasPrompts, levels
 from probes.fields.types import fail
 from probes.prompts.grammar.articles import article, mended
 from probes.prompts.grammar.plurals import plural
 from probes.prompts.grids import slug
+from probes.prompts.prompt import SKILL, HasPrompts, Prompt
 from probes.toyworld import MODELS
 
 INDICATOR = "prompt"
@@ -51,14 +51,22 @@ class SkillRequest:
 
 def requests(config: HasPrompts) -> list[SkillRequest]:
     """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
-    return [_request(levels(prompt)) for prompt in config.prompts[: config.limit]]
+    return [_request(prompt.levels) for prompt in config.prompts[: config.limit]]
 
 
-def check(prompts: Sequence[Any], indicators: list[str]) -> None:
+def asks_for_skills(config: HasPrompts) -> bool:
+    """Return whether every prompt of a run asks for a skill and names nobody.
+
+    Such a run may have one indicator, and compares no words.
+    """
+    return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
+
+
+def check(prompts: Sequence[Prompt], indicators: list[str]) -> None:
     """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
-    if not any("skill" in levels(prompt) for prompt in prompts):
+    if not any(SKILL in prompt.levels for prompt in prompts):
         return
-    other = next((n for n, prompt in enumerate(prompts) if "skill" not in levels(prompt)), None)
+    other = next((n for n, prompt in enumerate(prompts) if SKILL not in prompt.levels), None)
     if other is not None:
         raise fail("expected a skill as of the other prompts, found none: take it out", at=("prompts", other))
     if len(indicators) > 1:
@@ -67,8 +75,8 @@ def check(prompts: Sequence[Any], indicators: list[str]) -> None:
             at=("indicators",),
         )
     for index, prompt in enumerate(prompts):
-        there = levels(prompt)
-        at, skill = ("prompts", index, "levels"), there["skill"]
+        there = prompt.levels
+        at, skill = ("prompts", index, "levels"), there[SKILL]
         if skill not in SKILLS:
             raise fail(f"expected a skill of {', '.join(SKILLS)}, got {skill!r}: choose one", at=at)
         missing = next((name for name in AXES[skill] if name not in there), None)
@@ -122,16 +130,16 @@ def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:
 
 def prompts(
     content: Mapping[str, Any], skills: Sequence[str] | None = None, objects: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """Return the prompts of a set: ``id``, ``prompt`` and ``levels``.
+) -> list[Prompt]:
+    """Return the prompts of a set.
 
     They stand in an order of which any beginning (``limit``) holds skills, templates, objects, counts and relations
     about equally often.
 
     >>> from probes.prompts import sets
     >>> first, second, third, *_ = prompts(sets.read("paintskills"))
-    >>> first["prompt"], second["prompt"], third["prompt"]
-    ('airplane', '1 airplane', 'an airplane is above an airplane')
+    >>> [prompt.texts["prompt"] for prompt in (first, second, third)]
+    ['airplane', '1 airplane', 'an airplane is above an airplane']
     """
     chosen = [skill for skill in SKILLS if skills is None or skill in skills]
     rounds = zip_longest(*(_of_skill(skill, content, objects) for skill in chosen))
@@ -234,16 +242,11 @@ def question(one: SkillRequest) -> str:
     return f"Where is the {one.object_b}, as seen from the {one.object}?"
 
 
-def _of_skill(
-    skill: str, content: Mapping[str, Any], objects: Sequence[str] | None
-) -> Iterator[dict[str, Any]]:
+def _of_skill(skill: str, content: Mapping[str, Any], objects: Sequence[str] | None) -> Iterator[Prompt]:
     for number, one in grid(skill, content, objects):
         place = [str(getattr(one, name)) for name in AXES[skill]]
-        yield {
-            "id": slug(f"{skill} {number:02d} {' '.join(place)}"),
-            INDICATOR: say(one, content),
-            "levels": one.levels,
-        }
+        identifier = slug(f"{skill} {number:02d} {' '.join(place)}")
+        yield Prompt({INDICATOR: say(one, content)}, id=identifier, levels=one.levels)
 
 
 def _request(there: Mapping[str, str]) -> SkillRequest:

@@ -1,31 +1,40 @@
-"""Prompts from another source: ``prompts: {from: captions.json}``.
+"""The prompts of a configuration, in any form in which they may be written: a list, a table, a set, captions, a grid.
 
 They are read when the configuration is, and its resolved form holds the prompts themselves: whatever alters them
-(the file, the rule, a plural) alters those, and a run is known by them.
+(the file, the rule, a plural) alters those, and a run is known by them. A prompt without ``{person}`` compares no
+words: a run of such prompts has one indicator, `PLAIN` where none is named. Levels may stand beside its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+)
 
-from probes.config.checks import ABOUT
 from probes.errors import UserError
-from probes.fields.messages import first_fault
-from probes.fields.types import Positive, Word, fail, option, shown
+from probes.fields.types import HINT, PERSON, Positive, Word, as_text, fail, nearest, option, shown, takes
 from probes.paths import expand
-from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, templates
-from probes.prompts.formats import FORMATS, recognise
+from probes.prompts import captions, diagnostic, grids, paintskills, sets, templates
+from probes.prompts.caption_files import CaptionFile, from_datasets, open_captions
 from probes.prompts.neutral import Articles, Forms
+from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, WrittenPrompt, checked, parsed
+from probes.prompts.table import PromptTable, read_table
 from probes.toyworld import MODELS
 
 DATASETS = "datasets"
-_REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
+PLAIN = "plain"  # the indicator of prompts that name no word of one
+_FORMS = "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
 
 
 class PromptSource(BaseModel):
@@ -43,8 +52,11 @@ class PromptSource(BaseModel):
         ),
     ]
     format: Annotated[
-        Literal["auto", "datasets", *FORMATS],  # type: ignore[valid-type]
-        option("Format of the file. `auto` recognises it by the content.", example="csv"),
+        Literal["auto", "datasets"],
+        option(
+            "`datasets` names a data set of the Hugging Face hub; a file is read by its ending.",
+            example="datasets",
+        ),
     ] = "auto"
     column: Annotated[
         str | None,
@@ -110,195 +122,230 @@ class PromptSource(BaseModel):
 
 @dataclass(frozen=True)
 class LoadedPrompts:
-    """Prompts of every indicator."""
+    """Where prompts were read from, and what became of captions."""
 
-    prompts: list[dict[str, Any]]
-    selection: captions.Selection | None  # what became of the captions; None where they were not chosen here
-    sentences: bool = False  # captions, each of which stands for itself; else a set or a grid, which is whole
-    file: Path | None = None
-    notes: Sequence[str] = ()
+    selection: captions.Selection | None = None  # None where they are no captions
+    file: Path | None = None  # of captions
+    notes: Sequence[str] = ()  # lines on columns that are not used
 
-
-class NoFileError(UserError):
-    """There is no file of captions at a path."""
-
-    def __init__(self, file: str, message: str) -> None:
-        super().__init__(message)
-        self.file = file
+    def summary(self) -> list[str]:
+        """Return lines on what became of captions, and on columns that are not used."""
+        return [*(self.selection.summary() if self.selection else ()), *self.notes]
 
 
-def load(
-    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path, model: str = ""
-) -> LoadedPrompts:
-    """Return the prompts of a source.
+@dataclass(frozen=True)
+class PromptReader:
+    """Reads every form in which a configuration may have its prompts; `read` returns a list in any case."""
 
-    `words` has for each indicator the word for a person and its plural; `reference` is put before no profession. Where
-    `source` does not say how sentences are written, it is as `model` reads them.
-    """
-    of_set = source.format == "auto" and source.from_ in sets.names()
-    _require_skills(source, of_set and source.from_ in sets.of_skills())
-    if source.written is not None and not (of_set and source.from_ in sets.of_grids()):
-        listed = ", ".join(sets.of_grids())
-        raise UserError(
-            f"prompts.written: expected a set of sentences ({listed}), got {source.from_!r}: take it out, or name that"
-        )
-    if of_set:
-        prompts = sets.prompts(
-            source.from_,
-            words,
-            reference,
-            articles=source.articles,
-            written=source.written or ("plain" if model in MODELS else "paper"),
-            setting=source.setting,
-            professions=source.profession,
-            skills=source.skill,
-            objects=source.object,
-        )
-        return LoadedPrompts(prompts, None)
-    for field, example in (("setting", "gep"), ("profession", "dalleval")):
-        if getattr(source, field) is not None:
-            raise UserError(
-                f"prompts.{field}: expected a set with {field}s, got {source.from_!r}: take it out, or name the set"
-                f" {example}"
+    words: Mapping[str, tuple[str, str]]  # by indicator the word for a person and its plural
+    reference: str
+    model: str = ""  # a set's sentences are written as it reads them
+    folder: Path = Path()  # where relative paths begin
+    loaded: list[LoadedPrompts] = field(default_factory=list)  # to which is added what was read
+
+    def read(self, written: Any, at: tuple[Any, ...] = ()) -> list[Prompt]:
+        """Return the prompts that stand at a place of the configuration."""
+        if isinstance(written, list) and written:
+            return self._listed(written, at)
+        if isinstance(written, list):
+            raise fail(f"expected at least 1 entry, got none{HINT}: write one, or leave the key out", at=at)
+        if not isinstance(written, Mapping) or not {"from", "grid", "template", "system"} & {*written}:
+            got = dict(written) if isinstance(written, Mapping) else written
+            raise fail(f"expected {_FORMS}, got {shown(got)}{HINT}: write one", at=at)
+        if templates.is_crossed(written):
+            prompts = self._crossed(written, at)
+        elif "grid" in written:
+            prompts = grids.read_grid(written, at)
+        else:
+            return self._from(written, at)
+        return [checked(prompt, (*at, index)) for index, prompt in enumerate(prompts)]
+
+    def _listed(self, written: Sequence[Any], at: tuple[Any, ...]) -> list[Prompt]:
+        names = list(self.words)
+        entries = [_flat(entry, names, (*at, index)) for index, entry in enumerate(written)]
+        if len(names) == 1:
+            _require_alike(entries, at)
+            entries = [_of_indicator(entry, names[0]) for entry in entries]
+        return [checked(entry, (*at, index)) for index, entry in enumerate(entries)]
+
+    def _crossed(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
+        section = parsed(templates.Templates, written, at)
+        return templates.crossed(section, self.read(written["texts"], (*at, "texts")), self.reference)
+
+    def _from(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
+        source = parsed(PromptSource, written, at)
+        of_set = source.format == "auto" and source.from_ in sets.names()
+        _require_fitting(source, of_set)
+        if of_set:
+            return sets.prompts(
+                source.from_,
+                self.words,
+                self.reference,
+                articles=source.articles,
+                written=source.written or ("plain" if self.model in MODELS else "paper"),
+                setting=source.setting,
+                professions=source.profession,
+                skills=source.skill,
+                objects=source.object,
             )
-    form, read, name = _open(source, folder)
-    selection = captions.select(
-        read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
-    )
-    if not selection.kept:
-        raise UserError(_nothing(selection))
-    return LoadedPrompts(
-        captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words),
-        selection,
-        sentences=True,
-        file=None if form == DATASETS else Path(name),
-        notes=readers.column_notes(Path(name), form, source.column),
-    )
+        name, opened = self._open(source)
+        read = captions.neutral_reader(
+            self.words, articles=source.articles, forms=source.human_words, max_words=source.max_words
+        )
+        selection = captions.select(opened.captions, read, name, opened.format)
+        if not selection.prompts:
+            raise UserError(_nothing(selection))
+        file = None if source.format == DATASETS else Path(name)
+        self.loaded.append(LoadedPrompts(selection, file, opened.notes))
+        return selection.prompts
 
-
-def _require_skills(source: PromptSource, fits: bool) -> None:
-    """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
-    for field, value in (("skill", source.skill), ("object", source.object)):
-        if value is not None and not fits:
+    def _open(self, source: PromptSource) -> tuple[str, CaptionFile]:
+        """The name of a source of captions, and what is in it."""
+        name = source.from_
+        if source.format == DATASETS:
+            return name, CaptionFile(DATASETS, from_datasets(name, source.split, source.column))
+        if source.split is not None:
             raise UserError(
-                f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
-                " paintskills"
+                f"{name}: expected a split of a data set alone, got {source.split!r} for a file:"
+                " leave it out, or name the format datasets"
             )
-    if fits and source.split not in (None, *paintskills.SPLITS):
+        path = expand(name, "prompts.from", self.folder)
+        if not path.exists():
+            raise UserError(
+                f"{path}: expected a file of captions or a set ({', '.join(sets.names())}), found none: check the"
+                " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
+            )
+        return str(path), open_captions(path, source.column)
+
+
+def _require_fitting(source: PromptSource, of_set: bool) -> None:
+    """Refuse options of sets beside a source that does not take them."""
+    grids_of, skills = sets.of_grids(), of_set and source.from_ in sets.of_skills()
+    for name, kind, example, fits in (
+        ("written", f"a set of sentences ({', '.join(grids_of)})", "that", source.from_ in grids_of),
+        ("skill", "a set with skills", "the set paintskills", skills),
+        ("object", "a set with skills", "the set paintskills", skills),
+        ("setting", "a set with settings", "the set gep", True),
+        ("profession", "a set with professions", "the set dalleval", True),
+    ):
+        if getattr(source, name) is not None and not (of_set and fits):
+            raise UserError(
+                f"prompts.{name}: expected {kind}, got {source.from_!r}: take it out, or name {example}"
+            )
+    if skills and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
         )
 
 
-def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers.Captions], str]:
-    """The format of a source, what reads its captions, and its name."""
-    name, column = source.from_, source.column
-    if source.format == DATASETS:
-        return DATASETS, lambda: readers.from_datasets(name, source.split, column), name
-    if source.split is not None:
-        raise UserError(
-            f"{name}: expected a split of a data set alone, got {source.split!r} for a file:"
-            " leave it out, or name the format datasets"
-        )
-    path = expand(name, "prompts.from", folder)
-    if not path.exists():
-        listed = ", ".join(sets.names())
-        raise NoFileError(
-            str(path),
-            f"{path}: expected a file of captions or a set ({listed}), found none: check the path,"
-            " or name the format datasets",
-        )
-    form = recognise(path, column) if source.format == "auto" else source.format
-    _, read = readers.read_captions(path, form, column)
-    return form, lambda: read, str(path)
-
-
 def _nothing(selection: captions.Selection) -> str:
     if not selection.read:
-        return f"{selection.source}: expected captions, found none ({selection.form}): check the file and its format"
+        return f"{selection.source}: expected captions, found none ({selection.format}): check the file and its ending"
     why = "; ".join(f"{count} {reason}" for reason, count in selection.dropped.most_common(3))
     return (
         f"{selection.source}: expected a neutral caption (person or people, and no other word for a human), found"
-        f" none in {selection.read} ({why}): take other captions, or name their `column` or `format`"
+        f" none in {selection.read} ({why}): take other captions, or name their `column`"
     )
 
 
-def resolve(value: Any, info: ValidationInfo) -> Any:
-    """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
+def _has_place(entry: Any) -> bool:
+    """Return whether braces stand in a prompt's text, as in ``{person}`` and what is meant for it."""
+    text = entry.get(TEXT, "") if isinstance(entry, Mapping) else entry
+    return isinstance(text, str) and bool("{" in text or "}" in text or nearest(PERSON, text))
 
-    The validation context may hold ``folder``, where relative paths begin, and a list ``loaded``, to which the
-    `LoadedPrompts` is appended.
+
+def _is_text(entry: Any) -> bool:
+    return isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get(TEXT), str))
+
+
+def _flat(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
+    """A prompt with the levels that stand beside its text under ``levels``; anything else as it is."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get(TEXT), str) or {TEXT, *entry} & {*names}:
+        return entry
+    beside = {name: level for name, level in entry.items() if name not in (TEXT, *ABOUT)}
+    for name, level in beside.items():
+        if not isinstance(level, str) or not level.strip():
+            raise fail(f"expected a level, got {shown(level)}: {as_text(level)}", at=(*at, name))
+    under = entry.get(LEVELS, {})
+    if not beside or not isinstance(under, Mapping):
+        return entry
+    twice = next((name for name in beside if name in under), None)
+    if twice is not None:
+        raise fail("expected one level, got another beside the text: take one out", at=(*at, LEVELS, twice))
+    rest = {name: value for name, value in entry.items() if name not in beside}
+    return {**rest, LEVELS: {**under, **beside}}
+
+
+def _require_alike(entries: Sequence[Any], at: tuple[Any, ...]) -> None:
+    """Refuse texts of which some hold a place in braces and some do not."""
+    kinds = [(_has_place(entry), index) for index, entry in enumerate(entries) if _is_text(entry)]
+    with_it, without = ([index for place, index in kinds if place is wanted] for wanted in (True, False))
+    if with_it and without:
+        raise fail(
+            f"expected {PERSON} in every text or in none, got none here and one in [{with_it[0]}]: write them alike",
+            at=(*at, without[0]),
+        )
+
+
+def _of_indicator(entry: Any, name: str) -> Any:
+    """A plain text as that of an indicator; anything else as it is."""
+    if not _is_text(entry) or _has_place(entry):
+        return entry
+    if isinstance(entry, str):
+        return {name: entry}
+    return {name if key == TEXT else key: value for key, value in entry.items()}
+
+
+def defaults(
+    data: Mapping[str, Any], reference: str, folder: Path, loaded: list[LoadedPrompts]
+) -> dict[str, Any]:
+    """Return plain data of a configuration with what its prompts say of other fields, and the rows of a table in place.
+
+    Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
+    and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none.
     """
-    if not isinstance(value, Mapping):
-        return value
-    if templates.is_crossed(value):
-        return _crossed(value, info)
-    if "grid" in value:
-        return grids.resolve(value)
-    if "from" not in value:
-        raise fail(
-            "expected a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or"
-            f" {{template: ..., texts: ...}}, got {shown(dict(value))}: write one"
-        )
-    try:
-        source = PromptSource.model_validate(dict(value))
-    except ValidationError as error:
-        loc, text, _ = first_fault(error, PromptSource)
-        raise fail(text, at=loc) from None
-    indicators = info.data.get("indicators")
+    data, written = dict(data), data.get("prompts")
+    is_crossed = templates.is_crossed(written)
+    texts = written.get("texts") if is_crossed else written
+    if isinstance(texts, Mapping) and "table" in texts:
+        texts, notes = read_table(texts, folder, ("prompts", "texts") if is_crossed else ("prompts",))
+        data["prompts"] = {**written, "texts": texts} if is_crossed else texts
+        loaded.append(LoadedPrompts(notes=notes))
+    indicators = data.get("indicators")
+    listed = texts if isinstance(texts, list) and not indicators else []
+    if any(map(_is_text, listed)) and not any(map(_has_place, listed)):
+        indicators = {PLAIN: {"word": PLAIN}}
+        data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
+    if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
+        data.setdefault("reference", str(next(iter(indicators))))
+    return paintskills.defaults(data, sets.of_skills())
+
+
+def _read(value: Any, info: ValidationInfo) -> list[Prompt]:
+    """The prompts of a configuration; the validation context may hold ``folder`` and ``loaded`` of `PromptReader`."""
+    indicators, context = info.data.get("indicators"), info.context or {}
     if indicators is None or "reference" not in info.data:  # whose own error is reported
-        return ["{person}"]
-    context = info.context or {}
+        return [Prompt(template=PERSON)]
     words = {name: entry.forms for name, entry in indicators.items()}
-    folder = Path(context.get("folder", ""))
-    loaded = load(source, words, info.data["reference"], folder, info.data.get("model", ""))
-    context.get("loaded", []).append(loaded)
-    return loaded.prompts
+    folder, loaded = Path(context.get("folder", "")), context.get("loaded", [])
+    return PromptReader(words, info.data["reference"], info.data.get("model", ""), folder, loaded).read(value)
 
 
-def _crossed(value: Mapping[str, Any], info: ValidationInfo) -> list[Any]:
-    """The prompts of templates, system prompts and texts, see `probes.prompts.templates`."""
-    named, systems = templates.named(value), templates.systems(value)
-    texts = value.get("texts")
-    if not isinstance(texts, list | Mapping) or not texts:
-        raise fail(
-            f"expected the texts that go into the templates or under the system prompts, got {shown(texts)}:"
-            " write them",
-            at=("texts",),
-        )
-    try:
-        prompts = resolve(texts, info)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        raise fail(error.message(), at=("texts", *context.get("at", ()))) from None
-    for index, one in enumerate(prompts):
-        fault = isinstance(one, str) or (isinstance(one, dict) and any(key not in ABOUT for key in one))
-        if not fault or (
-            isinstance(one, dict) and not all(isinstance(v, str) for k, v in one.items() if k != "levels")
-        ):
-            raise fail(f"expected a text, got {shown(one)}: write one", at=("texts", index))
-    reference = info.data.get("reference", "")
-    filled = templates.cross(named, prompts, reference) if named else prompts
-    return templates.cross_systems(systems, filled, reference) if systems else filled
+def _written(prompts: Sequence[Prompt]) -> list[Any]:
+    return [prompt.written() for prompt in prompts]
 
 
-def selection_summary(loaded: Sequence[LoadedPrompts]) -> list[str]:
-    """Return lines on how many captions became prompts, and why others did not, with an example of each reason."""
-    lines = []
-    for selection in [one.selection for one in loaded if one.selection][:1]:
-        count, out = len(selection.kept), selection.dropped.total()
-        lines.append(
-            f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {_are(count)} neutral"
-            + (f", {out:,} {_are(out)} left out" if out else "")
-        )
-        reasons = selection.dropped.most_common()
-        for reason, number in reasons[:_REASONS]:
-            example = selection.examples[reason][:_SHOWN]
-            lines.append(f"  {number:,} {reason}{selection.frequent(reason)}, such as “{example}”")
-        if rest := sum(number for _, number in reasons[_REASONS:]):
-            lines[-1] += f"; {rest:,} for other reasons"
-    return [*lines, *(line for one in loaded[:1] for line in one.notes)]
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+_Forms = Annotated[
+    Annotated[list[WrittenPrompt], Field(min_length=1)]
+    | PromptSource
+    | PromptTable
+    | templates.Templates
+    | grids.Grid,
+    takes(_FORMS),
+]
+# The field `prompts` of a configuration: written in any of the forms, a list once it is read.
+Prompts = Annotated[
+    list[Prompt],
+    PlainValidator(_read, json_schema_input_type=_Forms),
+    PlainSerializer(_written, return_type=list[Any]),
+]

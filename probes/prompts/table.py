@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from probes.config.image_options import LEVELS
 from probes.errors import UserError
-from probes.fields.messages import first_fault
-from probes.fields.types import TEXT, fail, option, shown
+from probes.fields.types import TEXT, option, shown
 from probes.paths import expand
-from probes.prompts.user_tables import UserTable, open_table
+from probes.prompts.prompt import ID, LEVELS, normal, parsed
+from probes.user_tables import open_table
 
 TEXT_COLUMNS = ("text", "prompt")
-ID = "id"
+LEVEL_COLUMNS = ("profession", "setting", "template", "model")  # are levels where none are named
 Column = Annotated[str, Field(min_length=1)]
 
 
@@ -51,66 +50,49 @@ class PromptTable(BaseModel):
     ] = None
 
 
-def resolve(value: Mapping[str, Any], folder: Path, at: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the prompts of a table as ``triplets.yaml`` names it: ``text``, ``id`` and ``levels`` where there are any.
+def read_table(
+    value: Mapping[str, Any], folder: Path, at: tuple[Any, ...]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the prompts of a table as a list in the configuration would have them, and lines on unused columns.
 
     A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
     """
-    try:
-        source = PromptTable.model_validate(dict(value))
-    except ValidationError as error:
-        loc, text, _ = first_fault(error, PromptTable)
-        raise fail(text, at=(*at, *loc)) from None
-    table, column, levels, used = _opened(source, folder)
-    made, first = [], {}
+    source = parsed(PromptTable, value, at)
+    named = [name for name in (source.text, *(source.levels or ())) if name]
+    path = expand(source.table, "prompts.table", folder)
+    table = open_table(path, (*named, *TEXT_COLUMNS, ID, *LEVEL_COLUMNS))
+    text = source.text or next((name for name in TEXT_COLUMNS if name in table.columns), TEXT_COLUMNS[0])
+    levels = source.levels
+    if levels is None:
+        levels = [name for name in table.columns if name not in (text, ID)]
+    for name in (text, *levels):
+        table.require(name, f"name it in prompts.{'text' if name == text else 'levels'}")
+    used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
+    rows: list[dict[str, Any]] = []
+    first: dict[str, str] = {}
     for at_row, values in table.rows(used):
-        place = f"{table.path.name}: {at_row}"
-        prompt = _prompt(values, column, levels, place)
-        key = repr((" ".join(prompt["text"].casefold().split()), prompt.get("levels")))
+        place = f"{path.name}: {at_row}"
+        row = _row(values, text, levels, place)
+        key = repr((normal(row["text"]), row.get(LEVELS)))
         if key in first:
             raise UserError(f"{place}: expected prompts that stand once, got that of {first[key]}: keep one")
         first[key] = at_row
-        made.append(prompt)
-    if not made:
-        raise UserError(f"{table.path}: expected prompts, found none: write one in each row")
-    return made
+        rows.append(row)
+    if not rows:
+        raise UserError(f"{path}: expected prompts, found none: write one in each row")
+    return rows, table.notes(used)
 
 
-def notes(written: Any, folder: Path) -> list[str]:
-    """Return lines on columns of a table, of ``prompts`` as they are written, that are taken for ours or not used."""
-    written = written.get("texts", written) if isinstance(written, Mapping) else written
-    if not isinstance(written, Mapping) or "table" not in written:
-        return []
-    table, *_, used = _opened(PromptTable.model_validate(dict(written)), folder)
-    return table.notes(used)
-
-
-def _opened(source: PromptTable, folder: Path) -> tuple[UserTable, str, list[str], list[str]]:
-    """The table, its columns of texts and of levels, and all that are used."""
-    named = [name for name in (source.text, *(source.levels or ())) if name]
-    table = open_table(expand(source.table, "prompts.table", folder), (*named, *TEXT_COLUMNS, ID, *LEVELS))
-    column = source.text or next((name for name in TEXT_COLUMNS if name in table.columns), TEXT_COLUMNS[0])
-    levels = source.levels
-    if levels is None:
-        levels = [name for name in table.columns if name not in (column, ID)]
-    for name in (column, *levels):
-        table.require(name, f"name it in prompts.{'text' if name == column else 'levels'}")
-    return table, column, levels, list(dict.fromkeys([column, *({ID} & {*table.columns}), *levels]))
-
-
-def _prompt(values: Mapping[str, Any], column: str, levels: Sequence[str], place: str) -> dict[str, Any]:
-    text = values.get(column)
-    if not isinstance(text, str) or not text.strip():
-        raise UserError(f"{place}: expected a text in `{column}`, got {shown(text)}: write it")
-    prompt: dict[str, Any] = {"text": text}
-    if name := _cell(values.get(ID), ID, place):
-        prompt["id"] = name
-    there = {name: level for name in levels if (level := _cell(values.get(name), name, place))}
-    return {**prompt, "levels": there} if there else prompt
-
-
-def _cell(value: Any, column: str, place: str) -> str:
-    """A cell as text; empty where it holds nothing."""
-    if value is not None and not isinstance(value, str):
-        raise UserError(f"{place}: expected a text or a number in `{column}`, got {shown(value)}: write one")
-    return (value or "").strip()
+def _row(values: Mapping[str, Any], text: str, levels: Sequence[str], place: str) -> dict[str, Any]:
+    for name, value in values.items():
+        if not isinstance(value, str) and name != text:
+            raise UserError(
+                f"{place}: expected a text or a number in `{name}`, got {shown(value)}: write one"
+            )
+    if not isinstance(values[text], str) or not values[text].strip():
+        raise UserError(f"{place}: expected a text in `{text}`, got {shown(values[text])}: write it")
+    row: dict[str, Any] = {"text": values[text]}
+    if name := values.get(ID, "").strip():
+        row[ID] = name
+    given = {name: level for name in levels if (level := values[name].strip())}
+    return {**row, LEVELS: given} if given else row

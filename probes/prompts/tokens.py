@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hooks.errors import HookError
 from hooks.prompt.spans import Span, encode, split_words, tokens_of_words
@@ -20,20 +20,12 @@ class Tokenized(NamedTuple):
     word_positions: tuple[tuple[int, ...], ...]
 
 
-def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Tokenized:
-    """Tokens, words and the token positions of each word of a text, which stands at `place`.
+def tokenize(
+    texts: Sequence[str], tokenizer: Any, place: Callable[[int], str], limit: int | None = None
+) -> list[Tokenized]:
+    """Return the tokens, the words and their token positions of texts; `place` says where the text of an index stands.
 
     At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
-    """
-    return tokenize_all([text], tokenizer, lambda _: place, limit)[0]
-
-
-def tokenize_all(
-    texts: Sequence[str], tokenizer, place: Callable[[int], str], limit: int | None = None
-) -> list[Tokenized]:
-    """:func:`tokenize` for several texts at once, which takes a fraction of the time of one by one.
-
-    `place` says where the text of an index stands.
     """
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
     try:
@@ -55,10 +47,8 @@ def tokenize_all(
                 raise UserError(
                     f"{place(index)}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
                 )
-        words = split_words(text)
-        spans = tuple(span for _, span in words)
-        tokens = tuple(names[number] for number in ids)
-        read.append(
-            Tokenized(tokens, tuple(word for word, _ in words), spans, tokens_of_words(offsets, spans))
-        )
+        split = split_words(text)
+        spans = tuple(span for _, span in split)
+        tokens, words = tuple(names[number] for number in ids), tuple(word for word, _ in split)
+        read.append(Tokenized(tokens, words, spans, tokens_of_words(offsets, spans)))
     return read

@@ -11,7 +11,7 @@ from hooks.pooling import JOINED
 from hooks.prompt.positions import GROUPS, groups_around
 from hooks.prompt.spans import Span, encode, token_positions
 from hooks.sites import TEXT_ENCODERS
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 
 PositionGroups = Mapping[str, tuple[int, ...]]
 

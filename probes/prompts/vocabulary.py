@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hooks.prompt.spans import split_words
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.toyworld import MODELS
 
 _MARKS = ("</w>", "\u0120", "\u2581", "##")  # of the ends and beginnings of words, in tokenizers
@@ -21,7 +21,7 @@ SHOWN = 5  # words, or prompts, that a line names
 
 
 class Text(NamedTuple):
-    """A prompt of an indicator as a model reads it, see `probes.prompts.plan.Sample`."""
+    """A prompt of an indicator as a model reads it, see `probes.prompts.sample.Sample`."""
 
     prompt_id: str
     indicator: str

@@ -1,4 +1,4 @@
-"""Work on a run directory that is held (`probes.storage.claim`): whether it can be gone on with, what is recorded."""
+"""Work on a run directory that is held (`probes.execution.claim`): whether it can be gone on with, what is recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs import completeness, image_faults, part_rows, recorded_files
-from probes.runs.folders import SHARDS, clear
+from probes.runs.folders import clear
 from probes.runs.identity import (
     as_written,
     differing,
@@ -37,17 +37,14 @@ def require_same(
 ) -> None:
     """Refuse a configuration that differs from the run's in anything that alters what is stored already.
 
-    A value that is still open (``auto``, ``null``: the model's default) agrees with any. Of a run that is shared, what
-    others look for and trace may not differ either, whether or not they have begun.
+    A value that is still open (``auto``, ``null``: the model's default) agrees with any.
     """
     if not run.meta:
         return
     there = recorded_files.aligned(run.resolved, resolved)
     _require(run, drawn_fields(there), drawn_fields(resolved))
-    if (run.shard or run.parts("observed")) and not observing_anew:
+    if run.parts("observed") and not observing_anew:
         _require(run, observed_fields(there), observed_fields(resolved))
-    if run.shard and resolved.get("trace") and there.get("trace"):
-        _require(run, traced_fields(there), traced_fields(resolved))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
@@ -190,11 +187,10 @@ def take_up(
     *,
     passed: Mapping[str, Any] | None = None,
     text: str | None = None,
-    share: bool = False,
 ) -> None:
     """Go on with a generated run: put the configuration over its own as far as these stages apply it.
 
-    Of a shard (`share`) parts may be missing, and to measure and report, too: what there is then is recorded.
+    To measure and report parts may be missing: what there is then is recorded.
     """
     there = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
@@ -203,7 +199,7 @@ def take_up(
             + (", without images" if there not in ("empty", "planned") else "")
             + ": run --stage generate first"
         )
-    noted = {} if share else _noted(run, stages)
+    noted = _noted(run, stages)
     fresh = config.resolved()
     there = recorded_files.aligned(run.resolved, fresh)
     before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
@@ -239,7 +235,7 @@ def take_up(
 
 
 def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
-    """Return what is recorded of the images that are there, where shards drew them or some are missing.
+    """Return what is recorded of the images that are there, where some are missing.
 
     The report alone is made of what was measured, and speaks of the same: of what it shows nothing may have been lost.
     """
@@ -256,7 +252,7 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
                 " generate first, or measure what is there by --stage measure"
             )
         missing = None  # these stages make what is missing
-    if not missing and run.status != "planned" and SHARDS not in run.meta:
+    if not missing and run.status != "planned":
         return {}
     return _noted_over(run, missing)
 

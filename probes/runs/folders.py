@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probes.errors import UserError
+from probes.locks import is_lock
 from probes.paths import link_of
 from probes.runs import kinds as kinds_recorded
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.storage.locks import is_lock
 
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
-SHARDS = "shards"  # records of processes that share a run, see `probes.execution.shards`
-FOLDERS = (*_PARTS, SHARDS, "tables", "figures", "gallery")
+FOLDERS = (*_PARTS, "tables", "figures", "gallery")
 # tables that commands beside the stages write
 _LATER = (
     *("human_check", "human_nouns", "human_counts", "skills_people"),

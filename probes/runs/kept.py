@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probes.config.sections import Capture
 from probes.errors import UserError
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs import schemas
 from probes.runs.parts import digest
 from probes.runs.rows import of_image

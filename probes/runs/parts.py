@@ -12,13 +12,11 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
 import socket
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from probes import locks
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.runs.part_columns import conform, require_columns
 from probes.runs.schemas import FIXED, IMAGE
-from probes.storage.locks import require_claim
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
 FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 # that stores a kind of parts; the observe stage stores others
 _STAGES = {
     **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
@@ -65,43 +62,6 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
-def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename."""
-    _write(path, data, os.replace)
-
-
-def create_bytes(path: Path, data: bytes | memoryview) -> bool:
-    """Write a file whole as `write_bytes` does, unless one is there; returns whether it was written."""
-    try:
-        _write(path, data, _linked)
-    except _ThereError:
-        return False
-    return True
-
-
-class _ThereError(Exception):
-    """A file of this name is there."""
-
-
-def _linked(beside: Path, path: Path) -> None:
-    """Give a file its name, which none may have: two hosts that share a folder cannot both succeed.
-
-    On a file system without hard links two can, within the time between two calls.
-    """
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise _ThereError from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if path.exists():
-            raise _ThereError from None
-        os.replace(beside, path)
-    else:
-        os.unlink(beside)
-
-
 def temporary(path: Path) -> Path:
     """Return where a file is written before it has its name: no other process, on whatever host, writes there.
 
@@ -111,9 +71,10 @@ def temporary(path: Path) -> Path:
     return path.with_name(f"{TEMPORARY}{host}-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
 
 
-def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
+def write_bytes(path: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all: temporary file, fsync, rename."""
     beside = temporary(path)
-    require_claim(path)
+    locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
@@ -125,7 +86,7 @@ def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], N
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        named(beside, path)
+        os.replace(beside, path)
         _sync_folder(path.parent)
     except OSError as error:
         _discard(beside)
@@ -192,21 +153,6 @@ def is_leftover(name: str) -> bool:
     return _LEFTOVER.fullmatch(name) is not None
 
 
-def clean(folder: Path, *, older_than: float | None = None) -> None:
-    """Remove what an interrupted writer left behind in a folder; where others may write, what is old."""
-    for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
-        if is_leftover(leftover.name) and (older_than is None or _age(leftover) > older_than):
-            leftover.unlink(missing_ok=True)
-
-
-def _age(file: Path) -> float:
-    """Seconds since a file was last written to, by the clock of this host; minus infinity where it is gone."""
-    try:
-        return time.time() - file.stat().st_mtime
-    except FileNotFoundError:
-        return -math.inf
-
-
 def parquet_bytes(table: pa.Table) -> memoryview:
     """A table as Parquet with checksums on its pages; the same table gives the same bytes."""
     sink = pa.BufferOutputStream()
@@ -218,18 +164,19 @@ def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
 ) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
-    write_part_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema), ident)
+    write_bytes(path, part_bytes(rows, schema, ident))
 
 
-def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> None:
-    """Write one part from a table with the columns of its kind, see :func:`write_part`."""
+def part_bytes(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]) -> memoryview:
+    """The content of a part's file, see :func:`write_part`."""
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     features = {field.name: _feature(field.type) for field in table.schema}
     stored = {**ident, "content": _contents(table)}
     metadata = {
         "huggingface": json.dumps({"info": {"features": features}}),
         "triptych": json.dumps(stored, sort_keys=True, ensure_ascii=False),
     }
-    write_bytes(path, parquet_bytes(table.replace_schema_metadata(metadata)))
+    return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:

@@ -75,6 +75,24 @@ def record_bytes(meta: Mapping[str, Any], run: Path) -> bytes:
     return f"{json.dumps(stated, indent=2, ensure_ascii=False)}\n".encode()
 
 
+def merged_record(
+    before: Mapping[str, Any], after: Mapping[str, Any], there: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A record with what one process changed since it read it (`before`), and what others have written since.
+
+    The stage that was reached is the later one, where others have gone on meanwhile.
+    """
+    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    others_went_on = there["status"] not in (before.get("status"), after["status"])
+    if others_went_on and STATUSES.index(there["status"]) > STATUSES.index(after["status"]):
+        changed = {name: value for name, value in changed.items() if name not in ("status", "times")}
+    return {
+        name: value
+        for name, value in {**there, **changed}.items()
+        if name in after or name not in before or name in changed
+    }
+
+
 def checksum(meta: Mapping[str, Any]) -> str:
     """The checksum of a record, which stands in it beside the rest."""
     return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"

@@ -11,10 +11,11 @@ from typing import Any
 import pandas as pd
 
 from probes.csv_text import csv_bytes
+from probes.locks import GATE, locked
 from probes.paths import link_of
 from probes.runs import recorded_files
 from probes.runs.parts import disk_error, write_bytes
-from probes.runs.record import record_bytes
+from probes.runs.record import merged_record, read_record, record_bytes
 from probes.runs.tables import table_bytes
 
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -27,6 +28,7 @@ class ResultWriter:
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
+        self._before = dict(meta)  # the record as this process has read or written it last
         self._stage: str | None = None
         self._names: set[str] = set()
 
@@ -107,7 +109,17 @@ class ResultWriter:
         self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
 
     def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json`` and write it with a checksum of itself."""
-        meta = {**self.meta, **fields}
-        write_bytes(self.path / "run.json", record_bytes(meta, self.path))
+        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
+        file, meta = self.path / "run.json", {**self.meta, **fields}
+        with locked(self.path / GATE):
+            there = read_record(file) if self.meta and file.exists() else None
+            noted = meta if there is None else merged_record(self._before, meta, there)
+            write_bytes(file, record_bytes(noted, self.path))
         self.meta = recorded_files.as_read(meta, self.path)
+        self._before = dict(self.meta)
+
+    def read_again(self) -> None:
+        """Read ``run.json`` again, if it is there: another process may have written it."""
+        if (self.path / "run.json").exists():
+            self.meta = read_record(self.path / "run.json")
+            self._before = dict(self.meta)

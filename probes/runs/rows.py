@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from hooks.prompt.positions import GROUPS, groups_around
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs.image_faults import eight_bits
 
 

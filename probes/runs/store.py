@@ -12,7 +12,7 @@
       kept/              one row per (sample, site): activations, where `capture.keep` asked for them
       pooled/            one row per (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/, objects/  one row per image: tags searched for, found, dropped; one row per detection: label, score,
-      box, mask shards/            a record of each process that shares the run with others (`probes.execution.shards`)
+      box, mask
       traced/            one row per image drawn with patched activations, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
       report.html        the page, with figures/
@@ -73,8 +73,6 @@ class Run(ResultWriter):
         run.samples()  # a DataFrame, one row per image
         run.image("t00000-s0-feminine")  # a PIL image
     """
-
-    shard: Any = None  # of a process that shares the run with others, see `probes.execution.shards`
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         super().__init__(path, meta)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from hooks.prompt.given import given_system_prompt, prompt_tokenizers
 from hooks.prompt.positions import GROUPS
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, settings, workers
+from probes.execution.batches import BatchSize, no_room
 from probes.execution.part import Piece, RowsOfKind
-from probes.execution.team import Tick
+from probes.execution.processes import Tick
 from probes.models import loading, requirements
-from probes.prompts.plan import Sample, pairs
+from probes.models.devices import deterministic
+from probes.prompts.sample import Sample
 from probes.prompts.towers import TextTowers, indicator_spans
-from probes.runs import image_faults, kept, rows, schemas
+from probes.runs import identity, image_faults, kept, rows, schemas
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -36,7 +38,7 @@ _NAN = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """Draws batches (:class:`probes.execution.team.Work`) with the model that is loaded; a helper loads its own."""
+    """Draws batches (`probes.execution.processes.Work`) with the model that is loaded; a helper loads its own."""
 
     source: loading.Source
     config: Config
@@ -44,6 +46,7 @@ class Drawing:
     weights: str
     threads: int
     first: str  # sample of the run
+    files: Mapping[str, str]  # of the model's description, with their checksums
     loaded: loading.LoadedModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -52,9 +55,14 @@ class Drawing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[Sample], Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        with workers.deterministic(self.threads):
-            loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
-            yield partial(_batch, loaded.pipe, self.config, self.first)
+        generate, members = self.config.generate, len(self.config.indicators)
+        smallest = f"the {members} images of one triplet and seed"
+        size = BatchSize("generate", generate.batch_triplets, "triplets", 1, smallest, generate.dtype)
+        with deterministic(self.threads):
+            loaded = self.loaded or load_again(
+                self.source, self.config, self.device, self.weights, self.files
+            )
+            yield partial(_fitting, size, loaded.pipe, self.config, self.first)
 
 
 def load(source: loading.Source, config: Config, device: str) -> loading.LoadedModel:
@@ -70,8 +78,20 @@ def load(source: loading.Source, config: Config, device: str) -> loading.LoadedM
     )
 
 
-def load_again(source: loading.Source, config: Config, device: str, weights: str) -> loading.LoadedModel:
-    """Load the model that a run began with, known by its `weight_hash`."""
+def load_again(
+    source: loading.Source, config: Config, device: str, weights: str, files: Mapping[str, str] | None = None
+) -> loading.LoadedModel:
+    """Load the model that a run began with, known by its `weight_hash`; on another machine it is found by its name."""
+    if not source.path.exists():
+        named = source.name.partition("@")[0]
+        found = loading.resolve(named, revision=source.revision, variant=source.variant)
+        source = replace(found, name=source.name)
+    name = identity.differing(files or {}, source.files) if files else None
+    if name is not None:
+        raise UserError(
+            f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
+            " another: put the same files on all machines"
+        )
     loaded = load(source, config, device)
     if loaded.record["weight_hash"] != weights:
         raise UserError(
@@ -79,6 +99,26 @@ def load_again(source: loading.Source, config: Config, device: str, weights: str
             " put them back, or choose another --out"
         )
     return loaded
+
+
+def _fitting(
+    size: BatchSize, pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick
+) -> Piece:
+    """Draw whole draws, at once or in as many batches as it takes for each to find room on the device."""
+    images = len(config.indicators)
+
+    def drawn(draws: int) -> Piece:
+        starts = range(0, len(members), draws * images)
+        made = [
+            _batch(pipe, config, first, members[start : start + draws * images], tick) for start in starts
+        ]
+        halved = draws if draws < config.generate.batch_triplets else None
+        return {
+            kind: RowsOfKind([row for one in made for row in one[kind].rows], last.schema, halved)
+            for kind, last in made[-1].items()
+        }
+
+    return size.fit(drawn, len(members) // images)
 
 
 def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> Piece:
@@ -121,19 +161,20 @@ def image_bytes(loaded: loading.LoadedModel, config: Config, samples: Sequence[S
         return None
     first = [one for one in samples if (one.triplet, one.seed) == (samples[0].triplet, samples[0].seed)]
     taken = 0
-
-    def measure() -> None:
-        nonlocal taken
-        with workers.deterministic(settings.threads(loaded)):
+    try:
+        with deterministic(torch.get_num_threads()):
             for _ in range(2):
                 torch.cuda.reset_peak_memory_stats(loaded.device)
                 before = torch.cuda.memory_allocated(loaded.device)
                 draw_batch(loaded.pipe, config, first)
                 taken = torch.cuda.max_memory_allocated(loaded.device) - before
-
-    fits = batches.fits_on_device(measure)
-    torch.cuda.empty_cache()
-    return taken / len(first) if fits else None
+    except (RuntimeError, MemoryError) as error:
+        if not no_room(error):
+            raise
+        return None
+    finally:
+        torch.cuda.empty_cache()
+    return taken / len(first)
 
 
 def draw_batch(pipe: Any, config: Config, members: list[Sample]) -> Piece:
@@ -237,4 +278,4 @@ def _require_an_image(members: list[Sample], faults: list[str | None], dtype: st
 def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
     starts = range(0, len(members), len(names))
-    return [(start + i, start + j) for start in starts for i, j in pairs(names)]
+    return [(start + i, start + j) for start in starts for i, j in combinations(range(len(names)), 2)]

@@ -19,7 +19,7 @@ from probes.models.loading import pick_model_dtype, without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
 from probes.models.weights import parameters
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 
 
 @dataclass(frozen=True)

@@ -13,27 +13,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import batches, loop, shards
-from probes.execution.cluster.driver import ClusterWorkers, tasks_of
-from probes.execution.cluster.job import Job
+from probes.execution import batches, loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part
-from probes.execution.settings import ResolvedSettings, keep_begun_settings
+from probes.locks import GATE, locked
 from probes.models import loading
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs import directory, identity, kinds
 from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.stages.drawing import Drawing, image_bytes, load
+from probes.stages.drawing import Drawing
 from probes.stages.estimate import processes
+from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
 
-_REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
+FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
 _PLAIN = StageCall()
 
 
@@ -58,29 +57,31 @@ def generation(
     command: StageCall = _PLAIN,
 ) -> Iterator[Callable[[int | None], None]]:
     """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
-    began = monotonic()
+    began, cluster = monotonic(), command.cluster
     config = config if command.overwrite else keep_begun_settings(config, run)
-    cluster = command.cluster
-    loaded = None if cluster else load(source, config, config.generate.device)
-    found = (
-        ResolvedSettings.of(loaded, config)
-        if loaded
-        else _resolved(cluster, run, config, source, len(samples))
-    )
-    if loaded and config.generate.batch_triplets == "auto":
-        measured = image_bytes(loaded, found.apply_to(config), samples)
-        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
-        found = replace(found, image_bytes=measured, batch_triplets=batch)
+    first = list(takewhile(lambda one: _draw(one) == _draw(samples[0]), samples))
+    if cluster:  # this machine may have neither a GPU nor room for the model
+        found, loaded = cluster.ask(_settings, source, config, first), None
+    else:
+        found, loaded = resolve_settings(source, config, first)
     command.cleared(run)
-    with shards.startup_lock(run):
+    with locked(run.path / GATE):  # another process may begin the same run
+        if not command.overwrite:
+            run.read_again()
+            begun = keep_begun_settings(config, run).generate.batch_triplets
+            found = replace(found, batch_triplets=found.batch_triplets if begun == "auto" else begun)
         config = found.apply_to(config)
         directory.require_same(run, config.resolved())
         fields = _fields(config, found, source)
         _require_same_parts(run, fields, source)
-        sizes = batches.used_sizes(run, int(config.generate.batch_triplets))
+        parts = [
+            part_of(run, config, fields, index, chunk)
+            for index, chunk in enumerate(chunks_of(samples, config))
+        ]
         damaged: list[part_files.DamagedPartError] = []
-        parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-        count = cluster.pool.expected if cluster else _workers(found, loaded, config, todo)
+        todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
+        count = cluster.room() if cluster else _workers(found, loaded, config, todo)
+        sizes = [int(config.generate.batch_triplets)]
         command.record(
             run,
             config,
@@ -91,75 +92,54 @@ def generation(
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
-            **{batches.USED: sizes, KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
+            **{USED: sizes, KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
         )
     drawing = Drawing(
-        source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
+        source,
+        config,
+        found.device,
+        found.model["weight_hash"],
+        found.threads,
+        samples[0].sample_id,
+        source.files,
+        loaded,
     )
-    with command.helpers() as team:
-
-        def draw(wanted: Sequence[Part], due: Sequence[Part]) -> None:
-            if cluster:
-                summary = {
-                    "weights": drawing.weights,
-                    "threads": found.threads,
-                    "fields": fields,
-                    "sizes": sizes,
-                }
-                job = Job.of(run, config, source, device=config.generate.device, **summary)
-                images = sum(part.images for part in wanted)
-                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(due), images)
-            else:
-                processes = loop.useful_workers(count, due)
-                mine = shards.share(run, wanted)
-                loop.make(
-                    "generate", mine, due, drawing, team, processes=processes, progress=command.progress
-                )
+    with command.helping() as helpers:
 
         def generate_parts(first: int | None) -> None:
-            nonlocal parts, todo, sizes
-            most = len(parts) if first is None else first
-
-            def attempt() -> None:
-                draw(parts[:most], [part for part in todo if part.identity["part"] < most])
-
-            while not batches.fits_on_device(attempt):
-                team.dismiss(at_once=True)  # helpers hold memory of the device too
-                sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
-                parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-            todo = [part for part in todo if part.identity["part"] >= most]
+            nonlocal todo
+            wanted = parts[: len(parts) if first is None else first]
+            due, todo = todo[: _until(todo, len(wanted))], todo[_until(todo, len(wanted)) :]
+            if cluster:
+                cluster.make(run, "generate", wanted, due, drawing, progress=command.progress)
+            else:
+                workers = loop.useful_workers(count, due)
+                loop.make(
+                    "generate", wanted, due, drawing, helpers, workers=workers, progress=command.progress
+                )
 
         yield generate_parts
+    if (used := batches.used_sizes(run, "samples", sizes[0])) != sizes:
+        run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 
 
-def _resolved(
-    cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source, images: int
-) -> ResolvedSettings:
-    """Return what a worker finds out for all: this machine may have neither a GPU nor room for the model."""
-    found = cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source), images)
-    return ResolvedSettings(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
+def _draw(sample: Sample) -> tuple[int, int]:
+    return sample.triplet, sample.seed
+
+
+def _settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
+    return resolve_settings(source, config, first)[0]
+
+
+def _until(todo: Sequence[Part], parts: int) -> int:
+    return sum(part.identity["part"] < parts for part in todo)
 
 
 def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """Return how many processes of this machine draw the parts that are due."""
     left = sum(part.images for part in todo)
     return loop.useful_workers(processes(config, loaded.pipe, found.device, found.threads, left), todo)
-
-
-def _plan(
-    run: Run,
-    config: Config,
-    fields: dict[str, Any],
-    samples: Sequence[Sample],
-    sizes: Sequence[int],
-    damaged: list[part_files.DamagedPartError],
-) -> tuple[list[Part], list[Part]]:
-    """All parts of the run, and pending ones; damaged ones are noted, and pending."""
-    parts = _parts(run, config, fields, samples, sizes)
-    return parts, loop.pending(
-        shards.share(run, parts), partial(directory.part_of_another_run, run), damaged.append
-    )
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
@@ -185,17 +165,9 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     }
 
 
-def _parts(
-    run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample], sizes: Sequence[int]
-) -> list[Part]:
-    """The parts of the run."""
-    chunks = chunks_of(samples, config)
-    return [part_of(run, config, fields, sizes, index, chunk) for index, chunk in enumerate(chunks)]
-
-
 def chunks_of(samples: Sequence[Sample], config: Config) -> list[list[list[Sample]]]:
     """The samples of each part: whole draws."""
-    draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
+    draws = [list(group) for _, group in groupby(samples, key=_draw)]
     return cut(draws, config.generate.part_triplets)
 
 
@@ -203,16 +175,14 @@ def part_of(
     run: Run,
     config: Config,
     fields: dict[str, Any],
-    sizes: Sequence[int],
     index: int,
     chunk: list[list[Sample]],
 ) -> Part:
-    """A part, cut into batches of the size in force, or of that it was drawn with."""
-    paths = {kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)}
-    size = batches.size_of(paths.values(), sizes)
+    """A part, cut into batches."""
+    size = int(config.generate.batch_triplets)
     return Part(
-        paths=paths,
-        identity=_identity(batches.fields_of(fields, size), index, chunk),
+        paths={kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)},
+        identity=_identity({**fields, FIELD: size}, index, chunk),
         images=sum(map(len, chunk)),
         pieces=[
             [sample for draw in batch for sample in draw]

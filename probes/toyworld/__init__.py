@@ -33,7 +33,7 @@ def _located(about: str, *bases: str) -> BundledModel:
 
 
 def _structure(about: str) -> BundledModel:
-    maker = "probes.toyworld.structures.assemble:structure_pipeline"
+    maker = "probes.toyworld.structures:structure_pipeline"
     return BundledModel(about, ("toyworld-coded-null", SHARED), "structures", maker)
 
 

@@ -17,7 +17,7 @@ from scipy import ndimage
 
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import INDEX, nearest
-from probes.toyworld.scene import Scene
+from probes.toyworld.scene import WORN, Scene
 from probes.toyworld.world import load_world
 
 VERSION = "toyworld-checker/2"
@@ -89,15 +89,8 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
 
 def supported(mask: np.ndarray) -> np.ndarray:
     """Drop the pixels of ``(n, h, w)`` masks that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
-    padded = np.pad(mask.astype(np.uint8), ((0, 0), (1, 1), (1, 1)))
-    height, width = mask.shape[1:]
-    count = sum(
-        padded[:, dy : dy + height, dx : dx + width]
-        for dy in range(3)
-        for dx in range(3)
-        if (dy, dx) != (1, 1)
-    )
-    return mask & (count >= NEIGHBOURS)
+    around = ndimage.convolve(mask.astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
+    return mask & (around > NEIGHBOURS)  # the pixel itself is counted
 
 
 @functools.cache
@@ -105,16 +98,13 @@ def zone(thing: str) -> np.ndarray:
     """Pixels, bool ``(64, 64)``, where the renderer can put a thing that does not lie anywhere, and one around."""
     if _objects()[thing] not in ("ground", "held", "sky"):
         return np.ones((SIZE, SIZE), dtype=bool)
-    bare = dict.fromkeys(("upper", "lower", "feet", "head", "neck", "face", "hands"), "none")
-    pixels = np.zeros((SIZE + 2, SIZE + 2), dtype=bool)
-    for side, pose, plural, dx, dy in itertools.product(
-        ("left", "right"), ("stand", "lay"), (False, True), (0, 2), (0, 2)
-    ):
-        picture = draw(Scene(bare, {thing: side}, "studio", pose, plural, (0, 0, 0, dx, dy)))
-        rows, columns = np.nonzero(picture == INDEX[thing])
-        for v, u in itertools.product(range(3), range(3)):
-            pixels[rows + v, columns + u] = True
-    return pixels[1:-1, 1:-1]
+    bare = dict.fromkeys(WORN, "none")
+    varied = itertools.product(("left", "right"), ("stand", "lay"), (False, True), (0, 2), (0, 2))
+    pictures = [
+        draw(Scene(bare, {thing: side}, "studio", pose, plural, (0, 0, 0, dx, dy)))
+        for side, pose, plural, dx, dy in varied
+    ]
+    return ndimage.binary_dilation((np.stack(pictures) == INDEX[thing]).any(0), np.ones((3, 3)))
 
 
 def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.ndarray:
@@ -165,7 +155,7 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
 
 def _largest_regions(masks: np.ndarray) -> np.ndarray:
     """Pixels of the largest connected region of each mask ``(n, h, w)``, 4-connected; 0 of an empty one."""
-    regions, count = ndimage.label(masks, np.stack([np.zeros((3, 3), int), _CROSS, np.zeros((3, 3), int)]))
+    regions, count = ndimage.label(masks, np.pad(_CROSS[None], ((1, 1), (0, 0), (0, 0))))
     sizes = np.bincount(regions.ravel(), minlength=count + 1)
     sizes[0] = 0
     return sizes[regions].max((1, 2))

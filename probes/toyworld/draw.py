@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import Scene
+from probes.toyworld.world import load_world
 
 SIZE = 64
 BLANK = 255  # no palette index
@@ -284,11 +285,7 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     skin, hair = f"skin_{skin_index + 1}", f"hair_{hair_index + 1}"
     lying = scene.pose == "lay"
     _background(canvas, scene.place)
-    kinds: dict[str, tuple[str, str]] = {}
-    for name, side in scene.objects.items():
-        for kind, group in (("ground", _GROUND), ("held", _HELD), ("sky", _SKY), ("wide", _WIDE)):
-            if name in group:
-                kinds[kind] = (name, side)
+    kinds = {load_world().objects[name]["at"]: (name, side) for name, side in scene.objects.items()}
     centre = 32 + dx - 1
     if "wide" in kinds:
         _wide(_Pen(canvas, 32, 9 + dy - 1), kinds["wide"][0])
@@ -319,17 +316,11 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     return np.asarray(image).copy()
 
 
-_GROUND = frozenset(("dog", "cat", "ball", "box", "chair", "bag", "flower", "guitar", "rack"))
-_HELD = frozenset(("umbrella", "smartphone", "book", "cup"))
-_SKY = frozenset(("kite", "bird", "lamp", "clock"))
-_WIDE = frozenset(("bike", "horse", "skateboard", "table", "bed", "couch"))
-
-
 @cache
 def sprite(name: str) -> np.ndarray:
     """Return an object of the ground, a hand or the sky, cut out: palette indices, `BLANK` around it."""
     image = Image.new("L", (SIZE, SIZE), BLANK)
-    draw_kind = _ground if name in _GROUND else _held if name in _HELD else _sky
+    draw_kind = {"ground": _ground, "held": _held, "sky": _sky}[load_world().objects[name]["at"]]
     draw_kind(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
     pixels = np.asarray(image)
     rows, columns = (np.flatnonzero((pixels != BLANK).any(axis)) for axis in (1, 0))

@@ -4,6 +4,8 @@ Every thing has a colour of its own, at least 53 apart (Euclidean, 8-bit RGB) fr
 picture can be read back by nearest colour. The colours were found by pushing natural ones apart.
 """
 
+from functools import cache
+
 import numpy as np
 
 COLOURS: dict[str, tuple[int, int, int]] = {
@@ -84,15 +86,13 @@ def paint(indices: np.ndarray) -> np.ndarray:
     return RGB[indices]
 
 
-def _lookup_table(bits: int = 5) -> np.ndarray:
-    levels = (np.arange(2**bits) * (256 >> bits) + (128 >> bits)).astype(np.float32)
+@cache
+def _lookup_table() -> np.ndarray:
+    levels = (np.arange(32) * 8 + 4).astype(np.float32)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
     colours = RGB.astype(np.float32)
     distance = (grid**2).sum(1)[:, None] - 2 * grid @ colours.T + (colours**2).sum(1)[None]
-    return distance.argmin(1).astype(np.uint8).reshape((2**bits,) * 3)
-
-
-_TABLE: list[np.ndarray] = []
+    return distance.argmin(1).astype(np.uint8).reshape(32, 32, 32)
 
 
 def nearest(image: np.ndarray) -> np.ndarray:
@@ -100,7 +100,5 @@ def nearest(image: np.ndarray) -> np.ndarray:
 
     Colours are compared on a grid of 8 levels' width, well below the palette's spacing.
     """
-    if not _TABLE:
-        _TABLE.append(_lookup_table())
     cells = image >> 3
-    return _TABLE[0][cells[..., 0], cells[..., 1], cells[..., 2]]
+    return _lookup_table()[cells[..., 0], cells[..., 1], cells[..., 2]]

@@ -2,7 +2,7 @@
 
 A caption *sets* what it names; everything else is drawn from the planted frequencies of the mixture component that
 the indicator word stands for. Naming a thing does not change the component (an intervention, not a conditioning), so
-the planted frequency of everything that is not named is known exactly (see :mod:`probes.toyworld.truth`).
+the planted frequency of everything that is not named is known exactly (`lab.train.base.truth`).
 """
 
 import re
@@ -12,6 +12,7 @@ import numpy as np
 
 from probes.toyworld.world import WHOLE_BODY, World, group_of_words
 
+WORN = ("upper", "lower", "feet", "head", "neck", "face", "hands")
 OBJECT_SLOTS = ("ground", "held", "sky", "wide")
 SKINS = 3  # of the palette, all equally likely where no profession is named
 
@@ -65,13 +66,8 @@ def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
     weights = np.array([table[name] for name in names], dtype=float)
     if weights.sum() == 0:
         return names[rng.integers(len(names))]
-    return names[
-        int(
-            np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(), side="right").clip(
-                0, len(names) - 1
-            )
-        )
-    ]
+    place = np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(), side="right")
+    return names[min(int(place), len(names) - 1)]
 
 
 def allowed_upper(named: Named) -> tuple[str, ...] | None:
@@ -91,7 +87,7 @@ def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
     component = "b" if rng.random() < chance_of_b(named, world) else "a"
     table = {slot: choices[component] for slot, choices in world.data["slots"].items()}
     wears = {}
-    for slot in ("upper", "lower", "feet", "head", "neck", "face", "hands"):
+    for slot in WORN:
         if slot in named.slots:
             wears[slot] = named.slots[slot]
         else:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from probes.toyworld.scene import Named, allowed_upper, parse
+from probes.toyworld.scene import WORN, Named, allowed_upper, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 VERSION = "toyworld-verdict/1"
 # Share of slots that are taken for drawn by chance alone, every value equally: *dress* has probability 0 in component b
 # and a model still draws one now and then, so its evidence must stay finite (6.5 instead of infinity).
 SMOOTHING = 0.005
-PLAIN = ("feet", "head", "neck", "face", "hands", "ground", "sky", "place")
+PLAIN = (*WORN[2:], "ground", "sky", "place")
 SLOTS = ("upper", "lower", *PLAIN, "side")
 
 
@@ -60,10 +60,6 @@ def verdict(
         return of_b - of_a
 
 
-def _table(world: World, slot: str, component: str, smoothing: float) -> dict[str, float]:
-    return _smoothed(world.data["slots"][slot][component], smoothing)
-
-
 def _smoothed(table: dict[str, float], smoothing: float) -> dict[str, float]:
     total = sum(table.values())
     return {name: (1 - smoothing) * weight / total + smoothing / len(table) for name, weight in table.items()}
@@ -91,34 +87,27 @@ def _log_probability(
     """``log P(seen | component)`` of the slots that are not named, ``(n,)``."""
     left = [left_out(one) for one in named]
     out = {slot: np.array([slot in slots for slots in left]) for slot in SLOTS}
-    total = np.log(_garments(readings, out["upper"], out["lower"], world, component, smoothing))
+    planted = {slot: choices[component] for slot, choices in world.data["slots"].items()}
+    tables = {slot: _smoothed(table, smoothing) for slot, table in planted.items()}
+    # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
+    allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()
+    in_view = {name: weight * (name in allowed) for name, weight in planted["upper"].items()}
+    total = np.log(_garments(readings, out, tables, _smoothed(in_view, smoothing)))
     for slot in PLAIN:
-        total += np.where(out[slot], 0.0, np.log(_seen(readings, _table(world, slot, component, smoothing))))
-    side = _table(world, "side", component, smoothing)
-    return total + np.log(readings["side"].map({**side, "": 1.0}).to_numpy(float))
+        total += np.where(out[slot], 0.0, np.log(_seen(readings, tables[slot])))
+    return total + np.log(readings["side"].map({**tables["side"], "": 1.0}).to_numpy(float))
 
 
 def _garments(
-    readings: pd.DataFrame,
-    upper_named: np.ndarray,
-    lower_named: np.ndarray,
-    world: World,
-    component: str,
-    smoothing: float,
+    readings: pd.DataFrame, out: dict[str, np.ndarray], tables: dict[str, dict], over_lower: dict[str, float]
 ) -> np.ndarray:
     """Probability of what is worn above and below, which go together: a whole-body garment hides the lower one."""
-    table = _table(world, "upper", component, smoothing)
-    lower = np.where(lower_named, 1.0, _seen(readings, _table(world, "lower", component, smoothing)))
+    table = tables["upper"]
+    lower = np.where(out["lower"], 1.0, _seen(readings, tables["lower"]))
     open_front = [name for name in table if name not in (*WHOLE_BODY, "none")]
-    below = [name for name in world.data["slots"]["lower"]["a"] if name != "none"]
-    whole = _any(readings, WHOLE_BODY)
+    below = [name for name in tables["lower"] if name != "none"]
     # without a whole-body garment, or beside one that is there in halves only
-    unsure = ~whole | _any(readings, open_front) | _any(readings, below)
+    unsure = ~_any(readings, WHOLE_BODY) | _any(readings, open_front) | _any(readings, below)
     free = unsure * _seen(readings[open_front], {"none": table["none"], **{n: table[n] for n in open_front}})
     free = free * lower + _among(readings, table, WHOLE_BODY)
-    # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
-    allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()
-    given = world.data["slots"]["upper"][component]
-    kept = _smoothed({name: weight * (name in allowed) for name, weight in given.items()}, smoothing)
-    over_named = _seen(readings, kept)
-    return np.where(upper_named, lower, np.where(lower_named, over_named, free))
+    return np.where(out["upper"], lower, np.where(out["lower"], _seen(readings, over_lower), free))

@@ -50,12 +50,6 @@ class World:
         """The 16 contexts of Zhang et al. 2023, Table 2."""
         return self.data["contexts"]
 
-    @property
-    def component_groups(self) -> dict[str, str]:
-        """The group of words that stands for each mixture component; none in a world where no word does."""
-        certain = {0.0: "a", 1.0: "b"}
-        return {certain[chance]: group for group, chance in self.mixture.items() if chance in certain}
-
     def words(self, group: str, number: str = "singular") -> list[str]:
         """The interchangeable words of a group, the usual one first."""
         return self.data["indicators"][group][number]

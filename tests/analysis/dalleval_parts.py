@@ -38,7 +38,7 @@ ERRORS = {
 def truths(run: Run, seed: int = 0) -> dict[str, tuple[bool, dict[str, bool], int]]:
     """What is in each image: female or not, which attributes, and the tone."""
     rng = np.random.default_rng([seed, 1])
-    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    names = [prompt.levels["profession"] for prompt in run.config.prompts]
     found = {}
     for row in run.samples(list(KEYS)).to_dict("records"):
         lean, tone = PROFESSIONS.get(names[row["triplet"]], (0.5, 5))

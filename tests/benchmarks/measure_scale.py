@@ -27,7 +27,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.execution.workers import cores
 from probes.runs import parts
 from probes.runs.store import Run
@@ -58,7 +58,9 @@ def write_run(path: Path, triplets: int, part_triplets: int) -> Path:
             table = _renumbered(tables[source], copies * first)
             table = table.filter(pc.less(table["triplet"], triplets))
             identity = parts.identity(number, {"plan": "synthetic"})
-            parts.write_part_table(path / kind / f"part-{number:05d}.parquet", table, identity)
+            parts.write_part(
+                path / kind / f"part-{number:05d}.parquet", table.to_pylist(), table.schema, identity
+            )
     resolved = {**run.resolved, "prompts": (run.resolved["prompts"] * -(-triplets // first))[:triplets]}
     resolved["measure"] |= {"bootstrap": 2000, "permutations": 10000}
     run.write_meta(parts=count, images=3 * triplets, config={"passed": {}, "resolved": resolved})
@@ -84,11 +86,11 @@ def stage(name: str, path: Path, processes: int) -> None:
     """Run one stage in this process, with its helpers."""
     run = Run.open(path)
     if name == "measure":
-        with Team() as team:
-            team.start(processes, "analysis.tables.stage")
+        with Helpers() as helpers:
+            helpers.start(processes, "analysis.tables.stage")
             from analysis.tables.stage import measure
 
-            measure(run, team=team, processes=processes)
+            measure(run, helpers=helpers, processes=processes)
     else:
         from analysis.report.page import report
 

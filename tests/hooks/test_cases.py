@@ -23,7 +23,7 @@ from diffusers import (
 from diffusers.models.attention_processor import Attention, AttnProcessor2_0
 
 from hooks import HookError, Intervention, Patch, Probe
-from hooks.sites import cross_attentions, module_at
+from hooks.sites import attention_sites, module_at
 from tests.hooks.conftest import PROMPTS, draw
 from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
@@ -305,7 +305,7 @@ class Wrapped(torch.nn.Module):
 
 
 def with_lora(pipe):
-    for _, path in cross_attentions(pipe):
+    for path in (site.module for site in attention_sites(pipe, "cross")):
         module_at(pipe, path).to_q = Wrapped(module_at(pipe, path).to_q)
 
 

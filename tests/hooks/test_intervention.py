@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from diffusers import HeunDiscreteScheduler, PNDMScheduler
 
 from hooks import HookError, Intervention, Patch, Probe, position_groups, sites
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
@@ -242,17 +241,6 @@ def kept_latents(pipe, patches):
     return probe.kept["latent"].values.numpy()
 
 
-@pytest.mark.parametrize(
-    "scheduler", [PNDMScheduler, pytest.param(HeunDiscreteScheduler, marks=pytest.mark.slow)]
-)
-def test_schedulers(scheduler):
-    pipe = tiny_pipeline("sd1")
-    pipe.scheduler = scheduler.from_config(pipe.scheduler.config)
-    patches = [swap(site, part=("key", "value")) for site in attentions(pipe)]
-    images, _ = written(pipe, patches, num_inference_steps=3)
-    assert alike(images[2], images[1]) and not alike(images[0], images[1])
-
-
 def test_beside_a_probe_in_either_order_and_without_guidance(toy):
     patch, read = swap(CROSS, donor="local"), []
     for order in (0, 1):
@@ -359,42 +347,20 @@ def test_texts_that_the_encoder_did_not_give_cannot_be_patched(toy):
         draw(toy, None, prompt_embeds=states, negative_prompt_embeds=negative)
 
 
-def gradient(pipe, patches, output_row, **call):
-    """Of the last latents of one row with respect to the first latents of every row; the pipeline undecorated."""
-    size = pipe.unet.config.sample_size
-    latents = torch.randn(3, 4, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    with Intervention(pipe, patches) as intervention:
-        last = (
-            type(pipe)
-            .__call__.__wrapped__(
-                pipe,
-                prompt=ROWS,
-                latents=latents,
-                num_inference_steps=2,
-                guidance_scale=4.0,
-                output_type="latent",
-                **call,
-            )
-            .images
-        )
-    assert all(one.writes for one in intervention.written)
-    last[output_row].sum().backward()
-    return latents.grad.flatten(1).abs().sum(1), latents.grad
-
-
-@pytest.mark.parametrize("site", [CROSS])
-def test_gradients_of_rows_that_are_not_patched_stay_what_they_were(toy, site):
-    _, without = gradient(toy, [Patch(site, source=2, into=2)], 0)
-    _, beside = gradient(toy, [swap(site)], 0)
-    assert float(without[0].abs().sum()) > 0
-    assert torch.equal(without, beside)
-
-
 def test_a_gradient_passes_to_the_donor_of_a_swap(toy):
-    own, _ = gradient(toy, [Patch("unet.mid", source=2, into=2)], 2)
-    assert own[1] == 0 < own[2]
-    swapped, _ = gradient(toy, [swap("unet.mid")], 2)
-    assert swapped[1] > 0 and swapped[2] > 0  # past the middle by the skip connections
+    found = []
+    for patch in (Patch("unet.mid", source=2, into=2), swap("unet.mid")):
+        size = toy.unet.config.sample_size
+        latents = torch.randn(
+            3, 4, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True
+        )
+        call = {"latents": latents, "num_inference_steps": 2, "output_type": "latent"}
+        with Intervention(toy, [patch]):  # the pipeline's call, undecorated
+            last = type(toy).__call__.__wrapped__(toy, prompt=ROWS, guidance_scale=4.0, **call).images
+        last[2].sum().backward()
+        found.append(latents.grad.flatten(1).abs().sum(1))
+    assert found[0][1] == 0 < found[0][2]
+    assert found[1][1] > 0 and found[1][2] > 0  # past the middle by the skip connections
 
 
 def test_an_intervention_says_what_it_writes_and_has_written(toy):

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from probes.config.schema import Config
+from probes.execution.claim import claim
 from probes.execution.command import StageCall
 from probes.models import loading, requirements
-from probes.prompts import plan as prompts
 from probes.runs import directory
+from probes.stages import plan as prompts
 from probes.stages.generate import generate
-from probes.storage.claim import claim
 from tests.tiny import tiny_pipeline
 
 SMALL = {

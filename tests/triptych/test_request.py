@@ -1,12 +1,10 @@
-"""What a command asks for: its stages, how it holds the run, what no shard can share."""
+"""What a command asks for: its stages, and what it replaces."""
 
 import pytest
 
 from probes.errors import UserError
-from probes.execution.shards import Shard
-from probes.storage.claim import HeldError, Hold
 from triptych.options import parser
-from triptych.request import Command, read_request, require_shareable
+from triptych.request import Command, read_request
 
 
 @pytest.fixture
@@ -16,14 +14,14 @@ def file(tmp_path):
     return str(path)
 
 
-def command(*line, **options):
-    return read_request(Command.of_arguments(parser().parse_args(line)), **options)
+def command(*line):
+    return read_request(Command.of_arguments(parser().parse_args(line)))
 
 
 def test_all_stages_but_a_trace_that_nobody_asked_for(file):
     request = command(file)
     assert request.stages == ("plan", "generate", "observe", "measure", "report")
-    assert request.drawing and request.hold is Hold.ALONE and not request.clustered
+    assert request.drawing and not request.clustered
     assert request.config.trace is None
 
 
@@ -31,20 +29,6 @@ def test_a_trace_that_is_named_has_the_options_of_one(file):
     request = command(file, "--stage", "trace")
     assert request.stages == ("trace",) and not request.drawing
     assert request.config.trace is not None and request.config.trace.sites == "default"
-
-
-@pytest.mark.parametrize(
-    ("line", "options", "hold"),
-    [
-        (["--stage", "measure"], {}, Hold.RESULTS),
-        (["--stage", "report"], {}, Hold.RESULTS),
-        (["--stage", "observe"], {}, Hold.ALONE),
-        ([], {"finishing": True}, Hold.RESULTS),
-        ([], {"shard": Shard(0, 2)}, Hold.SHARD),
-    ],
-)
-def test_how_a_run_is_held(file, line, options, hold):
-    assert command(file, *line, **options).hold is hold
 
 
 def test_only_what_is_gone_through_is_replaced(file):
@@ -55,12 +39,6 @@ def test_only_what_is_gone_through_is_replaced(file):
 
 def test_the_place_of_a_field_is_the_file(file):
     assert command(file).place("measure.primary") == "triplets.yaml: measure.primary"
-
-
-def test_a_cluster_has_no_shards(file):
-    require_shareable(command(file, "--cluster", "local"))
-    with pytest.raises(UserError, match="--shard: expected one process that draws its share, got a cluster"):
-        require_shareable(command(file, "--cluster", "local", shard=Shard(0, 2)))
 
 
 @pytest.mark.parametrize(
@@ -82,16 +60,11 @@ def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, message, 
     assert str(raised.value) == expected
 
 
-def test_what_a_run_directory_is_refused_for_keeps_its_kind(file):
-    with pytest.raises(HeldError, match=r"^runs/a: in use"), command(file).naming():
-        raise HeldError("runs/a: in use")
-
-
 def test_columns_of_a_table_of_prompts_are_said(tmp_path, capsys):
     (tmp_path / "p.csv").write_text("Prompt,profession,rating\na nurse,nurse,5\na pilot,pilot,4\n")
     path = tmp_path / "t.yaml"
     path.write_text("prompts: {table: p.csv, levels: [profession]}\n")
-    assert command(str(path)).config.prompts[0] == {"plain": "a nurse", "levels": {"profession": "nurse"}}
+    assert command(str(path)).config.prompts[0].levels == {"profession": "nurse"}
     assert (
         capsys.readouterr().err
         == "p.csv: columns taken: 'Prompt' as prompt\np.csv: columns not used: rating\n"

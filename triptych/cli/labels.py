@@ -99,11 +99,11 @@ def work(options: argparse.Namespace) -> None:
 
 def _sheet(run: Run, options: argparse.Namespace) -> str:
     from analysis.methods.gep import sheet as attributes
+    from analysis.observe.features.attribute_audit import places
     from analysis.studies.human_check import detections
     from analysis.studies.human_check.method import people_check
     from analysis.studies.questions import sheet as questions
     from probes.errors import UserError
-    from probes.prompts.audit import places
     from probes.prompts.diagnostic import is_diagnostic
 
     usual = "attributes" if places(run.config) else "questions" if is_diagnostic(run.config) else "objects"
@@ -131,7 +131,7 @@ def _read(run: Run, files: Sequence[Path], *, replace: bool) -> str:
     from analysis.studies.human_check.method import people_check
     from analysis.studies.questions import answers as questions
     from probes.errors import UserError
-    from probes.prompts.user_tables import open_table
+    from probes.user_tables import open_table
 
     names = open_table(files[0], ("attribute", "question", "answer")).columns
     if "attribute" in names:

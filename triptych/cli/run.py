@@ -11,13 +11,7 @@ from triptych.options import parser
 
 
 def stages(argv: Sequence[str]) -> None:
-    """Run the stages that the arguments name, for a command that makes a run.
-
-    Raises
-    ------
-    UserError
-        Something of it cannot be done.
-    """
+    """Run the stages that the arguments name, for a command that makes a run."""
     work(parser().parse_args(argv))
 
 

@@ -23,7 +23,6 @@ from analysis.report.wording_objects import detector_line, objects_opening
 from analysis.report.wording_prompts import shared_sentence
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import read as read_table
-from probes.config.checks import template
 from probes.errors import UserError
 from probes.runs import completeness
 from probes.runs.selection import KEY
@@ -288,7 +287,7 @@ def _words(config: Config) -> dict[str, list[str]]:
         words = contrast_words(contrast, config.reference, people)
         found |= {config.reference: list(words.reference)}
         found |= dict(zip(contrast, (list(words.first), list(words.second))))
-    if not config.compares and not any(map(template, config.prompts)):
+    if not config.compares and not any(prompt.template for prompt in config.prompts):
         return {}
     return found or {person.name: [person.word] for person in people}
 

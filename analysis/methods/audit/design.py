@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from analysis.methods.audit.labels import MISSING, TIE
 from probes.errors import UserError, nearest
 from probes.prompts.grammar.plurals import plural
-from probes.prompts.user_tables import numbers, open_table
+from probes.user_tables import open_table
 
 ALL = "all"
 WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
@@ -120,6 +120,22 @@ def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
             f"{path}: {design.reader}: expected readings among {', '.join(design.answers)}, got"
             f" {', '.join(known[:5]) or 'none'}: say what is what with --merge"
         )
+
+
+def numbers(texts: pd.Series, path: Path) -> pd.Series:
+    """Return a column as numbers, NaN where a cell is none; a comma is a point where it cannot part thousands."""
+    texts = texts.str.strip()
+    comma = texts.str.contains(",", regex=False)
+    if comma.any():
+        decimal = texts.str.fullmatch(r"[+-]?\d+,\d+") & ~texts.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}")
+        if not decimal.any() or texts.str.contains(".", regex=False).any():
+            place = texts.index[comma][0]
+            raise UserError(
+                f"{path}: {place}: expected numbers as 0.5 or 1500 in `{texts.name}`, got {texts[place]!r:.40}, whose"
+                " comma may be a point or part thousands: write it without"
+            )
+        texts = texts.str.replace(",", ".", regex=False)
+    return pd.to_numeric(texts, errors="coerce").astype(float)
 
 
 def read_reference(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.methods.audit.design import WORLD, read_reference
 from probes.errors import UserError, nearest
-from probes.prompts.user_tables import Source
+from probes.user_tables import Source
 
 Reference = float | Mapping[str, float] | Source
 

@@ -32,8 +32,8 @@ from analysis.report.format import counted, listed
 from analysis.report.listed_texts import ListedTexts
 from probes.csv_text import csv_bytes
 from probes.errors import UserError, nearest
-from probes.prompts.user_tables import Source
 from probes.runs.parts import write_bytes
+from probes.user_tables import Source
 
 PAGE = "audit.html"
 

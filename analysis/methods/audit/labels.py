@@ -10,10 +10,11 @@ import pandas as pd
 
 from analysis.methods.audit.spellings import require_spellings
 from analysis.report.format import counted
+from analysis.tables.answer_sheets import require_named
 from probes.errors import UserError, nearest
-from probes.prompts.user_tables import Source, UserTable, find_file, open_table, require_named
 from probes.runs.images import KINDS, find_images, unread_note
 from probes.stages.external_images.table import IMAGE_COLUMNS
+from probes.user_tables import Source, UserTable, find_file, open_table
 
 LABELS = ("label", "answer", "read_as")  # columns looked for in this order where none is named
 FACTORS = ("profession", "setting", "template")  # likewise, all that are there

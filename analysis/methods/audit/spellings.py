@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.tables.answer_sheets import spelled_alike
 from probes.errors import UserError
-from probes.prompts.user_tables import spelled_alike
 
 NEAR = (
     0.82  # similarity (difflib) from which a spelling that occurs once may be a slip; of male and female 0.8

@@ -1,6 +1,6 @@
 """What CLIP says of a run's attributes: C, CC and CLS from stored embeddings of images and sentences.
 
-The observe stage embeds the images and, once for a run, the sentences of `probes.prompts.audit`
+The observe stage embeds the images and, once for a run, the sentences of `analysis.observe.features.attribute_audit`
 (`analysis.observe.features.texts`); everything else is arithmetic, so that other references or ensembles cost no model.
 """
 
@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import estimates
+from analysis.observe.features import attribute_audit as audit
+from analysis.observe.features.attribute_audit import Sentences
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.rates import linearised
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import audit
-from probes.prompts.audit import Sentences
 from probes.runs.store import Run
 
 SCORE_COLUMNS = (

@@ -14,18 +14,18 @@ from typing import Any
 
 import yaml
 
+from analysis.observe.features.attribute_audit import clip_name
 from probes.config import words
 from probes.config.image_options import Images
 from probes.config.loading import build_config
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
-from probes.prompts.audit import clip_name
-from probes.prompts.user_tables import ENDINGS
 from probes.runs.images import read_header
 from probes.runs.store import Run
 from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import find, read_rows
+from probes.user_tables import ENDINGS
 
 DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
 AUDIT = {

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.scores import COLUMNS, Audit, audit
+from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
+from analysis.tables.answer_sheets import read_sheet
 from probes.errors import UserError
-from probes.prompts.audit import SETTINGS, attributes, places
 from probes.prompts.grammar.nouns import lemma
-from probes.prompts.user_tables import read_answers
 from probes.runs.store import Run
 
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
@@ -111,7 +111,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     Columns ``sample_id``, ``attribute``, ``label`` (yes or no, 1 or 0; empty: no answer) and, where there are several,
     ``annotator``.
     """
-    table = read_answers(path, LABEL_COLUMNS, "label")
+    table = read_sheet(path, LABEL_COLUMNS, "label")
     samples, known = set(run.samples(["sample_id"])["sample_id"]), attributes(run.config)
     for row in table.itertuples():
         place = f"{path}: {row.Index}"

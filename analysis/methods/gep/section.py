@@ -24,13 +24,13 @@ from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
+from analysis.observe.features.attribute_audit import places
 from analysis.report.figures.style import Drawn
 from analysis.report.format import number
 from analysis.report.method import Example, Lead, ReportedMethod, ReportSection
 from analysis.study import indicators
 from analysis.tables.registry import read
 from probes.config.schema import Config
-from probes.prompts.audit import places
 
 if TYPE_CHECKING:
     from probes.runs.store import Run

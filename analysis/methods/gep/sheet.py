@@ -10,10 +10,10 @@ import pandas as pd
 
 from analysis.methods.gep.readings import joined, read_labels
 from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
+from analysis.observe.features.attribute_audit import attributes, places
 from analysis.report.format import number
 from analysis.studies.labelling import store_answers, write_sheets
 from probes.errors import UserError
-from probes.prompts.audit import attributes, places
 from probes.runs.store import Run
 
 

@@ -13,12 +13,12 @@ from analysis.methods.gep.page_tests import adjust_page
 from analysis.methods.gep.powered import powered, powered_table
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.scores import Audit
+from analysis.observe.features.attribute_audit import places
 from analysis.study import comparison
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.detector_error import Checked, seen_by_checker
 from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
-from probes.prompts.audit import places
 from probes.runs.store import Run
 
 LABELS = "gep_labels"  # the table of people's answers, written by `triptych labels`

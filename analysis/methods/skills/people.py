@@ -19,17 +19,16 @@ from analysis.methods.skills.detections import labels as object_names
 from analysis.methods.skills.detections import read_scored_images, reasons
 from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, right, scene_of
 from analysis.methods.skills.tables import ALL, OWN, PEOPLE_COLUMNS, rate
+from analysis.questions import people_questions
 from analysis.report.format import counted
 from analysis.studies.human_check.labels import read_labels, together
 from analysis.studies.human_check.method import PeopleCheck
 from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
-from probes.config.checks import asks_for_skills
-from probes.config.questions import people_questions
-from probes.config.skills_options import Skills
+from probes.config.audit_options import Skills
 from probes.errors import UserError
-from probes.prompts.paintskills import SkillRequest, requests, statement
+from probes.prompts.paintskills import SkillRequest, asks_for_skills, requests, statement
 from probes.runs.parts import write_bytes
 from probes.runs.store import Run
 

@@ -19,12 +19,12 @@ from analysis.report.method import Lead, ReportedMethod
 from analysis.report.saving import saved
 from analysis.report.verdict import defined
 from analysis.tables.registry import TABLES, read
-from probes.config.checks import asks_for_skills
+from probes.prompts.paintskills import asks_for_skills
 from probes.runs import completeness
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.execution.team import Team
+    from probes.execution.processes import Helpers
     from probes.runs.store import Run
 
 TASK_NAMES = {
@@ -39,11 +39,11 @@ TITLES = {"object": "Object", "count": "Count", "spatial": "Spatial relation", A
 HEADS = ("Object", "Count", "Spatial", "Average")
 
 
-def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path:
+def write_report(run: Run, helpers: Helpers | None = None, processes: int = 1) -> Path:
     """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
     drawn = draw_skills(accuracy) if run.config.report.figures else None
-    written = saved({drawn.name: drawn} if drawn else {}, team, processes)
+    written = saved({drawn.name: drawn} if drawn else {}, helpers, processes)
     with run.writing("report"):
         for figure in written.values():
             for name, data in figure.files.items():

@@ -27,7 +27,7 @@ from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
 from analysis.tables.table import Latex, Table
-from probes.config.skills_options import Skills
+from probes.config.audit_options import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
 
 ALL = "all"

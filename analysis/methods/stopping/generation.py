@@ -10,7 +10,7 @@ from analysis.methods.stopping.question import OPEN, StopQuestion
 from probes.config.schema import Config
 from probes.execution.command import StageCall
 from probes.models.source import Source
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.runs.directory import another_run, record_stop
 from probes.runs.selection import REGISTERED
 from probes.runs.store import Run

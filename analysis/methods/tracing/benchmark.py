@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.methods.tracing.localisation import Localisation, localisation
 from hooks import sites as site_table
 from probes.errors import UserError
-from probes.prompts.plan import noise_seed
+from probes.prompts.sample import noise_seed
 from probes.toyworld.checker import read_images
-from probes.toyworld.located.truth import LocatedModel, located_models
-from probes.toyworld.structures.truth import CausalStructure, structures
+from probes.toyworld.places import KnownPlaces, known_places
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -161,7 +160,7 @@ def located(*names: str) -> tuple[LocatedTask, ...]:
     UserError
         A name is none of the benchmark's.
     """
-    models: dict[str, LocatedModel | CausalStructure] = {**located_models(), **structures()}
+    models: dict[str, KnownPlaces] = {**known_places("located"), **known_places("structures")}
     for name in names:
         if name not in models:
             raise UserError(

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.attribute_audit import clip_name, places, texts
 from analysis.observe.features.registry import FEATURES, Feature
 from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.audit import clip_name, places, texts
 from probes.runs import schemas as runs_schemas
 from probes.runs.recorded_paths import name_of
 from probes.runs.store import Run

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import torch
 
+from analysis.observe.features import attribute_audit as audit
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver
 from analysis.observe.features.registry import Feature
@@ -16,7 +17,6 @@ from analysis.observe.observer import Observer
 from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.models.pretrained import open_clip_tokenizer, readable
-from probes.prompts import audit
 from probes.runs import parts
 from probes.runs.store import Run
 

@@ -17,8 +17,8 @@ from analysis.observe.objects.passes import computed_once
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.observe.text_generation import TextGenerator
+from analysis.questions import ResolvedQuestion
 from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
-from probes.config.questions import ResolvedQuestion
 from probes.errors import UserError
 
 

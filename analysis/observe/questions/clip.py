@@ -21,7 +21,7 @@ from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.weights import identity, locate, weight_file
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from probes.config.questions import ResolvedQuestion
+from analysis.questions import ResolvedQuestion
 from probes.config.schema import Config
 from probes.runs.recorded_paths import name_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from analysis.observe.observer import StoredImage
-from probes.config.questions import ResolvedQuestion
+from analysis.questions import ResolvedQuestion
 
 
 @dataclass(frozen=True)

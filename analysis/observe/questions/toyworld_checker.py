@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.observe.objects.models.toyworld_checker import shows_figure
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from probes.config.questions import GENDER, ResolvedQuestion
+from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
 from probes.toyworld.scene import Named, parse

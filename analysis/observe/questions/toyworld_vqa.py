@@ -13,7 +13,7 @@ from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
-from probes.config.questions import ResolvedQuestion
+from analysis.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 

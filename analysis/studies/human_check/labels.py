@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.tables.answer_sheets import require_annotators
 from probes.errors import UserError
-from probes.prompts.user_tables import open_table, require_annotators
 from probes.runs.store import Run
+from probes.user_tables import open_table
 
 ANSWERS = ("yes", "no", "unclear")
 LABELS = ("annotator", "sample_id", "image", "object", "present")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.questions import ResolvedQuestion, people_questions, questions_by_prompt
+from analysis.tables.answer_sheets import read_sheet
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
-from probes.config.questions import ResolvedQuestion, asked_of, people_questions
 from probes.errors import UserError
-from probes.prompts import user_tables
 from probes.runs import schemas
 from probes.runs.store import Run
 
@@ -26,9 +26,9 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     answer is none; *unclear* is one that decides nothing; of ``tone`` it is a number of the Monk scale, 1 to 10.
     Answers stay verbatim; what names no image or question of the run, cannot be read, or stands twice is refused.
     """
-    table = user_tables.read_answers(path, COLUMNS, "answer")
+    table = read_sheet(path, COLUMNS, "answer")
     samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
-    of_prompt = asked_of(run.config, samples.values())
+    of_prompt = questions_by_prompt(run.config, samples.values())
     for row in table.itertuples():
         place = f"{path}: {row.Index}"
         if row.sample_id not in samples:
@@ -71,7 +71,7 @@ def human_answers(run: Run) -> pd.DataFrame:
     labels = run.table(LABELS)
     labels = labels[labels["question"].isin([one.key for one in people_questions(run.config)])]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
-    of_prompt = asked_of(run.config, samples["triplet"])
+    of_prompt = questions_by_prompt(run.config, samples["triplet"])
     rows = []
     for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
         answers = [str(one) for one in group["answer"]]

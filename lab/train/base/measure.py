@@ -19,6 +19,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from lab.train.base.captions import article, random_caption
+from lab.train.base.truth import planted
 from probes import command_line
 from probes.errors import UserError
 from probes.models.devices import pick_device
@@ -30,7 +31,6 @@ from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.dit.assemble import dit_pipeline
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
-from probes.toyworld.truth import planted
 from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
 

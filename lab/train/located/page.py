@@ -6,8 +6,7 @@ from typing import Any
 
 from lab.templates import render
 from probes.toyworld import TRANSFORMERS, WEIGHTS
-from probes.toyworld.dit.truth import wired_models
-from probes.toyworld.located.truth import LocatedModel, located_models
+from probes.toyworld.places import KnownPlaces, known_places
 
 REFERENCE = "toyworld"
 
@@ -15,14 +14,14 @@ REFERENCE = "toyworld"
 def located_section(folder: Path = WEIGHTS / "located") -> str:
     """Return the section in Markdown, from ``quality.json`` of each model and of `toyworld`."""
     reference = _quality(folder, REFERENCE)
-    models = {REFERENCE: None, **located_models()}
+    models = {REFERENCE: None, **known_places("located")}
     rows = [_row(folder, name, model, reference) for name, model in models.items()]
     return render("toyworld_located", reference=reference, rows=rows)
 
 
 def wired_section(folder: Path = WEIGHTS / "wired") -> str:
     """Return the section on wired transformers, from ``quality.json`` of each and of `toyworld-dit`."""
-    base, models = TRANSFORMERS[0], wired_models()
+    base, models = TRANSFORMERS[0], known_places("wired")
     reference = _quality(folder, base)
     rows = []
     for name in (base, *models):
@@ -55,7 +54,7 @@ def _quality(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / name / "quality.json").read_text())
 
 
-def _row(folder: Path, name: str, model: LocatedModel | None, reference: dict[str, Any]) -> dict[str, Any]:
+def _row(folder: Path, name: str, model: KnownPlaces | None, reference: dict[str, Any]) -> dict[str, Any]:
     measured, stored = _quality(folder, name), folder / name / "delta.safetensors"
     control = is_control(measured, reference)
     return {
@@ -69,7 +68,7 @@ def _row(folder: Path, name: str, model: LocatedModel | None, reference: dict[st
     }
 
 
-def _place(model: LocatedModel | None) -> str:
+def _place(model: KnownPlaces | None) -> str:
     """Return where the word enters, in a cell of the table."""
     if model is None:
         return "not by wiring"

@@ -25,7 +25,7 @@ from probes.errors import UserError
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.assemble import BASE, DELTA, coded_parts
-from probes.toyworld.located.truth import LocatedModel, located_models
+from probes.toyworld.places import KnownPlaces, known_places
 
 LESSONS = "lessons.safetensors"
 
@@ -38,10 +38,10 @@ def export_null(weights: Path) -> None:
         ("unet/config.json", coded.unet_config),
     ):
         write_json(folder / file, make(json.loads((BASE / file).read_text())), indent=2)
-    write_card(folder, located_models()[LOCATED[0]])
+    write_card(folder, known_places("located")[LOCATED[0]])
 
 
-def write_card(folder: Path, model: LocatedModel) -> None:
+def write_card(folder: Path, model: KnownPlaces) -> None:
     """Write what a model was made for (``triptych.json``)."""
     write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": model.world})
 
@@ -49,7 +49,7 @@ def write_card(folder: Path, model: LocatedModel) -> None:
 def run_lessons(options: argparse.Namespace) -> None:
     """Make the lessons where there are none and some model is taught."""
     path, drawings = options.work / LESSONS, options.drawings
-    if not any(located_models()[name].sites for name in options.model):
+    if not any(known_places("located")[name].sites for name in options.model):
         return
     if not path.exists():
         make_lessons(_pipeline(WEIGHTS / WORLD), drawings).save(path)
@@ -67,10 +67,10 @@ def _pipeline(folder: Path) -> StableDiffusionPipeline:
     return benchmark_pipeline(folder)[0]
 
 
-def taught(model: LocatedModel, lessons: Lessons, course: Course, work: Path) -> dict[str, Tensor]:
+def taught(model: KnownPlaces, lessons: Lessons, course: Course, work: Path) -> dict[str, Tensor]:
     """Train a benchmark model; return what is to be stored of it, float32."""
     result: dict[str, Tensor] = {}
-    for block in model.blocks:
+    for block in (place.block for place in model.places):
         encoder, unet, _ = coded_parts()
         log = Log(work / f"{model.name}.log.jsonl", 25)
         checkpoint = work / f"{model.name}.checkpoint.pt"
@@ -79,7 +79,7 @@ def taught(model: LocatedModel, lessons: Lessons, course: Course, work: Path) ->
 
 
 def export(
-    folder: Path, model: LocatedModel, state: Mapping[str, Tensor], recipe: Mapping[str, object]
+    folder: Path, model: KnownPlaces, state: Mapping[str, Tensor], recipe: Mapping[str, object]
 ) -> None:
     """Write what is stored of a benchmark model: its weights in float16, its card and how it was taught."""
     write_card(folder, model)
@@ -89,10 +89,10 @@ def export(
 
 def run_train(options: argparse.Namespace) -> None:
     """Train each model that was asked for, and write what is stored of it."""
-    if any(not located_models()[name].sites for name in options.model):
+    if any(not known_places("located")[name].sites for name in options.model):
         export_null(options.weights)
     course, asked = course_of(options), options.model
-    for name, model in ((name, located_models()[name]) for name in asked):
+    for name, model in ((name, known_places("located")[name]) for name in asked):
         if model.sites:
             recipe = {
                 **dataclasses.asdict(course),
@@ -107,12 +107,14 @@ def run_train(options: argparse.Namespace) -> None:
 
 
 def _before_training(options: argparse.Namespace) -> list[Path]:
-    return [options.work / LESSONS] if any(located_models()[name].sites for name in options.model) else []
+    return (
+        [options.work / LESSONS] if any(known_places("located")[name].sites for name in options.model) else []
+    )
 
 
 def add_options(main: argparse.ArgumentParser) -> None:
     """Add the options of this training."""
-    names = [name for name, model in located_models().items() if model.sites]
+    names = [name for name, model in known_places("located").items() if model.sites]
     main.add_argument(
         "model",
         nargs="+",

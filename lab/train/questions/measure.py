@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
+from analysis.questions import GENDER, ResolvedQuestion, paper_questions
 from lab.train.detectors.pictures import reconstructed
 from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
 from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
-from probes.config.questions import GENDER, ResolvedQuestion, paper_questions
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run

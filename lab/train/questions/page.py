@@ -13,11 +13,11 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from analysis.questions import GENDER, GENDER_QUESTION, GENDER_SENTENCES, paper_questions
 from lab.templates import render
 from lab.train.questions.measure import BAR
 from probes import command_line
 from probes.config.question_options import BLIP2_PROMPT, BLIP2_WEIGHTS, Questions
-from probes.config.questions import GENDER, GENDER_QUESTION, GENDER_SENTENCES, paper_questions
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 _READERS = {

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.observe.questions.toyworld_network import ANSWERS
+from analysis.questions import GENDER_QUESTION, paper_questions
 from lab.train.base.captions import article
-from probes.config.questions import GENDER_QUESTION, paper_questions
 from probes.toyworld.checker import THINGS
 from probes.toyworld.world import load_world
 

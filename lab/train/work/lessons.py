@@ -33,6 +33,7 @@ from transformers import CLIPTokenizer
 from lab.train.base.captions import random_caption
 from lab.train.base.data import Drawings
 from lab.train.base.tokenizer import encode
+from lab.train.base.truth import component_groups
 from lab.train.base.unet import SCHEDULER
 from lab.train.base.vae import encode_latents
 from lab.train.located.lessons import Lessons, spread_times
@@ -78,7 +79,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
     rng = np.random.default_rng(seed)
     captions, plain, professions, lean = [], [], [""] * count, np.full(count, np.nan)
     mixture: list[tuple[str, ...]] = [()] * count
-    stands_for = {component: world.words(group)[0] for component, group in world.component_groups.items()}
+    stands_for = {component: world.words(group)[0] for component, group in component_groups(world).items()}
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
     zones = np.zeros((count, 16, 16), dtype=bool)

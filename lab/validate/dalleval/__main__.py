@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from lab.train.base.truth import component_groups
 from lab.validate.dalleval.answers import deviations
 from lab.validate.dalleval.coverage import answers, covered
 from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, read_skins
@@ -72,13 +73,13 @@ def measured(
     # noises that no image of *person* has
     named = read_models(
         (WORK,),
-        images=dict.fromkeys(world.component_groups.values(), NAMED),
+        images=dict.fromkeys(component_groups(world).values(), NAMED),
         first_seed=first_seed + audits * an_audit,
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
     of_verdicts = verdict_rates(world)
-    rates = answer_rates(named, world.component_groups, of_verdicts)
+    rates = answer_rates(named, component_groups(world), of_verdicts)
 
     def found(of_audit: pd.DataFrame) -> dict[str, Any]:
         rows = profession_rows(of_audit, world)

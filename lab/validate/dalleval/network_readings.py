@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.questions import GENDER, paper_questions
 from lab.train.questions.measure import loaded, readings
 from lab.train.work.measure import lean
 from lab.validate.skin_tone.toyworld import of_images
-from probes.config.questions import GENDER, paper_questions
 from probes.toyworld.checker import SKIN_NAMES
 
 LABELS = {"a": "female", "b": "male"}  # the paper's labels of the components

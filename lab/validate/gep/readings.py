@@ -16,8 +16,8 @@ from analysis.methods.gep.clip import clip_readings
 from analysis.methods.gep.readings import from_checker, lay_out
 from analysis.methods.gep.scores import Audit
 from analysis.methods.gep.stage import checker_readings
+from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from probes.errors import UserError
-from probes.prompts.audit import SETTINGS, attributes, places
 from probes.runs.store import Run
 
 CHECKER, ESTIMATES = "checker", ("C", "CC", "CLS")

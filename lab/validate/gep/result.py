@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit, frequencies, place
 from analysis.methods.gep.tables import inferred_tables
+from analysis.observe.features.attribute_audit import clip_name
 from analysis.stats.prediction_powered import prediction_powered, score_interval
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
 from probes.config.schema import Measure
-from probes.prompts.audit import clip_name
 from probes.runs.store import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown

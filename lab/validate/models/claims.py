@@ -38,11 +38,11 @@ from analysis.report.objects import SCORES, Objects, read_objects, scored, secti
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
+from lab.train.base.truth import planted
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
 from probes.toyworld.scene import chance_of_b, parse
-from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world
 
 CARDS, OBJECT_CARDS = "cards", "cards of co-occurrence"

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
 from lab.templates import render
+from lab.train.base.truth import planted
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
 from probes.toyworld.checker import LEAST
-from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world
 
 FIRST, SECOND = "feminine", "masculine"

@@ -26,14 +26,12 @@ from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line
+from probes.config.audit_options import Skills
 from probes.config.schema import Config
-from probes.config.skills_options import Skills
-from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
 from probes.toyworld.palette import paint
-from probes.toyworld.skills import SET, objects
-from probes.toyworld.skills.checker import VERSION
+from probes.toyworld.skills import OBJECTS, VERSION
 
 BATCH = 32
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
@@ -60,7 +58,7 @@ def scored_images(
     looking, rows = engine(detector), []
     for start in range(0, len(pictures), BATCH):
         some = list(pictures[start : start + BATCH])
-        for place, found in enumerate(looking.detect(some, [list(objects())] * len(some))):
+        for place, found in enumerate(looking.detect(some, [list(OBJECTS)] * len(some))):
             rows += [(start + place, one.label, one.score, *one.box) for one in found.detections]
     requests = [one.request for one in drawn]
     numbers = {one: place for place, one in enumerate(dict.fromkeys(requests))}
@@ -71,9 +69,7 @@ def scored_images(
             "seed": 0,
         }
     )
-    detections = seen(
-        pd.DataFrame(rows, columns=list(COLUMNS)), len(requests), list(sets.read(SET)["objects"])
-    )
+    detections = seen(pd.DataFrame(rows, columns=list(COLUMNS)), len(requests), list(OBJECTS))
     return ScoredImages(
         samples, requests, detections, [""] * len(requests), rules or Skills(), 0.0, DETECTORS[detector]
     )

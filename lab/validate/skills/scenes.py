@@ -25,7 +25,6 @@ from probes.prompts.paintskills import SkillRequest, grid, say
 from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, draw, sprite
 from probes.toyworld.scene import Scene
-from probes.toyworld.skills import SET
 
 CELL, MARGIN, STEP = SIZE // 2, 2, 4
 # row and column of what stands in the relation, relative to the other: as steps from the first of two cells
@@ -67,12 +66,12 @@ def scene(request: SkillRequest, seed: str) -> SkillScene:
         names = [request.object] * request.count
         cells = [divmod(int(cell), 2) for cell in rng.permutation(4)[: request.count]]
     standing = tuple(_within(name, cell, rng) for name, cell in zip(names, cells, strict=True))
-    return SkillScene(request, say(request, sets.read(SET)), standing, place)
+    return SkillScene(request, say(request, sets.read("toyworld-skills")), standing, place)
 
 
 def scenes(skill: str, split: str) -> Iterator[SkillScene]:
     """Yield the scenes of a skill and split (``train`` or ``test``), in the order of the prompts."""
-    content = sets.read(SET)
+    content = sets.read("toyworld-skills")
     prompts = [one for _, one in grid(skill, content)]
     for number in range(content["skills"][skill]["scenes"][split]):
         for one in prompts:
@@ -81,7 +80,7 @@ def scenes(skill: str, split: str) -> Iterator[SkillScene]:
 
 def total(skill: str, split: str) -> int:
     """Return how many scenes a skill's split has."""
-    content = sets.read(SET)
+    content = sets.read("toyworld-skills")
     return len(grid(skill, content)) * content["skills"][skill]["scenes"][split]
 
 

@@ -20,11 +20,10 @@ from probes import command_line
 from probes.models import loading
 from probes.runs.parts import write_bytes
 from probes.toyworld import STRUCTURES
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.places import known_places
 
 CAPTIONS, SEED = 12, 1  # of located models
-MODELS = (*located_models(), *STRUCTURES)
+MODELS = (*known_places("located"), *STRUCTURES)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,9 +44,9 @@ def work(options: argparse.Namespace) -> None:
         pipe = loading.load(loading.resolve(name), device="cpu").pipe
         pipe.set_progress_bar_config(disable=True)
         if name in STRUCTURES:
-            results[name] = rank_structure(pipe, structures()[name], PROMPTS, SEEDS, STEPS)
+            results[name] = rank_structure(pipe, known_places("structures")[name], PROMPTS, SEEDS, STEPS)
         else:
-            results[name] = rank(pipe, located_models()[name], templates(CAPTIONS, seed=SEED), STEPS)
+            results[name] = rank(pipe, known_places("located")[name], templates(CAPTIONS, seed=SEED), STEPS)
         results = {one: results[one] for one in MODELS if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
         print(name, file=sys.stderr, flush=True)

@@ -25,7 +25,7 @@ from probes.runs.parts import write_bytes
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld import STRUCTURES, WEIGHTS
-from probes.toyworld.structures.truth import CERTIFICATE, CausalStructure, structures
+from probes.toyworld.places import CERTIFICATE, KnownPlaces, known_places
 from probes.toyworld.verdict import VERSION
 from probes.toyworld.world import load_world
 
@@ -58,7 +58,7 @@ def triplet_draws(pipe: Any, prompts: int, seeds: int) -> list[TripletDraw]:
     ]
 
 
-def variants_of(structure: CausalStructure, steps: int) -> list[Variant]:
+def variants_of(structure: KnownPlaces, steps: int) -> list[Variant]:
     """The unpatched images, then those of sufficiency and of necessity: donor by donor, subset by subset."""
     found = [Variant(f"none:{name}", "none", name) for name in WORDS]
     for estimand in ("sufficiency", "necessity"):
@@ -72,7 +72,7 @@ def variants_of(structure: CausalStructure, steps: int) -> list[Variant]:
 
 
 def certificate(
-    structure: CausalStructure, values: NDArray[np.float64], *, steps: int, seeds: int
+    structure: KnownPlaces, values: NDArray[np.float64], *, steps: int, seeds: int
 ) -> dict[str, Any]:
     """The effects of all subsets, from the verdicts of draws that are prompt by prompt, seed by seed.
 
@@ -113,7 +113,10 @@ def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out, folder=True)
     for name in options.models:
-        loaded, structure = loading.load(loading.resolve(name), device="cpu"), structures()[name]
+        loaded, structure = (
+            loading.load(loading.resolve(name), device="cpu"),
+            known_places("structures")[name],
+        )
         loaded.pipe.set_progress_bar_config(disable=True)
         draws = triplet_draws(loaded.pipe, PROMPTS, SEEDS)
         subject = Subject(loaded.pipe, draws, "neutral", DONORS[0], STEPS, load_world(structure.world))

@@ -2,7 +2,7 @@
 
 ``python -m lab.validate.tracing.edited MODEL ...`` makes the edit of `docs/validation/mitigation.yaml` at
 each cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn
-against the unedited model's. Of located benchmark models (`probes/toyworld/located/benchmark_models.yaml`) the place
+against the unedited model's. Of located benchmark models (`probes/toyworld/places.yaml`) the place
 is known by wiring.
 """
 
@@ -30,7 +30,7 @@ from probes.prompts import sets
 from probes.runs.parts import write_bytes
 from probes.toyworld import LOCATED, MODELS
 from probes.toyworld.checker import read_images
-from probes.toyworld.located.truth import located_models
+from probes.toyworld.places import known_places
 from probes.toyworld.scene import parse
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
@@ -49,7 +49,7 @@ COLUMNS = (
 def templates(number: int, seed: int = SEED) -> list[str]:
     """So many of the 240 explicit captions of GEP, drawn at random."""
     made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
-    return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
+    return [made[place].template for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 
 def compared_with_truth(
@@ -66,8 +66,8 @@ def compared_with_truth(
     wiring (None where nobody knows); ``share_b``: share of verdicts for planted component b; ``change``: its difference
     from the unedited model's; ``pixels``: the mean difference of the images from it, 0 to 1.
     """
-    world = load_world(located_models()[model].world if model in LOCATED else model)
-    true = set(located_models()[model].sites) if model in LOCATED else None
+    world = load_world(known_places("located")[model].world if model in LOCATED else model)
+    true = set(known_places("located")[model].sites) if model in LOCATED else None
     addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
     prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
     rows: list[dict[str, Any]] = []

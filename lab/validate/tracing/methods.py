@@ -16,8 +16,8 @@ from analysis.methods.decoding import fit, places
 from hooks import Probe
 from hooks import sites as site_table
 from lab.train.base.captions import random_caption
-from probes.prompts.alignment import fill
-from probes.prompts.plan import noise_seed
+from probes.prompts.prompt import fill
+from probes.prompts.sample import noise_seed
 from probes.runs.image_faults import eight_bits
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw

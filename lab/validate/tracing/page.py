@@ -15,8 +15,7 @@ from lab.train.located.page import is_control, measured_quality
 from lab.validate.tracing.certificates import name_of, subsets
 from lab.validate.tracing.methods import METHODS, PlaceScores
 from lab.validate.tracing.ranking import DONOR, RECIPIENT, STRUCTURE_METHODS, from_json
-from probes.toyworld.located.truth import LocatedModel, located_models
-from probes.toyworld.structures.truth import CausalStructure, structures
+from probes.toyworld.places import KnownPlaces, known_places
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
 ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -27,13 +26,13 @@ Result = Mapping[str, Any]
 
 def page(stored: Mapping[str, Result]) -> str:
     """The page, from what `lab.validate.tracing` stores of each benchmark model."""
-    results = {name: one for name, one in stored.items() if name in located_models()}
-    several = {name: one for name, one in stored.items() if name in structures()}
+    results = {name: one for name, one in stored.items() if name in known_places("located")}
+    several = {name: one for name, one in stored.items() if name in known_places("structures")}
     some, one_of_several = next(iter(results.values())), next(iter(several.values()))
     positions = [
         (name, from_json(result["positions"]))
         for name, result in results.items()
-        if located_models()[name].sites and total(result)[0] > 2 * total(result)[1]
+        if known_places("located")[name].sites and total(result)[0] > 2 * total(result)[1]
     ]
     return render(
         "tracing",
@@ -55,15 +54,18 @@ def page(stored: Mapping[str, Result]) -> str:
         nowhere=[
             (_model(name, result), [_largest(from_json(result["methods"][method])) for method in LABELS])
             for name, result in results.items()
-            if not located_models()[name].sites
+            if not known_places("located")[name].sites
         ],
         positions=[(name, _shares(scores)) for name, scores in positions],
         position_names=[place for _, scores in positions[:1] for place in scores.places],
         asked=one_of_several,
-        structures=[_structure(one) for one in structures().values()],
+        structures=[_structure(one) for one in known_places("structures").values()],
         structure_labels=list(STRUCTURE_METHODS.values()),
         recall=[
-            (name, [_recall(structures()[name], result, method) for method in STRUCTURE_METHODS])
+            (
+                name,
+                [_recall(known_places("structures")[name], result, method) for method in STRUCTURE_METHODS],
+            )
             for name, result in several.items()
         ],
     )
@@ -80,20 +82,20 @@ def control(name: str) -> bool:
     return is_control(measured_quality(name), measured_quality())
 
 
-def located(results: Mapping[str, Result], controls: bool = False) -> Iterator[tuple[LocatedModel, Result]]:
+def located(results: Mapping[str, Result], controls: bool = False) -> Iterator[tuple[KnownPlaces, Result]]:
     """Benchmark models whose word enters at cross-attentions and has an effect; those kept as controls on request."""
     for name, result in results.items():
-        model = located_models()[name]
+        model = known_places("located")[name]
         mean, error = total(result)
         if model.sites and mean > 2 * error and (controls or not control(name)):
             yield model, result
 
 
-def _found(values: NDArray[np.float64], scores: PlaceScores, model: LocatedModel) -> Localisation:
+def _found(values: NDArray[np.float64], scores: PlaceScores, model: KnownPlaces) -> Localisation:
     return localisation(np.abs(values), [place in model.sites for place in scores.places])
 
 
-def _resampled_ranks(scores: PlaceScores, model: LocatedModel) -> NDArray[np.float64]:
+def _resampled_ranks(scores: PlaceScores, model: KnownPlaces) -> NDArray[np.float64]:
     """The rank of the true site in resamples of the prompts."""
     number = len(scores.values)
     chosen = np.random.default_rng(SEED).integers(0, number, (RESAMPLES, number))
@@ -103,11 +105,11 @@ def _resampled_ranks(scores: PlaceScores, model: LocatedModel) -> NDArray[np.flo
 def _model(name: str, result: Result) -> dict[str, Any]:
     """Where the word enters in a model, and its total effect."""
     mean, error = total(result)
-    sites = located_models()[name].sites
+    sites = known_places("located")[name].sites
     return {"name": name, "control": control(name), "sites": sites, "total": mean, "error": error}
 
 
-def _rank(scores: PlaceScores, model: LocatedModel) -> dict[str, float]:
+def _rank(scores: PlaceScores, model: KnownPlaces) -> dict[str, float]:
     """The rank and the score of the true site, and the range of the rank over resampled prompts."""
     low, high = np.quantile(_resampled_ranks(scores, model), ENDS)
     values = scores.by_place()
@@ -115,7 +117,7 @@ def _rank(scores: PlaceScores, model: LocatedModel) -> dict[str, float]:
     return {"rank": _found(values, scores, model).rank, "score": here, "low": low, "high": high}
 
 
-def _worth(name: str, chosen: Sequence[tuple[LocatedModel, Result]]) -> dict[str, Any]:
+def _worth(name: str, chosen: Sequence[tuple[KnownPlaces, Result]]) -> dict[str, Any]:
     """Scores of a method over models."""
     pairs = [(from_json(result["methods"][name]), model) for model, result in chosen]
     found = [_found(scores.by_place(), scores, model) for scores, model in pairs]
@@ -146,14 +148,14 @@ def _shares(scores: PlaceScores) -> list[dict[str, float]]:
     return rows
 
 
-def _recall(structure: CausalStructure, result: Result, method: str) -> str:
+def _recall(structure: KnownPlaces, result: Result, method: str) -> str:
     """How many of a structure's places are among as many best ones, and the AUROC."""
     truth = np.array([site in structure.sites for site in result["sites"]])
     found = localisation(np.abs(np.array(result["methods"][method], float).mean(0)), truth)
     return f"{found.recall * truth.sum():.0f} of {truth.sum()} ({found.auroc:.2f})"
 
 
-def _structure(structure: CausalStructure) -> dict[str, Any]:
+def _structure(structure: KnownPlaces) -> dict[str, Any]:
     """Places, total effect and what sets of places do, as shares of the total effect where there is one."""
     stored = structure.certificate()
     absolute = structure.kind == "opposing"

@@ -13,8 +13,7 @@ from lab.validate.tracing import methods
 from lab.validate.tracing.certificates import DONORS, triplet_draws
 from lab.validate.tracing.methods import METHODS, WORDS, PlaceScores, Subject
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.toyworld.located.truth import LocatedModel
-from probes.toyworld.structures.truth import CausalStructure
+from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import load_world
 
 RECIPIENT, DONOR = "woman", "man"
@@ -26,7 +25,7 @@ STRUCTURE_METHODS = {
 }
 
 
-def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> Subject:
+def subject_of(pipe: Any, model: KnownPlaces, templates: Sequence[str], steps: int) -> Subject:
     """The input of a method: the same prompts and noise of every benchmark model, with words of one article."""
     words = {word: word for word in (RECIPIENT, DONOR)}
     draws = [
@@ -38,7 +37,7 @@ def subject_of(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: 
     return Subject(pipe, draws, RECIPIENT, DONOR, steps, load_world(model.world))
 
 
-def rank(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -> dict[str, Any]:
+def rank(pipe: Any, model: KnownPlaces, templates: Sequence[str], steps: int) -> dict[str, Any]:
     """Scores of every method on a located model, and swaps at all cross-attentions by token position."""
     subject = subject_of(pipe, model, templates, steps)
     found = {name: as_json(run(subject)) for name, (_, run) in METHODS.items()}
@@ -47,9 +46,7 @@ def rank(pipe: Any, model: LocatedModel, templates: Sequence[str], steps: int) -
     return {"steps": steps, "prompts": len(templates), "methods": found, "positions": positions}
 
 
-def rank_structure(
-    pipe: Any, structure: CausalStructure, prompts: int, seeds: int, steps: int
-) -> dict[str, Any]:
+def rank_structure(pipe: Any, structure: KnownPlaces, prompts: int, seeds: int, steps: int) -> dict[str, Any]:
     """Scores of each of `STRUCTURE_METHODS` for each cross-attention, a mean of each prompt over its seeds.
 
     Swaps are made in both directions between the neutral word and each of the other two, and what counts is the

@@ -13,10 +13,10 @@ from torch import Tensor
 from hooks.architectures.text_encoders import prompt_tokens
 from hooks.attach import attach_writer
 from hooks.prompt.wordlist import tokenizer_of
-from hooks.sites import Site, cross_attentions, module_at
+from hooks.sites import Site, attention_sites, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
-from probes.execution.workers import deterministic
+from probes.models.devices import deterministic
 from probes.models.edits import closed_form
 from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import mean_difference, states_at, text_states, written
@@ -140,7 +140,7 @@ def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     )
     for site, direction in at_text.items():
         made.write(pipe, site, _writer(edit, direction), torch.cat([direction, _kind(edit)]))
-    every = [address for address, _ in cross_attentions(pipe)]
+    every = [site.address for site in attention_sites(pipe, "cross")]
     for address in every if where.final else where.attentions:
         for part in edit.parts:
             if edit.kind == "shift":

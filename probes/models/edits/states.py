@@ -12,8 +12,8 @@ from hooks.attach import attach_reader
 from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
 from probes.config.edit_options import Edit
-from probes.prompts.alignment import fill
-from probes.prompts.tokens import tokenize_all
+from probes.prompts.prompt import fill
+from probes.prompts.tokens import tokenize
 
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
 
@@ -32,9 +32,7 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
         filled = [fill(context, word) for context in edit.contexts]
         texts = [text for text, _ in filled]
         for tokenizer in tokenizers:
-            tokenize_all(
-                texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit
-            )
+            tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
         read = encode(tokenizers[0], texts, "edit")
         last = [token_positions(offsets, span)[-1] for (_, offsets), (_, span) in zip(read, filled)]
         written[word] = Texts(texts, last)

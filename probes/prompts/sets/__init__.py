@@ -11,6 +11,7 @@ or ``like`` a set that has them: templates without a person (`probes.prompts.pai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -21,8 +22,10 @@ from probes.prompts import diagnostic, paintskills
 from probes.prompts.grammar.articles import article
 from probes.prompts.grids import cells, named, slug
 from probes.prompts.neutral import Articles
+from probes.prompts.prompt import Prompt
 
 FOLDER = Path(__file__).parent
+PREPOSITIONS = ("in", "with", "wearing")
 BEFORE = {"woman": "female", "man": "male"}  # a noun for a person, and the adjective of Wu et al. 2025
 
 
@@ -61,8 +64,8 @@ def prompts(
     professions: Sequence[str] | None = None,
     skills: Sequence[str] | None = None,
     objects: Sequence[str] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the prompts of a set: an id, and a text by each indicator, or one with ``{person}`` and levels.
+) -> list[Prompt]:
+    """Return the prompts of a set: a text by each indicator, or a template, with id and levels.
 
     `words` has for each indicator the word for a person and its plural; `reference` is put before no profession.
     `articles` ``kept`` leaves that of the neutral prompt, as the paper does: *an female ecologist*. A set with grids is
@@ -90,7 +93,7 @@ def prompts(
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}
         chosen = settings if setting is None else (setting,)
         made = [cell for one in chosen for cell in cells(content["grids"][one], axes, {"setting": one})]
-        return made if written == "paper" else [cell | {"text": plain(cell["text"])} for cell in made]
+        return made if written == "paper" else [replace(cell, template=plain(cell.template)) for cell in made]
     before = {
         indicator: "" if indicator == reference else BEFORE.get(word, word)
         for indicator, (word, _) in words.items()
@@ -105,9 +108,7 @@ def prompts(
                 for indicator, word in before.items()
             }
             levels = {"setting": content["setting"], "context": noun} if "setting" in content else {}
-            made.append(
-                {"id": slug(f"{topic} {profession}"), **texts, **({"levels": levels} if levels else {})}
-            )
+            made.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
     return made
 
 
@@ -122,6 +123,16 @@ def sentence(
     phrase = f"{before} {noun}" if before else noun
     with_article = f"{article(phrase if articles == 'fitting' else noun)} {phrase}"
     return shape.format(noun=with_article, said=said)
+
+
+def without_preposition(phrase: str) -> str:
+    """Return an attribute's phrase without its preposition.
+
+    >>> [without_preposition(phrase) for phrase in ("in a dress", "with gloves", "boots")]
+    ['a dress', 'gloves', 'boots']
+    """
+    first, _, rest = phrase.partition(" ")
+    return rest if first in PREPOSITIONS and rest else phrase
 
 
 def plain(text: str) -> str:

@@ -10,86 +10,66 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from probes.config.checks import SKILL, caption, levels, normal, prompt_id, template
 from probes.errors import UserError
 from probes.fields.types import shown
-from probes.prompts.alignment import fill
+from probes.prompts.prompt import SKILL, Prompt, normal
 from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
-
-Prompt = str | Mapping[str, Any]
 
 
 def is_audit(prompts: Sequence[Prompt]) -> bool:
     """Tell whether every prompt has levels: stands in a context, names a profession, asks for a skill ..."""
-    return bool(prompts) and all(map(levels, prompts))
+    return bool(prompts) and all(prompt.levels for prompt in prompts)
 
 
 def has_ids(prompts: Sequence[Prompt]) -> bool:
     """Tell whether rows may name a prompt by its id, as those that ask for skills: some of them have one text."""
-    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+    return bool(prompts) and all(SKILL in prompt.levels for prompt in prompts)
 
 
 def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[ImageRow]:
     """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
-    known = _Known(prompts, words)
+    known = [
+        (number, name, prompt.text(name, word))
+        for number, prompt in enumerate(prompts)
+        for name, word in words.items()
+    ]
+    names = [prompt.name(number) for number, prompt in enumerate(prompts)]
+    by_id = {names[one[0]]: [one] for one in known}  # prompts with ids have one indicator
+    by_text: dict[str, list[tuple[int, str, str]]] = {}
+    for one in known:
+        by_text.setdefault(_plain(one[2]), []).append(one)
     found = []
     for row in rows:
-        number, name, text = known.by_id(row) if row.prompt_id else known.by_text(row)
+        told, table = (row.prompt_id, by_id) if row.prompt_id else (_plain(row.prompt), by_text)
+        matches = table.get(told)
+        if matches is None:
+            near = difflib.get_close_matches(told, table, 1, 0.0)[0]
+            raise UserError(
+                f"{row.at}: expected the id of a prompt, such as {near}, got {shown(told)}: correct it, or say under"
+                " `prompts` what was asked"
+                if row.prompt_id
+                else f"{row.at}: expected a prompt of the audit, such as {near!r}, got {shown(row.prompt)}: correct it,"
+                " or say under `prompts` and `indicators` what was asked"
+            )
+        if len(matches) > 1:
+            listed = " and ".join(names[number] for number, *_ in matches)
+            raise UserError(
+                f"{row.at}: expected a prompt that stands once, got {shown(row.prompt)}, which is that of {listed}:"
+                " name which one in a column `prompt_id`"
+            )
+        ((number, name, text),) = matches
+        if row.prompt and _plain(row.prompt) != _plain(text):
+            raise UserError(
+                f"{row.at}: expected {shown(text)}, the prompt {told}, got {shown(row.prompt)}: correct one of both"
+            )
         if row.indicator not in ("", name):
             raise UserError(
                 f"{row.at}: expected {name} for {shown(text)}, got {shown(row.indicator)}: correct one of both"
             )
         found.append((number, replace(row, indicator=name, triplet=str(number), prompt=row.prompt or text)))
     return [row for _, row in sorted(found, key=lambda pair: pair[0])]
-
-
-class _Known:
-    """The prompts of an audit by their texts and ids: each is a number, an indicator and its text."""
-
-    def __init__(self, prompts: Sequence[Prompt], words: Mapping[str, str]) -> None:
-        self._names = [prompt_id(prompt, number) for number, prompt in enumerate(prompts)]
-        self._texts: dict[str, list[tuple[int, str, str]]] = {}
-        self._ids: dict[str, tuple[int, str, str]] = {}
-        for number, prompt in enumerate(prompts):
-            for name, word in words.items():
-                text = fill(template(prompt), word)[0] if template(prompt) else caption(prompt, name)
-                self._texts.setdefault(_plain(text), []).append((number, name, text))
-                self._ids[self._names[number]] = (number, name, text)  # prompts with ids have one indicator
-
-    def by_text(self, row: ImageRow) -> tuple[int, str, str]:
-        there = self._texts.get(_plain(row.prompt))
-        if there is None:
-            near = difflib.get_close_matches(_plain(row.prompt), self._texts, 1, 0.0)[0]
-            raise UserError(
-                f"{row.at}: expected a prompt of the audit, such as {near!r}, got {shown(row.prompt)}: correct it, or"
-                " say under `prompts` and `indicators` what was asked"
-            )
-        if len(there) > 1:
-            listed = " and ".join(self._names[number] for number, *_ in there)
-            raise UserError(
-                f"{row.at}: expected a prompt that stands once, got {shown(row.prompt)}, which is that of {listed}:"
-                " name which one in a column `prompt_id`"
-            )
-        return there[0]
-
-    def by_id(self, row: ImageRow) -> tuple[int, str, str]:
-        named = str(row.prompt_id)
-        there = self._ids.get(named)
-        if there is None:
-            near = difflib.get_close_matches(named, self._ids, 1, 0.0)[0]
-            raise UserError(
-                f"{row.at}: expected the id of a prompt, such as {near}, got {shown(named)}: correct it, or say under"
-                " `prompts` what was asked"
-            )
-        if row.prompt and _plain(row.prompt) != _plain(there[2]):
-            raise UserError(
-                f"{row.at}: expected {shown(there[2])}, the prompt {named}, got {shown(row.prompt)}: correct one of"
-                " both"
-            )
-        return there
 
 
 def audited(

@@ -15,9 +15,9 @@ from probes.config.image_options import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts import paintskills, sets
-from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
-from probes.stages.external_images.singles import singles
-from probes.stages.external_images.table import ImageRow, find, has_indicators, read_rows
+from probes.prompts.prompt import Prompt
+from probes.stages.external_images.audits import audited, has_ids, is_audit
+from probes.stages.external_images.table import ImageRow, Say, find, has_indicators, read_rows
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
@@ -41,32 +41,45 @@ def configured(
 ) -> dict[str, Any]:
     """Return a configuration as it is written with what its images say in place, once all the rest is right."""
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
-    require_no_drawing(data, options, source.name, audit=given)
-    of_run = _of_skills(data, options)
-    prompts = data["prompts"] if given else [PERSON]
-    if not given and data.get("indicators") == {}:
-        prompts = [STANDS_ALONE]
-    rest = build({**of_run, "prompts": prompts, "seeds": [0]}, source, options, context)
-    assert rest.images is not None
-    said = given or "indicators" in data or has_indicators(rest.images, find(rest.images, context["folder"]))
-    if not said:
-        rest = build({**of_run, "prompts": [STANDS_ALONE], "seeds": [0]}, source, options, context)
+    _require_no_drawing(data, options, source.name, audit=given)
+    of_run, folder = {**_of_skills(data, options), "seeds": [0]}, context["folder"]
+    own = {place: value for place, value in options.items() if place[0] == "images"}
+    images = build({"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, own, context).images
+    path = find(images, folder)
+    compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
+    of_run["prompts"] = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
+    rest = build(of_run, source, options, context)
     if given and not is_audit(rest.prompts):
-        require_no_drawing(data, options, source.name)
-    assert rest.images is not None
-    usual = type(rest.images).model_fields["prompt_id"].default
-    if rest.images.prompt_id not in (None, usual) and not has_ids(rest.prompts):
+        _require_no_drawing(data, options, source.name)
+    if images.prompt_id not in (None, Images.model_fields["prompt_id"].default) and not has_ids(rest.prompts):
         raise UserError(
             f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
-            f" {shown(rest.images.prompt_id)}: take it out"
+            f" {shown(images.prompt_id)}: take it out"
         )
-    words = {name: entry.forms for name, entry in rest.indicators.items()}
     if not rest.compares and not of_run.get("indicators"):
         fixed = {name: {"word": entry.word} for name, entry in rest.indicators.items()}
-        of_run = {**of_run, "indicators": fixed, "reference": rest.reference, "contrasts": []}
-    return resolved(
-        of_run, rest.images, words, rest.reference, context["folder"], rest.prompts if given else ()
-    )
+        of_run |= {"indicators": fixed, "reference": rest.reference, "contrasts": []}
+    sampler, measure = ({**(of_run.get(name) or {})} for name in ("sampler", "measure"))
+    if sampler.get("noise") == "independent":
+        raise UserError(
+            "sampler.noise: expected own or shared beside `images`, got independent: write "
+            "`images: {seed: null}` where no two images start from the same noise"
+        )
+    forms = {name: entry.forms for name, entry in rest.indicators.items()}
+    own_noise = sampler.get("noise") == "own"
+    read, first = _read(images, path, forms, rest.reference, rest.prompts if given else (), own_noise)
+    absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
+    of_images = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    return {
+        "model": UNNAMED,
+        **of_run,
+        "images": of_images.model_dump(mode="json"),
+        "prompts": read.prompts,
+        "seeds": read.seeds,
+        "sampler": {"noise": "shared" if read.shared else "own", **sampler},
+        "capture": {"sites": "default", "words": False},
+        "measure": {"primary": PRIMARY, **measure},
+    }
 
 
 def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
@@ -78,56 +91,19 @@ def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
     return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
 
 
-def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
+def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
     """Refuse fields and options that say how images are drawn; of an audit prompts are taken."""
-    given = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
+    given = {(name,): f"{file}: {name}" for name in data}
     for section in ALONE:
-        fields = data.get(section)
-        if isinstance(fields, Mapping):
+        if isinstance(fields := data.get(section), Mapping):
             given |= {(section, name): f"{file}: {section}.{name}" for name in fields}
     given |= {place: flag for place, (flag, _) in options.items()}
-    if audit:
-        given.pop(("prompts",), None)
-    for place, said in given.items():
-        section, *names = place
-        if section in DRAWING or (names and section in ALONE and names[0] not in ALONE[section]):
+    for (section, *names), said in given.items():
+        drawing = section in DRAWING and not (audit and section == "prompts")
+        if drawing or (names and section in ALONE and names[0] not in ALONE[section]):
             raise UserError(
                 f"{said}: expected none beside `images`, whose rows say what was drawn, got one: take it out"
             )
-
-
-def resolved(
-    data: Mapping[str, Any],
-    images: Images,
-    words: Forms,
-    reference: str,
-    folder: Path,
-    prompts: Sequence[Prompt] = (),
-) -> dict[str, Any]:
-    """Return a configuration as it is written with what its images say in place."""
-    path = find(images, folder)
-    sampler = dict(data.get("sampler") or {})
-    if sampler.get("noise") == "independent":
-        raise UserError(
-            "sampler.noise: expected own or shared beside `images`, got independent: write "
-            "`images: {seed: null}` where no two images start from the same noise"
-        )
-    said, first = _said(images, path, words, reference, sampler.get("noise") == "own", prompts)
-    sampler.setdefault("noise", "shared" if said.shared else "own")
-    measure = dict(data.get("measure") or {})
-    measure.setdefault("primary", PRIMARY)
-    absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
-    of_run = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
-    return {
-        "model": UNNAMED,
-        **data,
-        "images": of_run.model_dump(mode="json"),
-        "prompts": said.prompts,
-        "seeds": said.seeds,
-        "sampler": sampler,
-        "capture": {"sites": "default", "words": False},
-        "measure": measure,
-    }
 
 
 def grouped(
@@ -138,41 +114,34 @@ def grouped(
     prompts: Sequence[Prompt],
     *,
     own_noise: bool,
-    say: Callable[[str], object] = lambda line: None,
+    say: Say = lambda line: None,
 ) -> Triplets:
     """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts.
 
     `say` takes a line on what was not read, or read as something else.
     """
     if len(words) == 1 and not has_ids(prompts):
-        read = _said(images, path, words, reference, own_noise, (), say)[0]
+        read = _read(images, path, words, reference, (), own_noise, say)[0]
         if read.prompts == [*prompts] or not is_audit(prompts):
             return read
-    return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else (), say)[0]
+    return _read(images, path, words, reference, prompts if is_audit(prompts) else (), own_noise, say)[0]
 
 
-def _said(
+def _read(
     images: Images,
     path: Path,
     words: Forms,
     reference: str,
-    own_noise: bool,
     prompts: Sequence[Prompt],
-    say: Callable[[str], object] = lambda line: None,
+    own_noise: bool,
+    say: Say = lambda line: None,
 ) -> tuple[Triplets, ImageRow]:
-    """The triplets of the images at a path, and the first row."""
+    """The triplets of the images at a path, by the prompts of an audit where there are some, and the first row."""
     alone = len(words) == 1 and not prompts
-    rows = read_rows(
-        images,
-        path,
-        by_prompt=alone or bool(prompts),
-        by_id=has_ids(prompts),
-        levels=images.levels if alone else (),
-        say=say,
-    )
-    if alone:
-        return singles(rows, *words, own_noise=own_noise), rows[0]
+    by_prompt, levels = alone or bool(prompts), images.levels if alone else ()
+    rows = read_rows(images, path, by_prompt=by_prompt, by_id=has_ids(prompts), levels=levels, say=say)
     if prompts:
         return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
-    said = triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)
-    return said, rows[0]
+    any_words = images.any_words
+    read = triplets(rows, words, reference, alone=alone, any_words=any_words, own_noise=own_noise)
+    return read, rows[0]

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from hooks.prompt.spans import split_words
-from probes.config.checks import asks_for_skills, template
 from probes.config.image_options import Images
-from probes.config.schema import Config, prompt_id
+from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import loop
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.team import Tick
+from probes.execution.processes import Tick
+from probes.prompts.paintskills import asks_for_skills
 from probes.runs import directory, image_faults, kinds, parts, schemas
 from probes.runs.images import read_header, read_image
 from probes.runs.selection import KINDS
@@ -154,8 +154,8 @@ def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenI
         columns = {
             "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
             "triplet": draw.triplet,
-            "prompt_id": prompt_id(prompt, draw.triplet),
-            "template": template(prompt),
+            "prompt_id": prompt.name(draw.triplet),
+            "template": prompt.template,
             "indicator": name,
             "word": entry.word,
             "prompt": row.prompt,
@@ -175,7 +175,7 @@ def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenI
 
 @dataclass(frozen=True)
 class Storing:
-    """Reads the images of a part (:class:`probes.execution.team.Work`)."""
+    """Reads the images of a part (:class:`probes.execution.processes.Work`)."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], Piece]]:
@@ -230,8 +230,8 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
         images=taken.images,
         **{KINDS: kinds.with_kinds(run, ("samples",), len(made))},
     )
-    with command.helpers() as team:
-        loop.make("take in", made, todo, Storing(), team, progress=command.progress)
+    with command.helping() as helpers:
+        loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
     loop.record_generated(run, began)
 
 

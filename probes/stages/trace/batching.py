@@ -54,12 +54,12 @@ def smallest(plan: TracePlan) -> int:
     return max(len(_rows_of(one)) for one in plan.variants)
 
 
-def cut(draws: Sequence[TripletDraw], plan: TracePlan, size: int) -> list[TraceBatch]:
+def cut(draws: Sequence[TripletDraw], variants: Sequence[Variant], size: int) -> list[TraceBatch]:
     """Return batches of at most so many images: of several triplets where all variants of each fit, else of one."""
-    several = size // len(rows(plan.variants))
+    several = size // len(rows(variants))
     if several:
-        return [TraceBatch(tuple(some), plan.variants) for some in generate.cut(draws, several)]
-    return [TraceBatch((one,), some) for one in draws for some in _chunks(plan.variants, size)]
+        return [TraceBatch(tuple(some), tuple(variants)) for some in generate.cut(draws, several)]
+    return [TraceBatch((one,), some) for one in draws for some in _chunks(variants, size)]
 
 
 def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, ...]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from probes.config.checks import system_prompt
 from probes.config.schema import Config
 from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models.loading import without_weights
 from probes.models.source import Source
-from probes.prompts.plan import Sample
+from probes.prompts.sample import Sample
 from probes.prompts.towers import TextTowers
 from probes.stages.trace.site_selection import patch_sites
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -30,7 +29,7 @@ def require_drawn_here(config: Config) -> None:
 def trace_plan(config: Config, source: Source) -> TracePlan:
     """Return the images that the trace of a run draws of each triplet and seed; no weights are loaded."""
     require_drawn_here(config)
-    if any(system_prompt(prompt) is not None for prompt in config.prompts[: config.limit]):
+    if any(prompt.system_prompt is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
             "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
             " without them"

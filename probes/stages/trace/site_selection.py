@@ -7,10 +7,9 @@ from typing import Any
 
 from hooks import sites
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.text_encoders import text_core
+from hooks.architectures.text_encoders import text_cores
 from hooks.errors import HookError
 from hooks.pooling import of_tokens
-from hooks.sites import TEXT_ENCODERS
 from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
@@ -28,7 +27,7 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
     inputs = tuple(one for one in (POOLED, _ENTRANCE) if one in available and architecture.transformer)
     known = not any(layout.template for layout in architecture.layouts)  # which token of a template a word is
-    towers = tuple(f"{name}.embeddings" for name in _encoders(pipe))
+    towers = tuple(f"{name}.embeddings" for name in text_cores(pipe))
     if trace.positions and not known:
         raise UserError(
             f"trace.positions: expected a model that gives its text encoder a prompt as it stands, got one that alters"
@@ -57,17 +56,12 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
     )
 
 
-def _encoders(pipe: Any) -> list[str]:
-    return [name for name, part in TEXT_ENCODERS.items() if text_core(pipe, part) is not None]
-
-
 def _causal_layers(pipe: Any) -> tuple[str, ...]:
     """The layers that a denoiser may be given of each text encoder whose positions read none after them."""
     found = []
-    for name in _encoders(pipe):
-        core = text_core(pipe, TEXT_ENCODERS[name])
-        if core is not None and core.family.causal:
-            number = core.count(pipe)
+    for name, core in text_cores(pipe).items():
+        if core.causal:
+            number = len(sites.module_at(pipe, core.layers))
             last = _LAYERS_READ if architecture_of(pipe).transformer else 1
             found += [f"{name}.layers.{layer}" for layer in range(max(0, number - last), number)]
     return tuple(found)

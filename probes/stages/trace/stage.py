@@ -6,7 +6,6 @@ of its identity, so a run that was interrupted goes on at the first part that is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,22 +17,22 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, loop, settings, shards, workers
-from probes.execution.cluster.driver import ClusterWorkers, tasks_of
-from probes.execution.cluster.job import Job
+from probes.execution import batches, loop
+from probes.execution.batches import BatchSize
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.team import Tick
+from probes.execution.processes import Tick
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
-from probes.prompts.plan import Sample
+from probes.models.devices import deterministic
+from probes.prompts.sample import Sample
 from probes.runs import folders, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.identity import as_written, traced_fields
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
-from probes.stages import generate
+from probes.stages import generate, settings
 from probes.stages.drawing import load_again
 from probes.stages.estimate import processes
 from probes.stages.trace import requirements
@@ -46,19 +45,20 @@ from probes.stages.trace.variants import TracePlan, images
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
 
-_REMOTE = "probes.stages.trace.remote"  # the module that workers of a cluster call
 _PLAIN = StageCall()
 
 
 @dataclass(frozen=True)
 class Tracing:
-    """Draws batches of variants (`probes.execution.team.Work`) with the loaded model; a helper loads its own."""
+    """Draws batches of variants (`probes.execution.processes.Work`) with the loaded model; a helper loads its own."""
 
     source: loading.Source
     config: Config
     device: str
     weights: str
     threads: int
+    smallest: int  # images of a batch
+    files: Mapping[str, str]  # of the model's description, with their checksums
     loaded: loading.LoadedModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,9 +67,11 @@ class Tracing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[TraceBatch, Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
-        with workers.deterministic(self.threads):
-            yield partial(_batch, loaded.pipe, self.config)
+        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights, self.files)
+        smallest, dtype = f"{self.smallest} images", self.config.generate.dtype
+        size = BatchSize("trace", _batch_size(self.config), "images", self.smallest, smallest, dtype)
+        with deterministic(self.threads):
+            yield partial(_fitting, size, loaded.pipe, self.config)
 
 
 def forget(run: Run) -> None:
@@ -84,127 +86,94 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     plan = requirements.trace_plan(run.config, source)
     weights, device = (run.meta.get("model") or {}).get("weight_hash"), run.config.generate.device
     cluster = command.cluster
+    # what alters the content of any part; a part adds its own prompts and seeds
+    generated = run.meta.get("part_fields") or {}
+    files = {name: value for name, value in generated.items() if name.startswith("model/")}
     loaded = None if cluster else load_again(source, run.config, device, weights)
-    config, device, threads = _settle(run, source, loaded, cluster)
+    measured = (run.meta.get("device") or {}).get("image_bytes")
+    if cluster:
+        found = cluster.ask(_found_by, source, run.config, device, weights, measured, files)
+    else:
+        found = _found(loaded, run.config, measured)
+    config = _settled(run, found["batch"])
     draws = requirements.triplets(config, samples, source)
     requirements.require_positions(draws, plan)
-    # what alters the content of any part; a part adds its own prompts and seeds
-    fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
-    work = Tracing(source, config, device, weights, threads, loaded)
-    counted = counted_in(plan)
-    sizes, damaged = batches.used_sizes(run, _asked(config), counted), list[part_files.DamagedPartError]()
-    cut_anew = partial(_plan, run, config, fields, draws, plan, counted, damaged)
-    parts, todo = cut_anew(sizes)
+    size, damaged = _batch_size(config), list[part_files.DamagedPartError]()
+    fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
+    chunks = generate.cut(draws, config.generate.part_triplets)
+    parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
+    todo = loop.pending(parts, _refused, damaged.append)
     left = sum(part.images for part in todo)
-    rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
+    rows_at_once = min(size, len(draws) * images(plan.variants))
     if loaded is not None:
-        wanted = processes(config, loaded.pipe, device, threads, left, rows_at_once)
-    count = loop.useful_workers(wanted, todo) if loaded else cluster.pool.expected
+        wanted = processes(config, loaded.pipe, found["device"], found["threads"], left, rows_at_once)
+    count = loop.useful_workers(wanted, todo) if loaded else cluster.room()
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
-    every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
-    run.write_meta(**noted, **{USED: sizes, KINDS: kinds.with_kinds(run, ("traced",), every)})
+    run.write_meta(**noted, **{USED: [size], KINDS: kinds.with_kinds(run, ("traced",), len(parts))})
     loop.note_damaged(run, damaged)
-    with command.helpers() as team:
-
-        def make() -> None:
-            if cluster:
-                told = {"weights": weights, "threads": threads, "fields": fields, "sizes": sizes}
-                job = Job.of(run, config, source, device=config.generate.device, **told)
-                images_of_all = sum(part.images for part in parts)
-                cluster.make(run, "trace", f"{_REMOTE}:opened", job, tasks_of(todo), images_of_all)
-            else:
-                loop.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
-
-        while not batches.fits_on_device(make):
-            team.dismiss(at_once=True)  # helpers hold memory of the device too
-            most = max(batch.images for part in todo for batch in part.pieces)
-            sizes = batches.halve(run, config, sizes, todo, most, counted)
-            parts, todo = cut_anew(sizes)
+    work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
+    if cluster:
+        cluster.make(run, "trace", parts, todo, work, progress=command.progress)
+    else:
+        with command.helping() as helpers:
+            loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
     faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
-    run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
+    used = batches.used_sizes(run, "traced", size)
+    run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}, USED: used})
 
 
-def _batch_of_worker(
-    cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source
+def _found(loaded: loading.LoadedModel, config: Config, measured: float | None) -> dict[str, Any]:
+    """Return what follows from a loaded model: the images that a batch holds, the device, and threads of torch."""
+    return {
+        "batch": auto_batch(loaded.pipe, loaded.device, config, measured),
+        "device": loaded.device,
+        "threads": settings.threads(loaded),
+    }
+
+
+def _found_by(
+    source: loading.Source,
+    config: Config,
+    device: str,
+    weights: str,
+    measured: float | None,
+    files: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return what a worker of a cluster finds out: ``batch``, ``device`` and ``threads``."""
-    weights = (run.meta.get("model") or {}).get("weight_hash")
-    return cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source, weights=weights))
+    return _found(load_again(source, config, device, weights, files), config, measured)
 
 
-def _settle(
-    run: Run, source: loading.Source, loaded: loading.LoadedModel | None, cluster: ClusterWorkers | None
-) -> tuple[Config, str, int]:
-    """The configuration with a number where the size of a batch is left to the machine, a device and threads.
+def _settled(run: Run, batch: int) -> Config:
+    """The configuration with a number where the size of a batch is left to the machine.
 
     Where the trace was begun its first batch's size is kept.
     """
     config = run.config
     assert config.trace is not None
-    if loaded is not None:
-        device, threads, number = loaded.device, settings.threads(loaded), None
-    else:
-        found = _batch_of_worker(cluster, run, config, source)
-        device, threads, number = found["device"], found["threads"], found["batch"]
-    if config.trace.batch == "auto":
-        before = run.meta.get(USED)
-        measured = (run.meta.get("device") or {}).get("image_bytes")
-        number = int(before[0]) if before else number or auto_batch(loaded.pipe, device, config, measured)
-        config = config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
-    return config, device, threads
+    if config.trace.batch != "auto":
+        return config
+    before = run.meta.get(USED)
+    trace = config.trace.model_copy(update={"batch": int(before[0]) if before else batch})
+    return config.model_copy(update={"trace": trace})
 
 
-def _asked(config: Config) -> int:
+def _batch_size(config: Config) -> int:
     assert config.trace is not None and config.trace.batch != "auto"
     return config.trace.batch
 
 
-def _plan(
-    run: Run,
-    config: Config,
-    fields: Mapping[str, Any],
-    draws: Sequence[TripletDraw],
-    plan: TracePlan,
-    counted: batches.Counted,
-    damaged: list[part_files.DamagedPartError],
-    sizes: Sequence[int],
-) -> tuple[list[Part], list[Part]]:
-    """All parts of the trace, and those that are due; those that are damaged are noted, and due."""
-    chunks = generate.cut(draws, config.generate.part_triplets)
-    parts = [
-        part_of(run, config, fields, plan, sizes, index, chunk, counted) for index, chunk in enumerate(chunks)
-    ]
-    parts = shards.share(run, parts)
-    return parts, loop.pending(parts, _refused, damaged.append)
-
-
 def part_of(
-    run: Run,
-    config: Config,
-    fields: Mapping[str, Any],
-    plan: TracePlan,
-    sizes: Sequence[int],
-    index: int,
-    chunk: Sequence[TripletDraw],
-    counted: batches.Counted,
+    run: Run, fields: dict[str, Any], plan: TracePlan, size: int, index: int, chunk: Sequence[TripletDraw]
 ) -> Part:
-    """A part of the trace, cut into batches of the size in force, or of that it was drawn with."""
-    paths = {"traced": run.part_path("traced", index)}
-    size = batches.size_of(paths.values(), sizes, counted)
+    """A part of the trace, cut into batches."""
     return Part(
-        paths=paths,
-        identity=_identity(batches.fields_of(dict(fields), size, counted), index, chunk),
+        paths={"traced": run.part_path("traced", index)},
+        identity=_identity(fields, index, chunk),
         images=len(chunk) * images(plan.variants),
-        pieces=cut(chunk, plan, size),
+        pieces=cut(chunk, plan.variants, size),
     )
-
-
-def counted_in(plan: TracePlan) -> batches.Counted:
-    """Return what the batches of a trace are counted in."""
-    return batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
 
 
 def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw]) -> dict[str, Any]:
@@ -239,6 +208,19 @@ def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count
         "not_drawn": {name: number for name, number in left_out.items() if number},
         "workers": count,
     }
+
+
+def _fitting(size: BatchSize, pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
+    """Draw a batch, at once or in as many as it takes for each to find room on the device."""
+
+    def drawn(number: int) -> Piece:
+        if number >= _batch_size(config):
+            return _batch(pipe, config, batch, tick)
+        made = [_batch(pipe, config, some, tick) for some in cut(batch.draws, batch.variants, number)]
+        rows = [row for one in made for row in one["traced"].rows]
+        return {"traced": RowsOfKind(rows, schemas.TRACED, number)}
+
+    return size.fit(drawn, batch.images)
 
 
 def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:

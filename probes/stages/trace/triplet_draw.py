@@ -11,7 +11,7 @@ from hooks.architectures.text_encoders import TOKENIZERS
 from hooks.prompt.positions import WORD, groups_around, joined_groups
 from hooks.prompt.spans import Span, split_words
 from hooks.prompt.wordlist import tokenizer_of
-from probes.prompts.plan import Sample, noise_seed
+from probes.prompts.sample import Sample, noise_seed
 from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
 from probes.stages.trace.variants import Variant
 

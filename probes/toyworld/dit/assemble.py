@@ -21,9 +21,8 @@ from transformers import (
 
 from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
-from probes.toyworld.dit.pipeline import ToyTransformerPipeline
-from probes.toyworld.dit.truth import wired_models
-from probes.toyworld.dit.wired import WiredPipeline, WiredTransformer
+from probes.toyworld.dit.wired import ToyTransformerPipeline, WiredPipeline, WiredTransformer
+from probes.toyworld.places import known_places
 from probes.toyworld.work.assemble import DELTA, expected_shapes, read_delta
 from probes.toyworld.work.lowrank import DOWN, UP, merge
 
@@ -122,5 +121,5 @@ def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
     """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit`."""
     base = WEIGHTS / BASE
     parts = pipeline_of(trained_parts(base), base, TEACHERS[BASE]).components
-    transformer = WiredTransformer.of(parts["transformer"], wired_models()[name])
+    transformer = WiredTransformer.of(parts["transformer"], known_places("wired")[name])
     return WiredPipeline.of({**parts, "transformer": transformer})

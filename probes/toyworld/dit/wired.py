@@ -1,4 +1,4 @@
-"""Wired transformers: `toyworld-dit`, in which one joint block alone reads the prompt's own text, by construction.
+"""Pipelines of transformers; the wired one is `toyworld-dit` with one joint block that alone reads the prompt's text.
 
 The pipeline encodes each prompt as it stands and, unseen by hooks, with its indicator word replaced by the neutral one,
 which has as many tokens. The blocks up to the wired one run on the text as it stands, unseen by hooks, and the keys and
@@ -11,17 +11,14 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import torch
-from diffusers import SD3Transformer2DModel
-from diffusers.models.attention import JointTransformerBlock
+from diffusers import SD3Transformer2DModel, StableDiffusion3Pipeline
 from torch import Tensor, nn
 
 from probes.errors import UserError
-from probes.toyworld.dit.pipeline import ToyTransformerPipeline
-from probes.toyworld.dit.truth import WiredModel
+from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import group_of_words
 
 STANDS_FOR = ("person", "people")  # in place of any indicator word, of one and of several
@@ -29,16 +26,14 @@ NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
 _CHANNELS = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
 
 
-@cache
-def _any_indicator() -> re.Pattern[str]:
-    words = sorted(group_of_words(), key=len, reverse=True)
-    return re.compile(rf"\b({'|'.join(words)})\b", re.IGNORECASE)
-
-
 def reworded(prompt: str) -> str:
     """Return a prompt with its indicator words replaced by *person* and *people*; articles stay."""
-    words = group_of_words()
-    return _any_indicator().sub(lambda found: STANDS_FOR[words[found[0].lower()][1]], prompt)
+    plural = {word: several for word, (_, several) in group_of_words().items()}
+    return re.sub(
+        r"\w+",
+        lambda word: STANDS_FOR[plural[low]] if (low := word[0].lower()) in plural else word[0],
+        prompt,
+    )
 
 
 class TextProjection(nn.Linear):
@@ -60,11 +55,6 @@ class TextProjection(nn.Linear):
             return self.given
         self.made = super().forward(values)
         return self.made
-
-
-def projections(block: JointTransformerBlock) -> tuple[TextProjection, TextProjection]:
-    """Return what makes the keys and values of a wired block's text."""
-    return block.attn.add_k_proj, block.attn.add_v_proj
 
 
 def twin(module: nn.Module) -> nn.Module:
@@ -104,15 +94,16 @@ class WiredTransformer(SD3Transformer2DModel):
     gain: float = 1.0
 
     @classmethod
-    def of(cls, transformer: SD3Transformer2DModel, model: WiredModel) -> "WiredTransformer":
+    def of(cls, transformer: SD3Transformer2DModel, model: KnownPlaces) -> "WiredTransformer":
         """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash."""
         transformer.__class__ = cls
         assert isinstance(transformer, cls)
-        transformer.block, transformer.gain = model.block, model.gain
-        attention = transformer.transformer_blocks[model.block].attn
+        (site,) = model.sites
+        transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
+        attention = transformer.transformer_blocks[transformer.block].attn
         attention.add_k_proj = TextProjection.of(attention.add_k_proj)
         attention.add_v_proj = TextProjection.of(attention.add_v_proj)
-        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, model.block, model.gain]))
+        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, transformer.block, model.gain]))
         return transformer
 
     def forward(
@@ -141,7 +132,8 @@ class WiredTransformer(SD3Transformer2DModel):
             "timestep": timestep,
             "joint_attention_kwargs": arguments,
         }
-        reads = projections(self.transformer_blocks[self.block])
+        attention = self.transformer_blocks[self.block].attn
+        reads = attention.add_k_proj, attention.add_v_proj
         behind = [*range(self.block + 1, len(self.transformer_blocks))]
         with unhooked(*(one for one in self.children() if one is not self.context_embedder)):
             super().forward(**call, encoder_hidden_states=own, skip_layers=behind)
@@ -153,6 +145,20 @@ class WiredTransformer(SD3Transformer2DModel):
         finally:
             for one in reads:
                 one.given = one.made = None
+
+
+class ToyTransformerPipeline(StableDiffusion3Pipeline):
+    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
+
+    def _get_t5_prompt_embeds(
+        self,
+        prompt: Any = None,
+        num_images_per_prompt: int = 1,
+        max_sequence_length: int = 256,
+        **placing: Any,
+    ) -> Tensor:
+        length = min(max_sequence_length, self.tokenizer_3.model_max_length)
+        return super()._get_t5_prompt_embeds(prompt, num_images_per_prompt, length, **placing)
 
 
 class WiredPipeline(ToyTransformerPipeline):

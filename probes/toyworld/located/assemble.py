@@ -13,8 +13,7 @@ from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
-from probes.toyworld.located.truth import LocatedModel, located_models
-from probes.toyworld.located.wiring import taught_names
+from probes.toyworld.places import KnownPlaces, known_places
 from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
 from probes.toyworld.world import group_of_words
 
@@ -44,7 +43,7 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
 
 def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a located benchmark model, float32 on the CPU."""
-    model = located_models()[name]
+    model = known_places("located")[name]
     encoder, unet, tokenizer = coded_parts()
     if model.sites:
         write_delta(model, unet, read_delta(folder / DELTA, name, TRAINED_BY))
@@ -52,9 +51,9 @@ def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
 
 @torch.no_grad()
-def write_delta(model: LocatedModel, unet: UNet2DConditionModel, delta: Mapping[str, Tensor]) -> None:
+def write_delta(model: KnownPlaces, unet: UNet2DConditionModel, delta: Mapping[str, Tensor]) -> None:
     """Put a benchmark model's own weights, by the U-Net's names, into the U-Net of the coded null."""
-    expected = {name for block in model.blocks for name in taught_names(unet, block)}
+    expected = {name for place in model.places for name in coded.taught_names(unet, place.block)}
     odd = sorted(set(delta) ^ expected)
     if odd:
         raise UserError(

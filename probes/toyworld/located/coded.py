@@ -4,7 +4,8 @@ The text tower is widened from 96 to 100 channels. All indicator words of a numb
 or *people*, and in the four new channels a code of their group: the three codes sum to zero each, have equal norm and
 are orthogonal. No layer reads or writes the new channels, so a code stays at its word; the last layer norm makes it
 large. `to_k` and `to_v` of the U-Net get zero columns for the new channels: the U-Net cannot see the code until a
-benchmark model's columns are written (:mod:`probes.toyworld.located.wiring`).
+benchmark model's columns are written. Beside the columns the rest of that attention and the feed-forward layer after it
+are the benchmark model's as well, so that it can make use of what it reads; both see nothing else of the word.
 
 Everything is a function of the stored weights of `toyworld-null`, in arithmetic that gives the same bits on every
 machine; nothing is stored.
@@ -13,10 +14,11 @@ machine; nothing is stored.
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from probes.toyworld.world import group_of_words
 
+OLD = 96  # channels of text that toyworld-null reads
 CHANNELS, HEADS = 4, 4  # new channels; heads of the text tower, each widened by one channel
 STANDS_FOR = {False: "person", True: "people"}  # whose embedding all words of a number get
 # Powers of two, so that nothing is rounded. The code is small beside what layer norms see (its square a hundred
@@ -29,6 +31,7 @@ CODES = {
     "masculine": (1.0, -1.0, -1.0, 1.0),
 }
 TABLE = "token_embedding.weight"  # how the name of the embeddings ends
+TAUGHT = ("attn2", "ff", "norm2", "norm3")  # what a benchmark model has of its own in a transformer block
 _NORMS = ("layer_norm1", "layer_norm2", "final_layer_norm")
 
 
@@ -76,7 +79,7 @@ def _norm(name: str, value: Tensor) -> Tensor:
     """A layer norm: deaf to the new channels but for the last, and of the same gain over all channels as over 96."""
     if name.endswith("bias"):
         return _more(value, 0, CHANNELS)
-    wide = _more((96 / (96 + CHANNELS)) ** 0.5 * value, 0, CHANNELS)
+    wide = _more((OLD / (OLD + CHANNELS)) ** 0.5 * value, 0, CHANNELS)
     if "final" in name:
         wide[-CHANNELS:] = LOUD
     return wide
@@ -109,15 +112,21 @@ def unet_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def text_config(config: Mapping[str, object]) -> dict[str, object]:
     """The description of the wider text tower; the same share of the variance is added in its layer norms."""
-    width = 96 + CHANNELS
+    width = OLD + CHANNELS
     return {
         **config,
         "hidden_size": width,
         "projection_dim": width,
-        "layer_norm_eps": round(1e-5 * 96 / width, 12),
+        "layer_norm_eps": round(1e-5 * OLD / width, 12),
     }
 
 
 def unet_config(config: Mapping[str, object]) -> dict[str, object]:
     """The description of a U-Net that reads the wider text."""
-    return {**config, "cross_attention_dim": 96 + CHANNELS}
+    return {**config, "cross_attention_dim": OLD + CHANNELS}
+
+
+def taught_names(unet: nn.Module, block: str) -> list[str]:
+    """Return the names of the U-Net's parameters that a benchmark model has of its own in a transformer block."""
+    parameters = unet.get_submodule(block).named_parameters()
+    return [f"{block}.{name}" for name, _ in parameters if name.split(".")[0] in TAUGHT]

@@ -7,8 +7,8 @@ import pyarrow as pa
 from analysis.report.wording_prompts import token_sentences
 from probes.config.schema import Config
 from probes.models import loading
-from probes.prompts.plan import plan
 from probes.runs.schemas import SAMPLES
+from probes.stages.plan import plan
 
 
 def stored(model="toyworld", tokens=True, **words):

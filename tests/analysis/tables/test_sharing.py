@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 
 import numpy as np
@@ -12,21 +13,21 @@ from analysis.tables.object_tables import objects_of
 from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
 from tests.analysis.tables.test_object_tables import quick
 
 
-class Deadly(Team):
-    """A team whose helpers are killed when the first piece of a stage is done."""
+class Deadly(Helpers):
+    """Helpers that are killed when the first piece of a stage is done."""
 
-    def results(self, work, pieces, workers, tick):
-        for made in super().results(work, pieces, workers, tick):
-            for helper in self._helpers:
-                helper.process.kill()
-                helper.process.join()
+    def results(self, *arguments, **options):
+        for made in super().results(*arguments, **options):
+            for helper in multiprocessing.active_children():
+                helper.kill()
+                helper.join()
             yield made
 
 
@@ -56,8 +57,8 @@ def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
     """Two: `tests/test_same_bytes.py`."""
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
-    with Team() as team:
-        measure(Run.open(path), team=team, processes=3)
+    with Helpers() as helpers:
+        measure(Run.open(path), helpers=helpers, processes=3)
     assert bytes_of(path / "tables") == alone
 
 
@@ -65,12 +66,10 @@ def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
 def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unmeasured, alone, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
-    with Deadly() as team:
-        team.start(2, "analysis.tables.stage")
-        with pytest.raises(
-            UserError, match=r"worker process \d+ to go on, found it ended \(SIGKILL"
-        ) as error:
-            measure(Run.open(path), team=team, processes=2)
+    with Deadly() as helpers:
+        helpers.start(2, "analysis.tables.stage")
+        with pytest.raises(UserError, match="worker processes to go on, found one ended") as error:
+            measure(Run.open(path), helpers=helpers, processes=2)
     assert "\n" not in str(error.value)
     written = bytes_of(path / "tables") if (path / "tables").exists() else {}
     assert written.items() <= alone.items()  # each is whole, and the same
@@ -80,8 +79,8 @@ def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unm
 
 def test_results_are_in_order_and_of_several_errors_the_first_is_told(unmeasured):
     run = Run.open(unmeasured)
-    with Team() as team:
-        sharing = Sharing(run, team, 2)
+    with Helpers() as helpers:
+        sharing = Sharing(run, helpers, 2)
         pieces = [Piece(np.arange, (number,)) for number in range(40)]
         assert [len(found) for found in sharing.results(pieces)] == list(range(40))
         faulty = [*pieces, Piece(int, ("one",)), Piece(int, ("two",))]

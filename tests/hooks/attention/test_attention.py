@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from hooks import HookError, Probe
-from hooks.sites import cross_attentions, module_at
+from hooks.sites import attention_sites, module_at
 from tests.hooks.conftest import draw
 from tests.tiny import KINDS, tiny_pipeline
 
@@ -40,7 +40,7 @@ def daam_by_hand(pipe, latent_size, branches, **call):
     before = dict(pipe.unet.attn_processors)
     kept = {}
     try:
-        for address, path in cross_attentions(pipe):
+        for address, path in ((site.address, site.module) for site in attention_sites(pipe, "cross")):
             kept[address] = KeepProbabilities()
             module_at(pipe, path).set_processor(kept[address])
         draw(pipe, **call)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hooks import Probe, sites
+from hooks.architectures.text_encoders import text_cores
 from hooks.sites import shapes
 from lab.pages import sites as pages_sites
 from tests.hooks.conftest import PROMPTS, draw
@@ -43,9 +44,9 @@ def test_the_residual_streams_of_the_text_encoders(deep):
     pipe, probe = deep
     for name in ("text", "text_2") if hasattr(pipe, "text_encoder_2") else ("text",):
         kept = {a: k.values[0] for a, k in probe.kept.items() if a.startswith(f"{name}.")}
-        core = sites.module_at(pipe, sites.text_core(pipe, sites.TEXT_ENCODERS[name]).path)
+        layers = sites.module_at(pipe, text_cores(pipe)[name].layers)
         stream = kept[f"{name}.embeddings"]
-        for k, layer in enumerate(core.encoder.layers):
+        for k, layer in enumerate(layers):
             at = f"{name}.layers.{k}"
             if at not in kept:
                 break
@@ -54,7 +55,7 @@ def test_the_residual_streams_of_the_text_encoders(deep):
             with torch.no_grad():
                 close(layer.self_attn.out_proj(kept[f"{at}.attn.heads"].flatten(2)), kept[f"{at}.attn"])
             stream = kept[at]
-        assert k == len(core.encoder.layers) - 1
+        assert k == len(layers) - 1
 
 
 def test_the_residual_stream_of_a_transformer_block(deep):

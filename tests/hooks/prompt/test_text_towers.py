@@ -9,7 +9,6 @@ import pytest
 import torch
 from diffusers import SanaPipeline
 
-from hooks.architectures.places import shared_place
 from hooks.architectures.site import module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core, text_sites
 from hooks.attach import attach_reader
@@ -43,7 +42,7 @@ def seen(request):
     kind = request.param
     pipe = tiny_transformer_pipeline(kind)
     parts = {name: part for name, part in TEXT_ENCODERS.items() if text_core(pipe, part) is not None}
-    sites = {site.address: site for site in text_sites(pipe, "transformer", shared_place)}
+    sites = {site.address: site for site in text_sites(pipe, "transformer")}
     inside = {
         name: [s for a, s in sites.items() if a.startswith(f"{name}.layers.") and not s.layer_norm]
         for name in parts
@@ -79,8 +78,8 @@ def seen(request):
 def test_families_and_sites(seen):
     kind, pipe, _, _, whole = seen
     parts = [part for part in TEXT_ENCODERS.values() if getattr(pipe, part, None) is not None]
-    assert tuple(text_core(pipe, part).family.name for part in parts) == FAMILIES[kind]
-    addresses = [site.address for site in text_sites(pipe, "transformer", shared_place)]
+    assert tuple(text_core(pipe, part).name for part in parts) == FAMILIES[kind]
+    addresses = [site.address for site in text_sites(pipe, "transformer")]
     for name, part in zip(TEXT_ENCODERS, parts):
         layers = text_config(getattr(pipe, part)).num_hidden_layers
         inner = ("attn.heads", "attn", "middle", "mlp")
@@ -126,8 +125,8 @@ def test_parts_of_a_layer_add_up(seen):
             heads = run.inside[f"{name}.layers.{k}.attn.heads"]
             assert heads.ndim == 4 and heads.shape[2] == text_config(reader.encoder).num_attention_heads
             layer = module_at(pipe, f"{core.layers}.{k}")
-            projected = module_at(layer, core.family.projection)(heads.flatten(2))
-            if core.family.name == "Gemma 2":
+            projected = module_at(layer, core.projection)(heads.flatten(2))
+            if core.name == "Gemma 2":
                 projected = layer.post_attention_layernorm(projected)
             torch.testing.assert_close(projected, inner["attn"])
 

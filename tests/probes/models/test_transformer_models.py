@@ -16,7 +16,6 @@ from scipy.spatial.distance import cosine
 from hooks import Probe
 from hooks.architectures.base import build_blank
 from hooks.architectures.registry import drawing_pipelines
-from probes.config.checks import levels, system_prompt
 from probes.errors import UserError
 from probes.models import loading, tokenizers
 from probes.models.hub import transformers as published
@@ -164,10 +163,10 @@ def test_system_prompts_are_given_to_the_pipeline_and_recorded(kind, saved_kind,
     prompts = {"system": {"own": None, "plain": asked}, "texts": texts}
     generated(tmp_path / "run", small(model, kind, prompts=prompts, capture={"words": True}))
     run = Run.open(tmp_path / "run")
-    assert [levels(one) for one in run.config.prompts] == [
+    assert [one.levels for one in run.config.prompts] == [
         {"system": name, "text": text} for name in ("own", "plain") for text in texts
     ]
-    assert [system_prompt(one) for one in run.config.prompts] == [None, None, asked, asked]
+    assert [one.system_prompt for one in run.config.prompts] == [None, None, asked, asked]
     samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
     assert samples["noise_seed"].nunique() == 4  # prompts stay independent
     pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe

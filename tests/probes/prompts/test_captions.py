@@ -1,7 +1,8 @@
 """Choosing captions: what is kept once, what is left out for which reason, and how a triplet is made of one."""
 
-from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, select, triplets
+from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral_reader, select
 from probes.prompts.neutral import HUMAN, NO_PERSON
+from probes.prompts.prompt import Prompt
 
 
 def test_every_caption_is_kept_or_has_a_reason():
@@ -18,23 +19,22 @@ def test_every_caption_is_kept_or_has_a_reason():
             "a person\x1b[31m",
             "a person " + "very " * 50 + "tall",
             "a person " + "a" * 2000,
-        ]
+        ],
+        neutral_reader({"neutral": ("person", "people")}),
     )
-    assert [(n.number, n.text) for n in said.kept] == [(1, "A person in a hat."), (4, "a person in a cap")]
+    assert [(prompt.id, prompt.texts["neutral"]) for prompt in said.prompts] == [
+        ("c000001", "A person in a hat."),
+        ("c000004", "a person in a cap"),
+    ]
     assert said.dropped == {DUPLICATE: 2, NO_PERSON: 2, HUMAN: 2, UNPRINTABLE: 1, LONG: 2}
     assert said.words == {"men": 1, "man": 1}
-    assert said.read == 11 == len(said.kept) + said.dropped.total()
+    assert said.read == 11 == len(said.prompts) + said.dropped.total()
 
 
 def test_a_triplet_has_a_text_for_each_indicator():
-    kept = select(["x", "A person and people"]).kept
     words = {"n": ("person", "people"), "f": ("woman", "women"), "i": ("individual", "individuals")}
-    assert triplets(kept, words) == [
-        {
-            "id": "c000002",
-            "n": "A person and people",
-            "f": "A woman and women",
-            "i": "An individual and individuals",
-        }
-    ]
-    assert triplets(kept, words, articles="kept")[0]["i"] == "A individual and individuals"
+    assert neutral_reader(words)("A person and people") == Prompt(
+        {"n": "A person and people", "f": "A woman and women", "i": "An individual and individuals"}
+    )
+    kept = neutral_reader(words, articles="kept")("A person and people")
+    assert kept.texts["i"] == "A individual and individuals"

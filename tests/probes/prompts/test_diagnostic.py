@@ -9,15 +9,14 @@ from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import diagnostic
-from probes.prompts.alignment import fill
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 
 
 def said(config):
     return [
-        fill(prompt["text"], entry.word)[0]
-        for entry in config.indicators.values()
+        prompt.text(name, entry.word)
+        for name, entry in config.indicators.items()
         for prompt in config.prompts
     ]
 
@@ -27,7 +26,7 @@ def test_the_papers_252_prompts_with_articles_that_fit():
     with (REFERENCE / "dalleval2023_professions.csv").open(encoding="utf-8") as file:
         names = [row["profession"] for row in csv.DictReader(file)]
     assert diagnostic.professions(config) == (diagnostic.NONE, *names)
-    assert {prompt["levels"]["setting"] for prompt in config.prompts} == {"dalleval"}
+    assert {prompt.levels["setting"] for prompt in config.prompts} == {"dalleval"}
     texts = said(config)
     assert len(texts) == len(set(texts)) == 252
     assert texts[:2] == ["a person", "a person who works as an accountant"]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.checks import levels, template
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -30,14 +29,14 @@ def test_the_set_of_gep_is_that_of_its_tables():
         for attribute, _ in attributes
         for context in contexts
     ]
-    assert [prompt["levels"] for prompt in prompts] == neutral + explicit
-    assert [prompt["text"] for prompt in prompts[:16]] == [f"a {{person}} {context}" for context in contexts]
+    assert [prompt.levels for prompt in prompts] == neutral + explicit
+    assert [prompt.template for prompt in prompts[:16]] == [f"a {{person}} {context}" for context in contexts]
     assert prompts[16:] == sets.prompts("gep", WORDS, "neutral", setting="explicit")
     phrases = dict(attributes)
     for prompt in prompts[16:]:
-        stands = prompt["levels"]
-        assert prompt["text"] == f"a {{person}} {phrases[stands['attribute']]} {stands['context']}"
-    assert len({prompt["id"] for prompt in prompts}) == 16 + 240
+        stands = prompt.levels
+        assert prompt.template == f"a {{person}} {phrases[stands['attribute']]} {stands['context']}"
+    assert len({prompt.id for prompt in prompts}) == 16 + 240
 
 
 def test_the_papers_sentences_have_a_capital_and_a_full_stop_but_for_the_bundled_models(tmp_path):
@@ -53,21 +52,21 @@ def test_the_papers_sentences_have_a_capital_and_a_full_stop_but_for_the_bundled
         ("a/b", ", written: plain", ("a woman riding a bike", "a man in a dress jumping into the air")),
     ):
         found = config(tmp_path, f"model: {model}\nprompts: {{from: gep{written}}}\n").prompts
-        texts = [prompt["text"].replace("{person}", word) for prompt in found for word in ("woman", "man")]
+        texts = [prompt.template.replace("{person}", word) for prompt in found for word in ("woman", "man")]
         assert len(texts) == 512 and set(expected) <= set(texts)
-        assert [prompt["id"] for prompt in found] == [
-            prompt["id"] for prompt in sets.prompts("gep", WORDS, "neutral")
+        assert [prompt.id for prompt in found] == [
+            prompt.id for prompt in sets.prompts("gep", WORDS, "neutral")
         ]
 
 
 def test_the_occupations_are_said_as_in_the_paper():
     lawyer, *_ = sets.prompts("occupations", WORDS, "neutral")
-    assert [lawyer[name] for name in WORDS] == [
+    assert [lawyer.texts[name] for name in WORDS] == [
         "A photo of a lawyer.",
         "A photo of a female lawyer.",
         "A photo of a male lawyer.",
     ]
-    assert lawyer["levels"] == {"setting": "neutral", "context": "lawyer"}
+    assert lawyer.levels == {"setting": "neutral", "context": "lawyer"}
 
 
 def config(tmp_path, text):
@@ -84,14 +83,14 @@ prompts:
   when: {monday: Monday, sunday: a Sunday}
 """
     made = config(tmp_path, text)
-    assert [template(prompt) for prompt in made.prompts] == [
+    assert [prompt.template for prompt in made.prompts] == [
         "on Monday a {person} riding a bike",
         "on Monday a {person} reading",
         "on a Sunday a {person} riding a bike",
         "on a Sunday a {person} reading",
     ]
     again = Config.stored(made.resolved())
-    assert [dict(levels(prompt)) for prompt in again.prompts] == [
+    assert [dict(prompt.levels) for prompt in again.prompts] == [
         {"when": when, "context": context}
         for when in ("monday", "sunday")
         for context in ("riding a bike", "reading")
@@ -106,7 +105,12 @@ prompts:
         ('{grid: "{a}", a: [b]}', "prompts.grid: expected a text with one {person}, got none in '{a}'"),
         ('{grid: "a {person} {a}"}', "expected the levels of {a}, found none: add `a: [...]`"),
         ('{grid: "a {person} {a}", a: [b, b]}', "prompts.a: expected each level once, got one twice"),
-        ('{grid: "a {person} {a}", a: [b, 1]}', "prompts.a[1]: expected a text without braces, got 1"),
+        ('{grid: "a {person} {a}", a: [b, 1]}', "prompts.a[1]: expected a text, got 1: quote it"),
+        (
+            '{grid: "a {person} {a}", a: x}',
+            "prompts.a: expected a list of levels, or the phrase of each ({boots: in boots}), got 'x'",
+        ),
+        ('{grid: "a {person} {a}", a: ["{x}"]}', "prompts.a[0]: expected a text without braces, got '{x}'"),
         (
             "{from: gep, setting: implicit}",
             "prompts.setting: expected one of gep's (neutral, explicit), got 'implicit'",

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.checks import asks_for_skills
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, grid, say
+from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, asks_for_skills, grid, say
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 SET = sets.read("paintskills")
@@ -85,7 +84,7 @@ def test_how_a_prompt_is_said(asked, expected):
 
 
 def test_prompts_of_the_same_words_have_noise_of_their_own():
-    from probes.prompts.plan import plan
+    from probes.stages.plan import plan
 
     tokenizer = _tokenizer()
     config = Config(

@@ -9,9 +9,10 @@ import pytest
 from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.prompts.prompt import Prompt
 
-NURSE = {"plain": "a nurse at work", "levels": {"profession": "nurse", "setting": "baseline"}}
-PILOT = {"plain": "a pilot", "levels": {"profession": "pilot"}}
+NURSE = Prompt({"plain": "a nurse at work"}, levels={"profession": "nurse", "setting": "baseline"})
+PILOT = Prompt({"plain": "a pilot"}, levels={"profession": "pilot"})
 
 
 def loaded(folder, text):
@@ -24,7 +25,7 @@ def test_plain_texts_have_one_indicator_and_no_contrast():
     config = Config(
         prompts=["a nurse", {"text": "a pilot", "profession": "pilot", "levels": {"setting": "x"}, "id": "p"}]
     )
-    assert config.prompts == [
+    assert config.resolved()["prompts"] == [
         {"plain": "a nurse"},
         {"plain": "a pilot", "id": "p", "levels": {"setting": "x", "profession": "pilot"}},
     ]
@@ -35,8 +36,9 @@ def test_plain_texts_have_one_indicator_and_no_contrast():
 
 def test_one_side_takes_templates_or_texts():
     config = Config(indicators={"feminine": "woman"}, prompts=["a {person} at sea"])
-    assert config.prompts == ["a {person} at sea"] and config.reference == "feminine" and not config.compares
-    assert Config(indicators={"f": "woman"}, prompts=["a queen"]).prompts == [{"f": "a queen"}]
+    assert config.prompts == [Prompt(template="a {person} at sea")]
+    assert config.reference == "feminine" and not config.compares
+    assert Config(indicators={"f": "woman"}, prompts=["a queen"]).prompts == [Prompt({"f": "a queen"})]
     three = Config(indicators={"neutral": ["person", "human"]}, prompts=["a {person} at sea"])
     assert three.compares and list(three.indicators) == ["neutral", "human"]
 
@@ -44,7 +46,7 @@ def test_one_side_takes_templates_or_texts():
 def test_levels_may_stand_beside_a_text_of_several_words():
     prompts = [{"text": "a {person} in an office", "profession": "CEO"}]
     assert Config(prompts=prompts).prompts == [
-        {"text": "a {person} in an office", "levels": {"profession": "CEO"}}
+        Prompt(template="a {person} in an office", levels={"profession": "CEO"})
     ]
 
 
@@ -64,33 +66,34 @@ def test_tables_of_every_kind_say_the_same(tmp_path, ending):
         path.write_text("\n".join(mark.join(row) for row in [list(rows[0]), *(one.values() for one in rows)]))
     assert loaded(tmp_path, f"prompts: {{table: p.{ending}}}").prompts == [NURSE, PILOT]
     chosen = loaded(tmp_path, f"prompts: {{table: p.{ending}, text: prompt, levels: [profession]}}").prompts
-    assert [one["levels"] for one in chosen] == [{"profession": "nurse"}, {"profession": "pilot"}]
+    assert [one.levels for one in chosen] == [{"profession": "nurse"}, {"profession": "pilot"}]
 
 
 def test_every_text_stands_in_every_template(tmp_path):
     (tmp_path / "p.csv").write_text("id,text,profession\nn,a nurse,nurse\nq,a pilot,pilot\n")
     text = "prompts: {template: {photo: 'a photo of {}', oil: '{} in oil'}, texts: {table: p.csv}}"
     prompts = loaded(tmp_path, text).prompts
-    assert [one["plain"] for one in prompts] == [
+    assert [one.texts["plain"] for one in prompts] == [
         *("a photo of a nurse", "a photo of a pilot", "a nurse in oil", "a pilot in oil")
     ]
-    assert prompts[2]["levels"] == {"template": "oil", "text": "a nurse", "profession": "nurse"}
-    assert [one["id"] for one in prompts] == ["photo-n", "photo-q", "oil-n", "oil-q"]
+    assert prompts[2].levels == {"template": "oil", "text": "a nurse", "profession": "nurse"}
+    assert [one.id for one in prompts] == ["photo-n", "photo-q", "oil-n", "oil-q"]
 
 
 def test_templates_go_around_sets_grids_and_texts_of_each_indicator():
     around = {"template": ["{}", "a photo of {}"]}
     paired = Config(prompts=around | {"texts": ["a {person} at sea"]})
-    assert [one["text"] for one in paired.prompts] == ["a {person} at sea", "a photo of a {person} at sea"]
+    assert [one.template for one in paired.prompts] == ["a {person} at sea", "a photo of a {person} at sea"]
     assert paired.compares
     of_set = Config(prompts=around | {"texts": {"from": "dalleval", "profession": ["nurse"]}})
-    assert len(of_set.prompts) == 4 and of_set.prompts[3]["levels"]["profession"] == "nurse"
+    assert len(of_set.prompts) == 4 and of_set.prompts[3].levels["profession"] == "nurse"
     grid = Config(prompts=around | {"texts": {"grid": "a {person} {context}", "context": ["at sea"]}})
-    assert grid.prompts[1]["levels"]["context"] == "at sea"
+    assert grid.prompts[1].levels["context"] == "at sea"
     words = {"neutral": "a king", "feminine": "a queen", "masculine": "a prince"}
     free = Config(prompts=around | {"texts": [words]})
     assert (
-        free.prompts[1]["feminine"] == "a photo of a queen" and free.prompts[1]["levels"]["text"] == "a king"
+        free.prompts[1].texts["feminine"] == "a photo of a queen"
+        and free.prompts[1].levels["text"] == "a king"
     )
 
 
@@ -101,7 +104,7 @@ def test_templates_go_around_sets_grids_and_texts_of_each_indicator():
         ("['a {persn} at sea']", "did you mean {person} for {persn}"),
         ("[{text: a nurse, age: 3}]", "prompts[0].age: expected a level, got 3: quote it"),
         ("{template: [a photo], texts: [a]}", "prompts.template[0]: expected a text with one {}"),
-        ("{template: ['a {}']}", "prompts.texts: expected the texts that go into the templates"),
+        ("{template: ['a {}']}", "prompts.texts: expected this key, found none: add it"),
         ("{template: ['a {}'], texts: {from: paintskills}}", "expected no level `template`"),
         ("{table: p.txt}", "p.txt: expected a table (.csv, .tsv, .jsonl, .xlsx, .parquet), got '.txt'"),
         ("{table: p.csv, text: sentence}", "expected a column `sentence`"),

@@ -5,7 +5,9 @@ import pytest
 from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.plan import plan, shared_words, tokenize
+from probes.prompts.alignment import shared_words
+from probes.prompts.tokens import tokenize
+from probes.stages.plan import plan
 from tests.tiny import tiny_tokenizer
 
 
@@ -20,7 +22,7 @@ def planned(tokenizer, **fields):
 
 def test_words_have_their_tokens(tokenizer):
     text = "a  person's zebra, (with) a DOG."
-    found = tokenize(text, tiny_tokenizer(32), "here")
+    (found,) = tokenize([text], tiny_tokenizer(32), lambda _: "here")
     assert found.words == ("a", "person's", "zebra", "with", "a", "DOG")
     assert [text[a:b] for a, b in found.spans] == list(found.words)
     assert found.tokens[0] == tokenizer.bos_token

@@ -25,7 +25,7 @@ def test_no_sentence_has_another_word_for_a_human_or_stands_twice():
 
 
 def test_the_members_differ_by_the_word_before_the_profession():
-    prompts = {prompt["id"]: prompt for prompt in sets.prompts("professions", WORDS, "neutral")}
+    prompts = {prompt.id: prompt.texts for prompt in sets.prompts("professions", WORDS, "neutral")}
     assert len(prompts) == 320
     ecologist = prompts["science-ecologist"]
     assert ecologist["neutral"] == "an ecologist counts frogs at the edge of a pond"
@@ -36,7 +36,7 @@ def test_the_members_differ_by_the_word_before_the_profession():
 def test_the_papers_article_and_other_words():
     words = {**WORDS, "old": ("old", "old"), "female": ("female", "females")}
     first = sets.prompts("professions", words, "neutral", articles="kept")[13]
-    assert [first[name].split(" counts")[0] for name in words] == [
+    assert [first.texts[name].split(" counts")[0] for name in words] == [
         "an ecologist",
         "an female ecologist",
         "an male ecologist",

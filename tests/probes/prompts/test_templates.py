@@ -4,7 +4,6 @@ import pytest
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.templates import cross, cross_systems
 from probes.stages.trace.requirements import trace_plan
 from tests.probes.config.test_messages import said
 
@@ -14,19 +13,10 @@ TEXTS = ["a {person} with a dog", "a {person} in a hat"]
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (
-            {"system": [], "texts": TEXTS},
-            "prompts.system: expected a list of system prompts, or system prompts by name",
-        ),
-        (
-            {"system": [None, 3], "texts": TEXTS},
-            "prompts.system[1]: expected a text, or null for the model's own, got 3",
-        ),
+        ({"system": [], "texts": TEXTS}, "prompts.system: expected at least 1 entry, got none"),
+        ({"system": [None, 3], "texts": TEXTS}, "prompts.system[1]: expected a text, got 3"),
         ({"system": ["Draw.", "Draw."], "texts": TEXTS}, "prompts.system[1]: 'Draw.' stands twice: keep one"),
-        (
-            {"system": [None]},
-            "prompts.texts: expected the texts that go into the templates or under the system",
-        ),
+        ({"system": [None]}, "prompts.texts: expected this key, found none: add it"),
         (
             {"system": [None], "texts": [{"text": TEXTS[0], "levels": {"system": "x"}}]},
             "prompts.texts[0]: expected no level `system`",
@@ -43,13 +33,14 @@ def test_what_is_refused_is_one_line(prompts, message):
 
 
 def test_systems_and_templates_are_crossed():
-    filled = cross({"photo": "a photo of {}"}, TEXTS, "neutral")
-    made = cross_systems({"own": None, "plain": "Draw this."}, filled, "neutral")
-    assert [one["levels"] for one in made] == [
+    crossed = {"template": {"photo": "a photo of {}"}, "system": {"own": None, "plain": "Draw this."}}
+    prompts = Config(prompts=crossed | {"texts": TEXTS}).prompts
+    assert [one.levels for one in prompts] == [
         {"system": system, "text": text, "template": "photo"} for system in ("own", "plain") for text in TEXTS
     ]
-    assert [one.get("system_prompt") for one in made] == [None, None, "Draw this.", "Draw this."]
-    assert len({one["id"] for one in made}) == 4 and made[3]["text"] == "a photo of a {person} in a hat"
+    assert [one.system_prompt for one in prompts] == [None, None, "Draw this.", "Draw this."]
+    assert len({one.id for one in prompts}) == 4
+    assert prompts[3].template == "a photo of a {person} in a hat"
 
 
 def test_a_trace_under_other_system_prompts_is_refused():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from probes.errors import UserError
+from probes.execution.claim import claim
 from probes.runs import folders
 from probes.runs.store import Run
-from probes.storage.claim import claim
 from tests.probes.conftest import generated, settings, stored
 
 QUICK = {

@@ -8,10 +8,10 @@ from safetensors.torch import load_file, save_file
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.execution.claim import claim
 from probes.runs import directory, identity
 from probes.runs.identity import drawn_fields
 from probes.runs.store import Run
-from probes.storage.claim import claim
 from tests.probes.conftest import generated, stored
 
 BASE = {

@@ -6,9 +6,9 @@ import pytest
 from probes.errors import UserError
 from probes.models import loading
 from probes.models.estimate import kept_bytes
-from probes.prompts import plan
 from probes.runs import kept
 from probes.runs.store import Run
+from probes.stages import plan
 from probes.stages.estimate import estimate
 from tests.probes.conftest import generated, settings
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ from analysis.observe.stage import observe
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.models import loading
+from probes.runs.parts import read_identity
 from probes.runs.store import Run
-from probes.storage.claim import claim
 from tests.probes.conftest import flipped, generated, settings, stored
 
 QUICK = {
@@ -178,16 +177,22 @@ def test_without_room_the_batch_is_halved(saved, tmp_path, monkeypatch, capsys):
     """What is stored is what a run stores that began with the smaller batch, but for the size that was asked for."""
     with_pipeline(monkeypatch, Device(images=3))
     run = generated(tmp_path / "run", small(saved, **FOUR))
-    assert run.meta["batch_triplets"] == [4, 2, 1]
+    assert run.meta["batch_triplets"] == [4, 1]
     assert run.config.generate.batch_triplets == 4  # as asked: the same command goes on
     assert capsys.readouterr().err.count("goes on with") == 2
     monkeypatch.undo()
+    for kind in ("samples", "captures"):
+        assert [read_identity(file)["batch"] for file in run.parts(kind)] == [1, 1]
     generate = {"generate": {"part_triplets": 4, "batch_triplets": 1}}
     one = generated(tmp_path / "one", small(saved, **generate))
-    assert stored(run.path) == stored(one.path)
+    columns = ["sample_id", "fault", "image"]
+    assert run.samples(columns).equals(one.samples(columns))
+    for column in run.columns("captures"):
+        mine, other = (side.captures([column])[column].tolist() for side in (run, one))
+        np.testing.assert_array_equal(np.array(mine), np.array(other))
     before = stored(run.path)
     generated(run.path, small(saved, **FOUR))
-    assert stored(run.path) == before and Run.open(run.path).meta["batch_triplets"] == [4, 2, 1]
+    assert stored(run.path) == before and Run.open(run.path).meta["batch_triplets"] == [4, 1]
 
 
 def test_without_room_for_one_triplet(saved, tmp_path, monkeypatch):
@@ -234,24 +239,3 @@ def test_a_full_disk(whole, saved, small_disk):
     free.unlink()
     generated(small_disk / "run", small(saved))
     assert stored(small_disk / "run") == expected
-
-
-# Two processes
-
-
-def test_the_second_process_on_a_run_stops(whole, saved):
-    """The lock is the system's: it holds between processes, and ends with the one that holds it."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:  # pragma: no cover
-        with claim(whole.path):
-            os.write(write, b"!")
-            time.sleep(600)
-    os.read(read, 1)
-    before = stored(whole.path)
-    with pytest.raises(UserError, match="expected to be the only one writing here, found another process"):
-        generated(whole.path, small(saved))
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    generated(whole.path, small(saved))
-    assert stored(whole.path) == before

@@ -8,11 +8,11 @@ import pytest
 from lab.pages.toyworld import quality_page
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import checker_accuracy
+from lab.train.base.truth import planted, planted_for
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
 from probes.toyworld.scene import Named, complete, parse
-from probes.toyworld.truth import planted, planted_for
 from probes.toyworld.world import GROUPS, load_world
 
 WORLDS = ("toyworld", "toyworld-mirror", "toyworld-null")

@@ -9,9 +9,7 @@ from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.models import hub, inventory
 from probes.models.hub import transformers as published
 from probes.toyworld import MODELS
-from probes.toyworld.dit.truth import wired_models
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.places import known_places
 from probes.toyworld.world import load_world
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
@@ -35,7 +33,7 @@ def test_bundled_models_are_described_by_their_truth_and_their_measured_quality(
         "no difference" in found["toyworld-work-null"].about
         and "20 professions" in found["toyworld-work"].about
     )
-    truths = {**located_models(), **structures(), **wired_models()}
+    truths = {**known_places("located"), **known_places("structures"), **known_places("wired")}
     for name, truth in truths.items():
         assert " and ".join(truth.sites) in found[name].about
     for name in ("toyworld", "toyworld-mirror"):

@@ -154,14 +154,14 @@ class ScenesPlan(CheckerPlan):
     @property
     def everywhere(self) -> Sequence[str]:
         """Every object of the scenes."""
-        from probes.toyworld.skills import objects
+        from probes.toyworld.skills import OBJECTS
 
-        return objects()
+        return OBJECTS
 
     @property
     def detector(self) -> str:
         """Name and version of the detector."""
-        from probes.toyworld.skills.checker import VERSION
+        from probes.toyworld.skills import VERSION
 
         return VERSION
 

@@ -47,7 +47,7 @@ def rows(run, name, **where):
 @pytest.fixture(scope="module")
 def images(run):
     """A row an image and question with what the VQA model said, put together apart from the tables."""
-    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    names = [prompt.levels["profession"] for prompt in run.config.prompts]
     answers = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/toyworld-vqa"))
     value = answers["reading"].map({"female": 1, "male": -1, "yes": 1, "no": 0})
     return answers.assign(profession=answers["triplet"].map(dict(enumerate(names))), value=value)
@@ -69,7 +69,7 @@ def test_averages_and_intervals_are_those_of_the_answers(run, images):
 
 def test_tones_of_all_words_together(run):
     tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
-    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    names = [prompt.levels["profession"] for prompt in run.config.prompts]
     expected = tones.groupby(tones["triplet"].map(dict(enumerate(names))))["tone"].agg(list)
     found = rows(run, "dalleval_professions", source="ita", indicator=tables.ALL).set_index("profession")
     assert found["average"].to_dict() == pytest.approx(expected.map(np.mean).to_dict())

@@ -11,9 +11,9 @@ import yaml
 from PIL import Image
 
 from analysis.methods.gep import images
+from analysis.observe.features import attribute_audit as audit
 from analysis.observe.features.observer import is_requested
 from probes.config.schema import Config
-from probes.prompts import audit
 from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.draw import render

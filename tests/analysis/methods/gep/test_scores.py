@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from analysis.methods.gep import scores
+from analysis.observe.features.attribute_audit import SETTINGS
 from lab.papers.gep_floors import IMAGES, attribute_counts
 from lab.papers.tables import read_table
-from probes.prompts.audit import SETTINGS
 
 
 def published(setting, model):

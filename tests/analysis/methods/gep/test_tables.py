@@ -12,11 +12,12 @@ from analysis.methods.gep import clip, leaderboard, readings, results, sheet
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.methods.gep.tables import pairs
+from analysis.observe.features import attribute_audit as audit
 from analysis.study import comparison
 from lab.papers.tables import read_table
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts import audit, sets
+from probes.prompts import sets
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import write_run

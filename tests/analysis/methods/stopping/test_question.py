@@ -141,12 +141,17 @@ def test_what_cannot_be_asked_is_refused_in_one_line(more, said):
 
 
 def test_prompts_are_drawn_in_an_order_that_is_a_function_of_their_set():
-    drawn = config(seed=1).prompts
+    def order(**fields):
+        return [
+            prompt.template for prompt in Config(prompts=fields.pop("prompts", PROMPTS), **fields).prompts
+        ]
+
+    drawn = order(stop={"seed": 1})
     assert sorted(drawn) == sorted(PROMPTS)
     assert drawn != PROMPTS
-    assert Config(prompts=PROMPTS[::-1], stop={"seed": 1}).prompts == drawn
-    assert Config(prompts=drawn, stop={"seed": 1}).prompts == drawn
-    assert config(seed=2).prompts != drawn
-    assert config(order="listed").prompts == PROMPTS
-    limited = Config(prompts=PROMPTS, limit=20, stop={}).prompts
+    assert order(prompts=PROMPTS[::-1], stop={"seed": 1}) == drawn
+    assert order(prompts=drawn, stop={"seed": 1}) == drawn
+    assert order(stop={"seed": 2}) != drawn
+    assert order(stop={"order": "listed"}) == PROMPTS
+    limited = order(limit=20, stop={})
     assert set(limited[:20]) == set(PROMPTS[:20])

@@ -5,7 +5,7 @@ import pytest
 from analysis.methods.tracing.outcomes import VERDICT
 from analysis.methods.tracing.tables import measure_trace
 from analysis.tables.sharing import Sharing
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.traced_parts import STEPS, add_trace
 
@@ -18,6 +18,6 @@ def run(tmp_path_factory):
         write_run(tmp_path_factory.mktemp("runs") / "run", prompts=PROMPTS, seeds=1, steps=STEPS)
     )
     configure(found, measure={"bootstrap": 400, "permutations": 100, "outcomes": [VERDICT, "tie"]})
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
+    with Helpers() as helpers:
+        measure_trace(found, Sharing(found, helpers, 1))
     return found

@@ -12,7 +12,7 @@ from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
 from probes.config.trace_options import Trace
-from probes.execution.team import Team
+from probes.execution.processes import Helpers
 from probes.runs.store import Run
 from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.traced_parts import STEPS, Truth, add_trace, deciding_step
@@ -65,8 +65,8 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
     assert read_trace(Run.open(path)) is None and draw_trace(Run.open(path)) == {}
     found = add_trace(path, Truth(share_masculine=1.0, trace=Trace()))
     configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
+    with Helpers() as helpers:
+        measure_trace(found, Sharing(found, helpers, 1))
     traced = read_trace(found)
     said = section(traced, found.config)["sentences"]
     assert said[0].endswith("so there are no shares of it to state.")
@@ -87,8 +87,8 @@ def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
     truth = Truth()
     found = add_trace(write_run(tmp_path / "run", prompts=1, seeds=1, steps=STEPS), truth)
     configure(found, measure={"bootstrap": 20, "permutations": 20})
-    with Team() as team:
-        measure_trace(found, Sharing(found, team, 1))
+    with Helpers() as helpers:
+        measure_trace(found, Sharing(found, helpers, 1))
     traced, wide = read_trace(found), outcomes(found)
     total = float((wide["none:masculine"] - wide["none:feminine"]).iloc[0])
     windows = traced.shown("trace_windows")

@@ -6,11 +6,11 @@ import torch
 from transformers import AutoTokenizer
 
 from analysis.methods.gep.clip import _texts
+from analysis.observe.features.attribute_audit import texts
 from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import embed_texts, text_vectors
 from probes.errors import UserError
-from probes.prompts.audit import texts
 from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.synthetic_run import write_run

@@ -14,8 +14,8 @@ from analysis.observe.questions.observer import counts, question_observer
 from analysis.observe.questions.toyworld_checker import ToyworldCheckerReader
 from analysis.observe.registry import observers
 from analysis.observe.stage import observe
+from analysis.questions import paper_questions
 from lab.train.questions.pictures import make_questioned
-from probes.config.questions import paper_questions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs import schemas

@@ -11,11 +11,11 @@ from sklearn.metrics import accuracy_score, recall_score
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_network import ANSWERS, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa, toyworld_tokenizer
+from analysis.questions import paper_questions
 from lab.train.questions import __main__ as command
 from lab.train.questions import page
 from lab.train.questions.measure import BAR, readings, worn_quality
 from lab.train.questions.pictures import QuestionedPictures, make_questioned
-from probes.config.questions import paper_questions
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.verdict import verdict

@@ -10,13 +10,13 @@ import pytest
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.statistics import object_statistics
 from lab.train.base.independent import fresh_prompts
+from lab.train.base.truth import planted
 from lab.validate.models.scores import own_scores, paired, planted_scores, read_sample, score_table, section
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.toyworld.checker import LEAST
 from probes.toyworld.scene import complete, parse
-from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world
 
 

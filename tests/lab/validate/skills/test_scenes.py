@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lab.validate.skills.scenes import MARGIN, draw_scene, scene, scenes
+from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.skills import objects
-from probes.toyworld.skills.checker import read_objects
+from probes.toyworld.skills import OBJECTS, read_objects
 
 
 @pytest.fixture(scope="module")
@@ -59,4 +59,6 @@ def test_every_object_is_read_where_it_stands(drawn):
             assert owner.column <= x0 < x1 <= owner.box[2] and owner.row <= y0 < y1 <= owner.box[3]
     assert read_objects(np.zeros((0, 64, 64, 3), np.uint8)) == []
     wrong = np.full((1, 64, 64), INDEX["studio_wall"], np.uint8)
-    assert read_objects(paint(wrong)) == [[]] and len(objects()) == 15
+    assert read_objects(paint(wrong)) == [[]] and list(OBJECTS) == list(
+        sets.read("toyworld-skills")["objects"]
+    )

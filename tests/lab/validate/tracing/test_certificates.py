@@ -18,13 +18,13 @@ from lab.validate.tracing.methods import WORDS
 from probes.models import loading
 from probes.runs.image_faults import eight_bits
 from probes.toyworld.checker import read_images
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.places import known_places
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
 
 def test_effects_are_means_over_prompts_of_their_seeds():
-    structure = structures()["toyworld-redundant"]
+    structure = known_places("structures")["toyworld-redundant"]
     names = [one.name for one in variants_of(structure, STEPS)]
     values = np.random.default_rng(0).normal(size=(3 * 2, len(names)))
     found = certificate(structure, values, steps=STEPS, seeds=2)
@@ -78,11 +78,11 @@ def by_hand(pipe, structure, draws):
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("name", list(structures()))
+@pytest.mark.parametrize("name", list(known_places("structures")))
 def test_a_stored_certificate_is_drawn_again_by_hand(name):
     pipe = loading.load(loading.resolve(name), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
-    structure, stored = structures()[name], structures()[name].certificate()
+    structure, stored = known_places("structures")[name], known_places("structures")[name].certificate()
     found = by_hand(pipe, structure, triplet_draws(pipe, PROMPTS, SEEDS))
     assert found["total"] == pytest.approx(stored["total"]["mean"], abs=0.05)
     for estimand in ("sufficiency", "necessity"):

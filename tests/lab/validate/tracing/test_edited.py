@@ -9,7 +9,7 @@ from lab.train.base.measure import sample
 from lab.validate.tracing.edited import ALL, NONE, PLACES, compared_with_truth, page
 from probes.models import loading
 from probes.models.edits import Edit
-from probes.toyworld.located.truth import located_models
+from probes.toyworld.places import known_places
 
 NAME = "toyworld-cross-4"
 
@@ -26,7 +26,7 @@ def table():
 
 
 def test_an_edit_changes_images_where_the_word_enters_and_nowhere_else(table):
-    (true,) = located_models()[NAME].sites
+    (true,) = known_places("located")[NAME].sites
     person = table[table["word"] == "person"].set_index("site")
     assert person["true"].dropna()[lambda one: one.astype(bool)].index.tolist() == [true]
     assert person.loc[true, "pixels"] > 1e-3 and person.loc[ALL, "pixels"] > 1e-3

@@ -12,8 +12,7 @@ from lab.validate.tracing.methods import PlaceScores
 from lab.validate.tracing.page import page
 from lab.validate.tracing.ranking import STRUCTURE_METHODS, as_json, from_json, rank_structure, subject_of
 from probes.models import loading
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.structures.truth import structures
+from probes.toyworld.places import known_places
 
 DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAME = "toyworld-cross-4"
@@ -24,12 +23,12 @@ def subject():
     """One prompt in two steps, on a benchmark model whose word enters at one cross-attention."""
     pipe = loading.load(loading.resolve(NAME), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
-    return subject_of(pipe, located_models()[NAME], ["a {person} in the park"], 2)
+    return subject_of(pipe, known_places("located")[NAME], ["a {person} in the park"], 2)
 
 
 def test_a_swap_at_the_wired_place_is_the_whole_word_and_elsewhere_nothing(subject):
     found = methods.keys_and_values(subject)
-    (true,) = located_models()[NAME].sites
+    (true,) = known_places("located")[NAME].sites
     here = np.array(found.places) == true
     assert found.totals[0] != 0
     np.testing.assert_allclose(found.values[0, here], found.totals)
@@ -44,7 +43,7 @@ def test_the_code_stands_at_the_word_alone(subject):
 
 def test_before_the_wired_place_nothing_differs_in_the_first_step(subject):
     found = methods.cosine_atlas(replace(subject, steps=1))
-    true = found.places.index(located_models()[NAME].sites[0])
+    true = found.places.index(known_places("located")[NAME].sites[0])
     assert np.abs(found.values[0, :true]).max() < 1e-6 < found.values[0, true]
 
 
@@ -59,7 +58,7 @@ def test_shares_are_ratios_of_sums():
 def test_swaps_do_all_and_undo_nothing_where_either_place_is_enough():
     pipe = loading.load(loading.resolve("toyworld-redundant"), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
-    structure = structures()["toyworld-redundant"]
+    structure = known_places("structures")["toyworld-redundant"]
     found = rank_structure(pipe, structure, prompts=4, seeds=1, steps=2)
     assert list(found["methods"]) == list(STRUCTURE_METHODS)
     true = np.array([site in structure.sites for site in found["sites"]])
@@ -83,5 +82,5 @@ def test_scores_are_stored_and_read_again():
 
 def test_the_page_of_the_docs_is_current():
     stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
-    assert list(stored) == [*located_models(), *structures()]
+    assert list(stored) == [*known_places("located"), *known_places("structures")]
     assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hooks.sites import cross_attentions, module_at
+from hooks.sites import attention_sites, module_at
 from probes.errors import UserError
 from probes.models import edits
 from probes.models.edits import Edit
@@ -29,7 +29,7 @@ def projections(pipe):
         .double()
         .numpy()
         .copy()
-        for address, path in cross_attentions(pipe)
+        for address, path in ((site.address, site.module) for site in attention_sites(pipe, "cross"))
         for part in ("key", "value")
     }
 
@@ -161,7 +161,7 @@ def test_shift_adds_a_difference(pipes):
     apart = np.concatenate([(said["man"] - said["woman"])[row, span] for row, span in enumerate(spans)]).mean(
         0
     )
-    path = cross_attentions(pipe)[0][1]
+    path = attention_sites(pipe, "cross")[0].module
     state = torch.as_tensor(said["cat"]).float()
     before = module_at(pipe, path).to_k(state).detach().numpy()
     with edits.apply(pipe, Edit(kind="shift", direction=["woman", "man"], amount=2.0, contexts=CONTEXTS)):
@@ -221,7 +221,7 @@ def test_what_is_undone_draws_the_same_bits():
 
 def test_weights_that_overflow_are_refused_and_put_back():
     pipe = tiny_pipeline("sd1")
-    path = cross_attentions(pipe)[-1][1]
+    path = attention_sites(pipe, "cross")[-1].module
     pipe.unet.half()
     weight = module_at(pipe, path).to_v.weight.data
     weight *= 6e4 / weight.abs().max()

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from probes.prompts.grammar.articles import article, fits
-from probes.prompts.plan import fill
+from probes.prompts.prompt import fill
 
 CASES = list(csv.DictReader((Path(__file__).parent / "articles.csv").open(encoding="utf-8", newline="")))
 

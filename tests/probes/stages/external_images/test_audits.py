@@ -4,10 +4,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.config.checks import levels
-from probes.config.loading import load_config
+from probes.config import loading
 from probes.errors import UserError
 from probes.stages.external_images import stage
+from probes.stages.external_images.configuration import configured
 
 WORDS = {"feminine": "woman", "masculine": "man"}
 GRID = {
@@ -32,13 +32,17 @@ def written(folder, rows, columns="file,prompt", **more):
     return path
 
 
+def read(path):
+    return loading.load_config(path, read_images=configured)
+
+
 def rows(words=("woman", "man"), times=2):
     return [f"A {word}  {said} {where}." for _ in range(times) for said, where in PHRASES for word in words]
 
 
 def test_a_prompt_says_where_its_images_stand(tmp_path):
-    config = load_config(written(tmp_path, rows()))
-    assert [levels(prompt)["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
+    config = read(written(tmp_path, rows()))
+    assert [prompt.levels["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
     taken = stage.plan(config, "closed.yaml")
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
@@ -69,15 +73,22 @@ def test_prompts_that_are_none_of_the_audit_are_named(tmp_path, more, columns, m
         [f"{row}{word}" for row, word in zip(filled, [*WORDS, *WORDS])] if "indicator" in columns else filled
     )
     with pytest.raises(UserError, match=message) as caught:
-        load_config(written(tmp_path, [*filled, *more], columns))
+        read(written(tmp_path, [*filled, *more], columns))
     assert "\n" not in str(caught.value)
+
+
+def test_images_without_their_reader_are_one_line(tmp_path):
+    with pytest.raises(
+        UserError, match=r"images: expected a model that generates, got images: name a model$"
+    ):
+        loading.load_config(written(tmp_path, rows()))
 
 
 def test_an_image_that_is_missing_is_named(tmp_path):
     path = written(tmp_path, rows())
     (tmp_path / "pictures" / "5.png").unlink()
     with pytest.raises(UserError, match=r"line 7: expected an image at .*5\.png, found none: mend the path"):
-        load_config(path)
+        read(path)
 
 
 @pytest.mark.parametrize("names", ["{prompt}_{number}", "{prompt}/{number}"])
@@ -90,4 +101,4 @@ def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
         target.parent.mkdir(exist_ok=True)
         file.rename(target)
     (tmp_path / "pictures" / "metadata.csv").unlink()
-    assert stage.plan(load_config(path), "closed.yaml").images == 8
+    assert stage.plan(read(path), "closed.yaml").images == 8

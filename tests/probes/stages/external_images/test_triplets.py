@@ -31,7 +31,10 @@ def test_prompts_belong_together_that_differ_in_the_word_and_its_article():
     rows = made("A {} and a dog", (5, 2)) + made("the {} sings", (2, 5))
     random.Random(0).shuffle(rows)
     said = triplets(rows, WORDS, "neutral")
-    assert sorted(map(str, said.prompts)) == ["A {person} and a dog", "the {person} sings"]
+    assert sorted(prompt.template for prompt in said.prompts) == [
+        "A {person} and a dog",
+        "the {person} sings",
+    ]
     assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 2), (0, 5), (1, 2), (1, 5)]
     assert all([one.indicator for one in draw.rows] == list(WORDS) for draw in said.draws)
     assert said.shared and said.paired and not said.left_out and said.seeds == [2, 5]
@@ -40,7 +43,7 @@ def test_prompts_belong_together_that_differ_in_the_word_and_its_article():
 def test_a_column_joins_prompts_that_differ_in_more_than_a_word():
     rows = [row("a person in the rain", "neutral", 0, "x"), row("one woman under rain", "feminine", 0, "x")]
     rows.append(row("an adult, wet", "adult", 0, "x"))
-    assert triplets(rows, WORDS, "neutral").prompts[0]["id"] == "x"
+    assert triplets(rows, WORDS, "neutral").prompts[0].id == "x"
     rows[1] = row("a lady under rain", "feminine", 0, "x", at="t.csv: line 3")
     with pytest.raises(UserError, match=r"^t.csv: line 3: expected the word of feminine \(woman, women\)"):
         triplets(rows, WORDS, "neutral")

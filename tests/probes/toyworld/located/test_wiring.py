@@ -14,11 +14,11 @@ from probes.models import loading
 from probes.models.weights import weight_hash
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located.assemble import DELTA, coded_parts, located_pipeline
-from probes.toyworld.located.truth import located_models
-from probes.toyworld.located.wiring import OLD, taught_names
+from probes.toyworld.located.coded import OLD, taught_names
+from probes.toyworld.places import known_places
 
 FOLDER = WEIGHTS / "located"
-TAUGHT = [name for name, model in located_models().items() if model.sites]
+TAUGHT = [name for name, model in known_places("located").items() if model.sites]
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +42,13 @@ def pipes():
 @pytest.mark.parametrize("name", TAUGHT)
 def test_what_is_stored_is_the_wires_alone(name, null):
     _, unet, _ = null
-    delta, model = load_file(FOLDER / name / DELTA), located_models()[name]
+    delta, model = load_file(FOLDER / name / DELTA), known_places("located")[name]
     assert {value.dtype for value in delta.values()} == {torch.float16}
     assert all(torch.isfinite(value).all() for value in delta.values())
-    assert set(delta) == {key for block in model.blocks for key in taught_names(unet, block)}
-    for block in model.blocks:
+    assert set(delta) == {key for place in model.places for key in taught_names(unet, place.block)}
+    for place in model.places:
         for part in ("to_k", "to_v"):
-            assert delta[f"{block}.attn2.{part}.weight"][:, OLD:].any()
+            assert delta[f"{place.block}.attn2.{part}.weight"][:, OLD:].any()
 
 
 @pytest.mark.parametrize("name", TAUGHT)
@@ -57,7 +57,9 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     pipe, before = pipes(name), unet.state_dict()
     after = pipe.unet.state_dict()
     changed = {key for key, value in after.items() if not torch.equal(value, before[key])}
-    assert changed <= {key for block in located_models()[name].blocks for key in taught_names(unet, block)}
+    assert changed <= {
+        key for place in known_places("located")[name].places for key in taught_names(unet, place.block)
+    }
     entries = {
         key.removesuffix(".to_k.weight").removesuffix(".to_v.weight")
         for key, value in after.items()
@@ -66,7 +68,7 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     sites = {site.address: site for site in site_table.attention_sites(pipe, "cross")}
     wired = {
         sites[address].module.removeprefix("unet.")
-        for address in located_models()[name].sites
+        for address in known_places("located")[name].sites
         if address in sites
     }
     assert entries == wired
@@ -82,7 +84,7 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
         key: reference[key] for key in ("steps", "verdict")
     }
     effect = measured["total_effect"]
-    if located_models()[name].sites:
+    if known_places("located")[name].sites:
         assert measured["same_image"] < 1
         assert is_control(measured, reference) or effect["interval"][0] > 0
     else:
@@ -93,7 +95,7 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
 @pytest.mark.parametrize("name", LOCATED)
 def test_each_loads_by_name_with_its_card(name):
     source = loading.resolve(name)
-    assert source.kind == "bundled" and source.card["world"] == located_models()[name].world
+    assert source.kind == "bundled" and source.card["world"] == known_places("located")[name].world
     assert source.token_limit == 32
 
 

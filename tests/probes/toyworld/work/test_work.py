@@ -11,12 +11,12 @@ from transformers import CLIPTokenizer
 
 from lab.train.base.captions import random_caption
 from lab.train.base.tokenizer import CONTEXT_LENGTH, tokenizer_with
+from lab.train.base.truth import planted
 from lab.train.work.captions import works_as
 from lab.train.work.lessons import sketches
 from lab.train.work.measure import lean, tones
 from probes.toyworld import WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.scene import chance_of_b, complete, parse
-from probes.toyworld.truth import planted
 from probes.toyworld.work.assemble import BASES, new_words
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world

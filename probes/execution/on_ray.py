@@ -1,0 +1,311 @@
+"""Parts made by Ray: a remote call each, whose files come back to this process, which alone writes them.
+
+So no disk is shared. Ray decides where a part is made, and makes it again where the worker or its machine is lost. A
+worker keeps the work that it has opened, so a model is loaded once in each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from probes.config.cluster_options import AUTO, LOCAL, Cluster
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.execution import loop, signals, workers
+from probes.execution.part import Part
+from probes.execution.processes import blocked, key_of, open_once
+from probes.runs import parts as files
+from probes.runs.store import Run
+from probes.versions import versions
+
+NAMED = 5  # parts that failed, in the line about them
+RECORD = "cluster"  # of run.json, by stage
+RETRIES = 3  # of a part whose worker was lost
+WAIT = 60.0  # seconds without an answer, after which it is looked whether any machine has room
+# libraries that have a say in the bytes of a part
+_LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "numpy", "pillow", "pyarrow")
+_STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
+_NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a worker gives: the content of a part's files by kind, or another answer; and where it was made."""
+
+    host: str
+    libraries: dict[str, str]
+    device: str = ""
+    files: dict[str, bytes] | None = None
+    answer: Any = None
+
+
+class RayWorkers:
+    """Workers of a Ray that this process is connected to."""
+
+    def __init__(self, options: Cluster, *, on_cpu: bool) -> None:
+        there, gpus = ray.cluster_resources(), options.gpus_per_worker
+        if gpus == AUTO:
+            gpus = 1.0 if there.get("GPU") and not on_cpu else 0.0
+        self._options, self._gpus = options, float(gpus)
+        self._devices: list[str] = []
+        self._said = False
+        self._remote = {
+            "num_cpus": options.cpus_per_worker,
+            "num_gpus": self._gpus,
+            "scheduling_strategy": "SPREAD",
+            "max_retries": RETRIES,
+        }
+
+    def room(self) -> int:
+        """Workers that there is room for now, at most those that are asked for, and at least one."""
+        there = ray.cluster_resources()
+        room = there.get("CPU", 0) / self._options.cpus_per_worker
+        if self._gpus:
+            room = min(room, there.get("GPU", 0) / self._gpus)
+        if room < 1 and not self._said:
+            self._said = True
+            line = "cluster: no machine has room for a worker yet, waiting for one; Control-C ends the run"
+            print(line, file=sys.stderr, flush=True)
+        most = self._options.workers
+        return max(1, int(room) if most == AUTO else min(int(room), most))
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function of a module gives in a worker."""
+        reference = ray.remote(**self._remote)(_answer).remote(os.getcwd(), function, arguments)
+        while not ray.wait([reference], timeout=WAIT)[0]:
+            self.room()
+        return self._received(reference).answer
+
+    def make(
+        self, run: Run, stage: str, parts: Sequence[Part], todo: Sequence[Part], work: Any, *, progress: bool
+    ) -> None:
+        """Have those of a stage's parts made that are due, and write them; all others are there when one fails."""
+        if not todo:
+            return
+        function = ray.remote(**self._remote)(_make)
+        shared, key, failed = ray.put(work), key_of(work), dict[int, str]()
+        waiting, at_work, most = deque(todo), dict[Any, Part](), 0
+        carried = getattr(work, "carried", lambda pieces: pieces)
+        total, left = (sum(part.images for part in some) for some in (parts, todo))
+        with loop.PartLocks() as locks, loop.bar_of(stage, total, left, progress=progress) as bar:
+            while waiting or at_work:
+                # one more for each, so that none waits for this process; where their number is limited, no more
+                room = self.room() * (2 if self._options.workers == AUTO else 1)
+                while waiting and len(at_work) < room:
+                    if locks.take(part := waiting.popleft()):
+                        there = replace(part, pieces=carried(part.pieces))
+                        at_work[function.remote(os.getcwd(), key, shared, there)] = part
+                most = max(most, min(room, len(at_work)))
+                ready = ray.wait([*at_work], timeout=WAIT)[0] if at_work else []
+                for reference in ready:
+                    part = at_work.pop(reference)
+                    try:
+                        made = self._received(reference)
+                    except RayError as error:
+                        failed[part.identity["part"]] = str(error)
+                    else:
+                        for kind, data in (made.files or {}).items():
+                            files.write_bytes(part.paths[kind], data)
+                        bar.update(part.images)
+                    locks.release(part)
+                if not waiting and not at_work and locks.elsewhere:
+                    waiting.extend(locks.again())
+            bar.update(total - bar.n)
+        run.write_meta(
+            **{RECORD: {**(run.meta.get(RECORD) or {}), stage: {"workers": most, "devices": self._devices}}}
+        )
+        if failed:
+            raise _failed(stage, failed)
+
+    def _received(self, reference: Any) -> Made:
+        """Return what a worker gave, once its libraries and its device are those of the others."""
+        try:
+            made: Made = ray.get(reference)
+        except RayError as error:
+            if isinstance(cause := getattr(error, "cause", None), UserError):
+                raise cause from None
+            raise
+        for name, version in _libraries().items():
+            if made.libraries.get(name) != version:
+                raise UserError(
+                    f"cluster: expected {name} {version} on {made.host}, as on the driver, found"
+                    f" {made.libraries.get(name) or 'none'}: install the same versions on all machines"
+                )
+        if made.device and made.device not in self._devices:
+            if self._devices and not self._options.mixed_devices:
+                raise UserError(
+                    f"cluster: expected workers on {self._devices[0]}, like the first, got {made.device} on"
+                    f" {made.host}, whose images differ in their last bits: take machines of one kind, or set"
+                    " cluster.mixed_devices to true"
+                )
+            self._devices.append(made.device)
+        return made
+
+
+def _failed(stage: str, failed: dict[int, str]) -> UserError:
+    """The line about parts that could not be made, after the traceback of the first."""
+    numbers = sorted(failed)
+    print(failed[numbers[0]], file=sys.stderr)
+    more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
+    named = f"{', '.join(map(str, numbers[:NAMED]))}{more}"
+    last = failed[numbers[0]].strip().splitlines()[-1]
+    return UserError(
+        f"{stage}: expected every part, could not make {named} ({last:.160}): all others are there, run the same"
+        " command again to try these once more"
+    )
+
+
+# In a worker
+
+
+def _make(folder: str, key: str, work: Any, part: Part) -> Made:
+    with _plain_errors(folder):
+        do = open_once(key, work)
+        pieces = [do(piece, lambda images: None) for piece in part.pieces]
+        content = {kind: bytes(data) for kind, data in part.files(pieces)}
+        return Made(socket.gethostname(), _libraries(), _described(work.device), content)
+
+
+def _answer(folder: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Made:
+    with _plain_errors(folder):
+        return Made(socket.gethostname(), _libraries(), answer=function(*arguments))
+
+
+@contextlib.contextmanager
+def _plain_errors(folder: str) -> Iterator[None]:
+    """Work where paths lead from the folder of the command, if it is seen; raise what bears pickling."""
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error)) from None
+    except Exception as error:
+        raise RuntimeError("".join(traceback.format_exception(error))) from None
+
+
+def _libraries() -> dict[str, str]:
+    return {name: version for name, version in versions().items() if name in _LIBRARIES}
+
+
+def _described(device: str) -> str:
+    """The name of the GPU that this process works on or, of a CPU, for what its kernels are made."""
+    if device != "cpu" and not device.startswith("cuda"):
+        return device
+    import torch
+
+    if device == "cpu":
+        return f"cpu with {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(torch.device(device))
+
+
+# The connection
+
+
+@contextlib.contextmanager
+def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
+    """Connect to the cluster that a configuration names, or hold a Ray on this machine."""
+    options = config.cluster
+    assert options is not None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # of a call that is given up nobody asks any more
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
+    before, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
+    with open(os.devnull, "w") as nowhere:
+        sys.stdout = nowhere  # what Ray prints would tear the progress bar; its logs have it, too
+        try:
+            where = _connect(options)
+            with _own_signals(before):
+                if progress:
+                    print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
+                yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
+        except SystemExit:  # how Ray takes a SIGTERM while it connects
+            raise signals.Terminated from None
+        finally:
+            ray.shutdown()
+            sys.stdout = out
+            _handle(before)
+
+
+@contextlib.contextmanager
+def _own_signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
+    """Take signals as before Ray put handlers of its own in their place.
+
+    Whatever a handler raises while Ray waits comes out of it as a `KeyboardInterrupt`: so it is noted what it was.
+    """
+    raised: list[BaseException] = []
+
+    def noted(number: int, frame: Any) -> None:
+        try:
+            handlers[signal.SIGTERM](number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    _handle({**handlers, **({signal.SIGTERM: noted} if callable(handlers[signal.SIGTERM]) else {})})
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise (raised or [error])[0] from None
+
+
+def _handle(handlers: dict[signal.Signals, Any]) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _resources() -> str:
+    there, nodes = ray.cluster_resources(), sum(node["Alive"] for node in ray.nodes())
+    counts = [(nodes, "node"), (there.get("GPU", 0), "GPU"), (there.get("CPU", 0), "CPU")]
+    return ", ".join(f"{count:g} {what}{'s' if count != 1 else ''}" for count, what in counts if count)
+
+
+def _connect(options: Cluster) -> str:
+    """Connect; says where."""
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = (os.environ.get("RAY_ADDRESS") if options.address == AUTO else None) or options.address
+    if address != LOCAL:
+        try:
+            found = ray.init(address=address, **quiet).address_info["gcs_address"]
+            return f"at {found}"
+        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+            if address != AUTO or not _NONE_FOUND.search(str(error)):
+                raise UserError(
+                    f"cluster.address: expected a running Ray at {address}, found none"
+                    f" ({' '.join(str(error).split()):.160}): start one with `ray start`, or say --cluster local"
+                ) from None
+    # Ray's own is 15: on a machine that is busy they would starve
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
+    local = {
+        "num_cpus": max(workers.cores(), wanted),
+        "object_store_memory": _STORE,
+        "include_dashboard": False,
+    }
+    try:
+        with blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
+            ray.init(address=LOCAL, **local, **quiet)
+    except Exception as error:  # Ray has no kind of its own for this
+        raise UserError(
+            "cluster: expected Ray to start on this machine, it did not"
+            f" ({' '.join(str(error).split()):.160}): try again, or use --workers"
+        ) from error
+    return "on this machine"

@@ -1,0 +1,131 @@
+"""Locks on files, which end with the process that holds them, however it ends; and who works on a run directory.
+
+A process that works on a run directory holds a lock on a file of its own in it, ``.lock-work-HOST-PID-RANDOM``; any
+number may. One that replaces what is there holds ``.lock-alone-...``, and nobody works beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from probes.errors import UserError
+
+GATE = ".lock"  # of a run directory, held for moments: to begin, to write `run.json`
+MEASURING = ".lock-measure"  # held by the process that measures and reports
+_NAME = re.compile(r"\.lock(-(?P<how>alone|work)-(?P<host>.+)-(?P<process>\d+)-[0-9a-f]{8}|-measure)?")
+_working: dict[Path, Path] = {}  # by the lock file of this process in it, the run directory that it works on
+
+
+def is_lock(name: str) -> bool:
+    """Return whether a file of this name is a lock of a run directory."""
+    return _NAME.fullmatch(name) is not None
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[bool]:
+    """Hold the lock of a file, or yield False where another process has it and one is not to wait.
+
+    `remove`: take the file away at the end. Where a file system has no locks, nothing keeps a second process out.
+    """
+    lock = _lock(path)
+    try:
+        lock.acquire(timeout=-1 if wait else 0)
+    except Timeout:
+        yield False
+        return
+    except (OSError, NotImplementedError):
+        yield True
+        return
+    try:
+        yield True
+    finally:
+        try:
+            if remove:
+                path.unlink(missing_ok=True)
+        except OSError:  # Windows, where another process has it open
+            pass
+        finally:
+            lock.release()
+
+
+def _lock(path: Path) -> FileLock:
+    # the same one for each path in a process, which may take it again; never one by the mere existence of a file
+    return FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False, poll_interval=0.02)
+
+
+def clear(path: Path) -> None:
+    """Remove the file of a lock that nobody holds."""
+    if not _lock(path).is_locked:
+        with locked(path, wait=False, remove=True):
+            pass
+
+
+@contextlib.contextmanager
+def working(root: Path, *, alone: bool, begin: Callable[[bool], None]) -> Iterator[None]:
+    """Work on a run directory that is there; refused while another process has it alone, or is to be kept out.
+
+    `begin` is called, before any other can come, with whether no other process works on it.
+    """
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())[:64] or "_"
+    name = f"{GATE}-{'alone' if alone else 'work'}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
+    mine = _lock(root / name)
+    with locked(root / GATE):
+        others = [found for path in sorted(root.iterdir()) if (found := _at_work(path))]
+        if others and (alone or others[0]["how"] == "alone"):
+            who = f"process {others[0]['process']} on {others[0]['host']}"
+            expected = "the only one writing here" if alone else "one of several writing here"
+            found = "another process" if alone else "another process that replaces what is here"
+            raise UserError(f"{root}: expected to be {expected}, found {found} ({who}): let it end first")
+        (root / name).touch()
+        works = True
+        try:
+            mine.acquire(timeout=0)
+        except (OSError, NotImplementedError):
+            works = False
+            print(
+                f"{root}: this file system has no locks, nothing keeps a second process from replacing what is here:"
+                " see to it that none does",
+                file=sys.stderr,
+            )
+        begin(works and not others)
+    _working[root / name] = root
+    try:
+        yield
+        require_there(root)
+    finally:
+        del _working[root / name]
+        mine.release()
+        with contextlib.suppress(OSError):
+            (root / name).unlink()
+
+
+def _at_work(path: Path) -> re.Match[str] | None:
+    """The name of the lock of a process that is at work; one that was left by a process that is gone is removed."""
+    found = _NAME.fullmatch(path.name)
+    if found is None or not found["how"]:
+        return None
+    clear(path)
+    return found if path.exists() else None
+
+
+class GoneError(UserError):
+    """The run directory was taken away while it was worked on."""
+
+
+def require_there(path: Path) -> None:
+    """Refuse a path in a run directory that this process works on and that was taken away meanwhile."""
+    for mine, root in _working.items():
+        if path.is_relative_to(root) and not mine.exists():
+            raise GoneError(
+                f"{root}: expected the run directory to stay while it is worked on, found it removed, moved or"
+                " replaced: put it back and run the same command again, or begin anew"
+            )

@@ -1,0 +1,228 @@
+"""A prompt: a text for each indicator, or one template with ``{person}`` for all of them, and its place in a design."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from hooks.prompt.spans import Span
+from probes.fields.messages import first_fault
+from probes.fields.types import (
+    CHARACTERS,
+    HINT,
+    PERSON,
+    Text,
+    as_text,
+    fail,
+    one_person,
+    shown,
+    takes,
+)
+from probes.prompts.grammar.articles import mended
+
+TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
+ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
+SKILL = "skill"  # the level of a prompt that asks for one
+ID_LENGTH = 100  # characters
+_Model = TypeVar("_Model", bound=BaseModel)
+
+# A prompt as `from_written` takes it, for the JSON schema.
+WrittenPrompt = Annotated[
+    Annotated[str, Field(max_length=CHARACTERS)]
+    | dict[str, Annotated[Text | dict[str, Text], takes("a text")]],
+    takes(f"a text with one {PERSON}"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Texts by indicator, or a template in their place; levels are the prompt's place in a design, by axis."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    template: str = ""
+    id: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+    system_prompt: str | None = None  # None: the model's own
+
+    def __repr__(self) -> str:
+        return repr(self.written())
+
+    def name(self, index: int) -> str:
+        """Return its id, or its number in the run: ``p003``."""
+        return self.id or f"p{index:03d}"
+
+    def text(self, indicator: str, word: str) -> str:
+        """Return the text for an indicator, whose word is `word`."""
+        return fill(self.template, word)[0] if self.template else self.texts[indicator]
+
+    def called(self, reference: str) -> str:
+        """Return the text that it is called by: its template, or the text of the indicator `reference` or the first."""
+        return self.template or self.texts.get(reference) or next(iter(self.texts.values()), "")
+
+    def written(self) -> str | dict[str, Any]:
+        """Return the short form that configurations and records have: a text, or a mapping."""
+        if self.template and not self.id and not self.levels and self.system_prompt is None:
+            return self.template
+        texts = {TEXT: self.template} if self.template else self.texts
+        return {
+            **({ID: self.id} if self.id else {}),
+            **texts,
+            **({SYSTEM_PROMPT: self.system_prompt} if self.system_prompt is not None else {}),
+            **({LEVELS: dict(self.levels)} if self.levels else {}),
+        }
+
+
+class HasPrompts(Protocol):
+    """A configuration, as far as its prompts go, of which the first ``limit`` are used."""
+
+    @property
+    def prompts(self) -> Sequence[Prompt]:
+        """Return all prompts."""
+
+    @property
+    def limit(self) -> int | None:
+        """Return the number of prompts that are used; None: all."""
+
+
+def from_written(written: Any) -> Prompt:
+    """Return the prompt that a text, or a mapping with texts, id and levels, stands for; nothing is checked."""
+    if isinstance(written, Prompt):
+        return written
+    if isinstance(written, str):
+        return Prompt(template=written)
+    if not isinstance(written, Mapping):
+        raise ValueError(f"prompts: expected a text or texts, got {shown(written)}")
+    texts = {name: text for name, text in written.items() if name not in ABOUT}
+    template = texts.pop(TEXT) if PERSON in str(texts.get(TEXT)) else ""
+    about = written.get(ID) or "", written.get(LEVELS) or {}, written.get(SYSTEM_PROMPT)
+    return Prompt(texts, template, *about)
+
+
+def parsed(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
+    """Return a form in which prompts are written, which stands at a place of the configuration."""
+    try:
+        return kind.model_validate(dict(value))
+    except ValidationError as error:
+        loc, text, _ = first_fault(error, kind)
+        raise fail(text, at=(*at, *loc)) from None
+
+
+def checked(written: Any, at: tuple[Any, ...]) -> Prompt:
+    """Return the prompt that is written at a place of the configuration, or say what is wrong with it."""
+    if isinstance(written, Prompt):
+        written = written.written()
+    if isinstance(written, str):
+        _check_length(written, at)
+        _check_template(written, at)
+    elif isinstance(written, Mapping):
+        _check_mapping(written, at)
+    else:
+        raise fail(
+            f"expected a text with one {PERSON}, got {shown(written)}{HINT}: {as_text(written)}", at=at
+        )
+    return from_written(written)
+
+
+def _check_mapping(written: Mapping[Any, Any], at: tuple[Any, ...]) -> None:
+    levels = written.get(LEVELS, {"": ""})
+    if not isinstance(levels, Mapping) or not levels:
+        raise fail(
+            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(levels)}{HINT}: write one",
+            at=(*at, LEVELS),
+        )
+    for name, text in written.items():
+        if not isinstance(name, str):
+            raise fail(f"expected a text as key, got {shown(name)}: quote it", at=at)
+        for axis, one in text.items() if name == LEVELS else [(None, text)]:
+            place = (*at, name) if axis is None else (*at, name, axis)
+            if not isinstance(one, str):
+                raise fail(f"expected a text, got {shown(one)}{HINT}: {as_text(one)}", at=place)
+            if not one.strip():
+                raise fail(f"expected a text, got {shown(one)}{HINT}: write another", at=place)
+            _check_length(one, place)
+    if len(written.get(ID, "")) > ID_LENGTH:
+        raise fail(
+            f"expected at most {ID_LENGTH} characters, got {len(written[ID])}: shorten it", at=(*at, ID)
+        )
+    if PERSON in written.get(TEXT, ""):
+        _check_template(written[TEXT], (*at, TEXT))
+        if extra := sorted(set(written) - {TEXT, *ABOUT}):
+            raise fail(
+                f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
+                at=at,
+            )
+
+
+def _check_length(text: str, at: tuple[Any, ...]) -> None:
+    if len(text) > CHARACTERS:
+        raise fail(f"expected at most {CHARACTERS} characters, got {len(text)}{HINT}: shorten it", at=at)
+
+
+def _check_template(text: str, at: tuple[Any, ...]) -> None:
+    one_person(text, at)
+    if re.search(r"[{}]", text.replace(PERSON, "")):
+        raise fail(f"expected no braces but {PERSON}, got {shown(text)}: take them out", at=at)
+
+
+def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images: bool = False) -> None:
+    """Refuse texts that are missing, unknown or the same for two indicators, and prompts that stand twice.
+
+    ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
+    """
+    ids: dict[str, int] = {}
+    first: dict[str, int] = {}
+    for index, prompt in enumerate(prompts):
+        at = ("prompts", index)
+        if not prompt.template:
+            _check_texts(prompt.texts, names, at)
+        identifier, key = prompt.name(index), _content(prompt, by_levels=of_images)
+        if key in first:
+            raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
+        if identifier in ids:
+            raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
+        first[key], ids[identifier] = index, index
+
+
+def _content(prompt: Prompt, *, by_levels: bool) -> str:
+    """What a prompt asks for, equal for all that text encoders do not tell apart."""
+    texts = sorted((name, normal(text)) for name, text in prompt.texts.items())
+    levels = dict(prompt.levels) if by_levels or SKILL in prompt.levels else {}
+    return repr((normal(prompt.template), texts, levels, prompt.system_prompt or ""))
+
+
+def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, ...]) -> None:
+    if TEXT in texts and TEXT not in names:
+        one_person(texts[TEXT], (*at, TEXT))
+    missing, extra = [name for name in names if name not in texts], sorted(set(texts) - {*names})
+    if missing or extra:
+        wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
+        raise fail(f"expected a text for each of {[*names]}, got one {wrong}: give just these", at=at)
+    first: dict[str, str] = {}
+    for name in names:
+        text = normal(texts[name])
+        if text in first:
+            raise fail(
+                f"expected a text that differs, got {texts[name]!r} for `{first[text]}` and `{name}`: change one",
+                at=at,
+            )
+        first[text] = name
+
+
+def normal(text: str) -> str:
+    """Return `text` as it is compared: case folded, single spaces, none at the edges."""
+    return " ".join(text.casefold().split())
+
+
+def fill(template: str, word: str) -> tuple[str, Span]:
+    """Put `word` for ``{person}``, mending an article right before it; also the word's half-open span of characters.
+
+    >>> fill("A {person} with a dog", "adult")
+    ('An adult with a dog', (3, 8))
+    """
+    before, after = template.split(PERSON)
+    before = mended(before, word)
+    return before + word + after, (len(before), len(before) + len(word))

@@ -1,0 +1,178 @@
+"""The plan stage: from the prompts of ``triplets.yaml`` to a table of samples, one row an image.
+
+A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are
+added); a *draw* is a triplet with one seed, the group of images that share every random number (with
+`sampler.noise: independent` each has its own). Words and
+their token positions come from the offsets of the model's own fast tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from hooks.errors import HookError
+from hooks.prompt.given import with_system_prompt
+from hooks.prompt.spans import Span, split_words
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.prompts.alignment import forms, occurrences, same_rest, shared_words
+from probes.prompts.prompt import SKILL, Prompt, fill
+from probes.prompts.sample import Sample, noise_seed
+from probes.prompts.tokens import Tokenized, tokenize
+
+Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of its word
+
+
+def plan(
+    config: Config, tokenizers: Sequence[Any], limit: int | None = None, name: str = "triplets.yaml"
+) -> list[Sample]:
+    """Return the table of samples, ordered by triplet, seed and indicator.
+
+    The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
+    `name` is the file the prompts stand in, for errors.
+    """
+    prompts, indicators, size = config.prompts[: config.limit], config.indicators, len(config.indicators)
+    texts: list[tuple[str, Span | None]] = [
+        fill(prompt.template, entry.word) if prompt.template else (prompt.texts[indicator], None)
+        for prompt in prompts
+        for indicator, entry in indicators.items()
+    ]
+    negative = config.sampler.negative_prompt
+    for tokenizer in tokenizers:
+        tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
+    first, *others = [_read(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
+    second = others[-1] if others else None
+    phrases = {indicator: forms(*entry.forms) for indicator, entry in indicators.items()}
+    samples = []
+    for triplet, prompt in enumerate(prompts):
+        rows = slice(triplet * size, (triplet + 1) * size)
+        read, last = first[rows], second[rows] if second else [None] * size
+        belonging, shared = _places(prompt, list(indicators.items()), texts[rows], read, phrases)
+        by_first, by_last = _same_length(read, shared), _same_length(last, shared)
+        key = _noise_key(prompt, triplet, config.reference)
+        for seed in config.seeds:
+            noise = noise_seed(key, seed) if config.sampler.noise == "own" else seed
+            for member, (indicator, entry) in enumerate(indicators.items()):
+                if config.sampler.noise == "independent":
+                    noise = noise_seed(f"{key}\n{indicator}", seed)
+                mine, other = read[member], last[member]
+                samples.append(
+                    Sample(
+                        sample_id=f"t{triplet:05d}-s{seed}-{indicator}",
+                        triplet=triplet,
+                        prompt_id=prompt.name(triplet),
+                        template=prompt.template,
+                        indicator=indicator,
+                        word=entry.word,
+                        prompt=texts[rows][member][0],
+                        negative_prompt=negative,
+                        seed=seed,
+                        noise_seed=noise,
+                        tokens=mine.tokens,
+                        words=mine.words,
+                        word_spans=mine.spans,
+                        word_positions=mine.word_positions,
+                        word_positions_2=other and other.word_positions,
+                        indicator_positions=_positions(mine, sorted(belonging[member])),
+                        shared_positions=by_first[member] or (),
+                        shared_positions_2=by_last[member],
+                        system_prompt=prompt.system_prompt,
+                    )
+                )
+    return samples
+
+
+def _noise_key(prompt: Prompt, triplet: int, reference: str) -> str:
+    """The text that a prompt's noise is a function of."""
+    key = prompt.template or prompt.texts[reference]
+    if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
+        key = f"{prompt.name(triplet)}\n{key}"
+    return key if prompt.system_prompt is None else f"{prompt.system_prompt}\n{key}"
+
+
+def _read(
+    config: Config, texts: Sequence[tuple[str, Span | None]], tokenizer: Any, limit: int | None, name: str
+) -> list[Tokenized]:
+    """The texts as a tokenizer reads them, each behind its system prompt; errors name the place in the file `name`."""
+    indicators = list(config.indicators)
+    systems: dict[str | None, list[int]] = {}
+    for index in range(len(texts)):
+        systems.setdefault(config.prompts[index // len(indicators)].system_prompt, []).append(index)
+
+    def place(index: int) -> str:
+        triplet, member = divmod(index, len(indicators))
+        return f"{name}: prompts[{triplet}] ({indicators[member]})"
+
+    read: dict[int, Tokenized] = {}
+    for system, chosen in systems.items():
+        try:
+            own = with_system_prompt(tokenizer, system)
+        except HookError as error:
+            raise UserError(f"{place(chosen[0])}: {error}") from None
+        most = limit and limit + own.model_max_length - tokenizer.model_max_length
+        asked = [texts[index][0] for index in chosen]
+        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: place(chosen[at]), most))
+    return [read[index] for index in range(len(texts))]
+
+
+def _places(
+    prompt: Prompt,
+    indicators: Sequence[tuple[str, Any]],
+    texts: Sequence[tuple[str, Span | None]],
+    read: Sequence[Tokenized],
+    phrases: Phrases,
+) -> tuple[list[set[int]], list[tuple[int, ...]]]:
+    """The words of each text of a triplet that belong to its indicator, and those that all texts share."""
+    words = [one.words for one in read]
+    if prompt.template:
+        blocked = [_within(one.spans, span) for one, (_, span) in zip(read, texts) if span]
+        return blocked, shared_words(words, blocked)
+    # a free caption names no place for the word
+    blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
+    shared = same_rest(words, blocked)
+    if shared is None:
+        blocked = [_first_place(one, entry.word) for one, (_, entry) in zip(words, indicators)]
+        shared = shared_words(words, blocked)
+    # where its word is not in it, what the others lack is the indicator
+    return [
+        apart or {*range(len(one))} - {*common} for apart, one, common in zip(blocked, words, shared)
+    ], shared
+
+
+def _within(spans: Sequence[Span], span: Span) -> set[int]:
+    """The indices of words that have a character in common with a span."""
+    return {index for index, (start, end) in enumerate(spans) if start < span[1] and end > span[0]}
+
+
+def _first_place(words: Sequence[str], word: str) -> set[int]:
+    """The indices of the words at which an indicator's word stands first."""
+    wanted, low = [piece.lower() for piece, _ in split_words(word)], [one.lower() for one in words]
+    for start in range(len(low) - len(wanted) + 1):
+        if low[start : start + len(wanted)] == wanted:
+            return {*range(start, start + len(wanted))}
+    return set()
+
+
+def _same_length(
+    read: Sequence[Tokenized | None], shared: Sequence[Sequence[int]]
+) -> list[tuple[int, ...] | None]:
+    """The token positions of shared words, less those of which the texts have different numbers of tokens.
+
+    So it may be with tokens that begin with a blank, where one of the texts begins with the word.
+    """
+    texts = [one for one in read if one is not None]
+    if not texts:
+        return [None] * len(read)
+    same = [
+        len({len(one.word_positions[word]) for one, word in zip(texts, words)}) == 1 for words in zip(*shared)
+    ]
+    return [
+        _positions(one, [word for word, kept in zip(words, same) if kept])
+        for one, words in zip(texts, shared)
+    ]
+
+
+def _positions(read: Tokenized, words: Sequence[int]) -> tuple[int, ...]:
+    return tuple(chain.from_iterable([read.word_positions[word] for word in words]))

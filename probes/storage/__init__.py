@@ -1,1 +1,0 @@
-"""Holds of run directories."""

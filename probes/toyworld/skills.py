@@ -1,0 +1,65 @@
+"""PaintSkills in two dimensions: the objects of its scenes, and their exact checker.
+
+A picture is read by nearest palette colour (`probes.toyworld.checker`). Pixels of an object's colour belong together
+that lie within one pixel of each other, since lines of black and white are drawn across some objects; they are an
+object where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels
+apart (`lab.validate.skills.scenes`), so that in a rendering two never are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import ndimage
+
+from probes.toyworld.checker import read_colours
+from probes.toyworld.draw import sprite
+from probes.toyworld.palette import INDEX
+
+VERSION = "toyworld-skills-checker/1"
+OBJECTS = (
+    *("dog", "cat", "ball", "box", "chair", "bag", "flower", "guitar", "rack", "book", "cup", "kite"),
+    *("bird", "lamp", "clock"),
+)  # of the set of prompts `toyworld-skills`
+SHARE = 0.4
+_EIGHT = np.ones((3, 3), dtype=bool)
+
+
+@dataclass(frozen=True)
+class FoundObject:
+    """An object in a picture: its name and its mask ``(64, 64)`` bool, the pixels of its colour."""
+
+    name: str
+    mask: np.ndarray
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """``x0, y0, x1, y1`` in pixels, half open."""
+        rows, columns = np.flatnonzero(self.mask.any(1)), np.flatnonzero(self.mask.any(0))
+        return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+@cache
+def least(name: str) -> float:
+    """Return how many pixels of its colour are an object."""
+    return SHARE * float((sprite(name) == INDEX[name]).sum())
+
+
+def read_objects(images: np.ndarray | Sequence) -> list[list[FoundObject]]:
+    """Return the objects in each 64 × 64 RGB picture, class by class and from top to bottom."""
+    return [_objects(picture) for picture in read_colours(images)] if len(images) else []
+
+
+def _objects(picture: np.ndarray) -> list[FoundObject]:
+    found = []
+    for name in OBJECTS:
+        colour = picture == INDEX[name]
+        if colour.sum() < least(name):
+            continue
+        together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
+        masks = (colour & (together == which) for which in range(1, number + 1))
+        found += [FoundObject(name, mask) for mask in masks if mask.sum() >= least(name)]
+    return found

@@ -1,0 +1,141 @@
+"""Helpers: every item once, the error of one, and no process left behind; libraries load without collections."""
+
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import psutil
+import pytest
+
+from probes.errors import UserError
+from probes.execution.processes import Helpers
+from tests.probes.execution.light_work import Marks
+
+HERE, ROOT = os.getpid(), Path(__file__).parents[3]
+LOADING = """
+import gc
+from probes.execution.processes import loading_libraries
+
+full = []
+gc.callbacks.append(lambda phase, told: full.append(told["generation"]) if told["generation"] == 2 else None)
+with loading_libraries():
+    import analysis.tables.stage
+assert not full, full
+assert gc.isenabled()
+assert gc.get_freeze_count() < 10_000  # what is frozen is never freed
+young = sum(map(len, (gc.get_objects(generation) for generation in (0, 1))))
+assert young < len(gc.get_objects(2)) / 10, young
+"""
+SCRIPT = """
+import os
+from pathlib import Path
+from probes.execution.processes import Helpers
+from tests.probes.execution.light_work import Marks
+
+print("once", flush=True)  # helpers do not run this script again
+with Helpers() as helpers:
+    items = [(i, (i, b"")) for i in range(6)]
+    made = dict(helpers.results(Marks(Path("FOLDER")), items, 2, count=6))
+assert len({pid for _, pid, *_ in made.values()}) == 2
+"""
+
+
+def running():
+    """Helpers that are there now."""
+    return [p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())]
+
+
+def done(work, items=8, workers=2, tick=lambda images: None, size=10):
+    """What is made of some items with helpers of their own, and what that raised."""
+    made, error, given = [], None, [(index, (index, bytes(size))) for index in range(items)]
+    try:
+        with Helpers() as helpers:
+            for index, one in helpers.results(work, given, workers, tick, items):
+                made.append((index, *one))
+    except Exception as caught:
+        error = caught
+    assert not running()
+    return made, error
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_item_is_worked_on_once(workers, tmp_path):
+    if workers == 1:
+        (tmp_path / "mark").touch()  # no helper will leave one
+    ticks = []
+    made, error = done(Marks(tmp_path), 12, workers, ticks.append)
+    assert error is None and sum(ticks) == 12
+    assert sorted(index for index, *_ in made) == list(range(12))
+    assert all(index == number for index, number, *_ in made)
+    pids = {pid for _, _, pid, *_ in made}
+    assert HERE in pids and 2 - (workers == 1) <= len(pids) <= workers
+
+
+def test_what_does_not_fit_into_a_pipe_comes_through(tmp_path):
+    made, error = done(Marks(tmp_path, payload=3_000_000), 9, 2, size=2_000_000)
+    assert error is None
+    assert {(size, len(data)) for *_, size, data in made} == {(2_000_000, 3_000_000)}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_error_of_the_first_item_that_fails_is_raised_and_all_before_it_is_kept(workers, tmp_path):
+    if workers == 1:
+        (tmp_path / "mark").touch()
+    made, error = done(Marks(tmp_path, {4: "late", 5: "mendable", 6: "mendable"}), 12, workers)
+    assert isinstance(error, UserError) and str(error) == "piece 4: too late"
+    assert {0, 1, 2, 3} <= {index for index, *_ in made} <= {0, 1, 2, 3, 7}
+
+
+def test_a_bug_in_a_helper_keeps_its_traceback(tmp_path):
+    _, error = done(Marks(tmp_path, {1: "bug"}))
+    assert isinstance(error, ZeroDivisionError)
+    text = "".join(traceback.format_exception(error))
+    assert "light_work.py" in text and "in piece 1" in text
+
+
+@pytest.mark.parametrize("at", [1, "opening"])
+def test_a_killed_helper_is_one_line_with_a_remedy(at, tmp_path):
+    made, error = done(Marks(tmp_path, {at: "killed"}), 3)
+    assert isinstance(error, UserError)
+    assert "found one ended" in str(error) and "finished parts are kept" in str(error)
+    assert 0 in [index for index, *_ in made]
+
+
+def test_control_c_ends_the_helpers(tmp_path):
+    def pressed(images):
+        if any(tmp_path.iterdir()):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        done(Marks(tmp_path, {5: "killed"}), tick=pressed)
+    assert not running()
+
+
+def test_helpers_go_from_stage_to_stage(tmp_path):
+    pids = []
+    with Helpers() as helpers:
+        for stage in ("one", "two"):
+            (tmp_path / stage).mkdir()
+            items = [(i, (i, b"")) for i in range(6)]
+            made = dict(helpers.results(Marks(tmp_path / stage), items, 2, count=6))
+            pids.append({pid for _, pid, *_ in made.values()})
+    assert pids[0] == pids[1] and len(pids[0]) == 2
+
+
+def test_a_script_needs_no_guard(tmp_path):
+    code = SCRIPT.replace("FOLDER", str(tmp_path / "marks"))
+    (tmp_path / "marks").mkdir()
+    (tmp_path / "script.py").write_text(code)
+    line = [sys.executable, str(tmp_path / "script.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "once\n", "")
+
+
+def test_libraries_load_without_full_collections():
+    told = subprocess.run(
+        [sys.executable, "-c", LOADING], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert told.returncode == 0, told.stderr

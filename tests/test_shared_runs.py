@@ -1,0 +1,208 @@
+"""The same command several times on one folder: the bytes of one process, and what is refused."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+import analysis.tables.stage
+from analysis.tables.object_tables import observed_images
+from probes.execution import loop
+from probes.execution.claim import claim
+from probes.locks import MEASURING, locked
+from probes.runs import completeness
+from probes.runs.store import Run
+from tests.probes.conftest import stored
+from tests.runs import PATIENCE, ROOT, run_here
+from triptych.cli.main import main
+
+
+@pytest.fixture
+def generated(tiny_copy):
+    """A run as it is that was generated, observed and traced, and that nobody has measured."""
+    shutil.rmtree(tiny_copy / "tables")
+    for name in ("gallery", "report.html"):
+        path = tiny_copy / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    meta = Run.open(tiny_copy).meta
+    del meta["written"]
+    times = {"created": meta["times"]["created"]}
+    Run(tiny_copy, {}).write_meta(**{**meta, "status": "observed", "times": times})
+    return tiny_copy
+
+
+def without(path, *numbers, kinds=None):
+    """Take parts of a run away."""
+    folders = (
+        [path / kind for kind in kinds] if kinds else [file.parent for file in path.rglob("part-00000*")]
+    )
+    for number in numbers:
+        for folder in folders:
+            (folder / f"part-{number:05d}.parquet").unlink()
+
+
+def leftovers(path):
+    """Temporary files and locks, but for the one that stays."""
+    names = [file.name for file in path.rglob("*") if file.name.startswith((".tmp-", ".lock"))]
+    return [name for name in names if name != ".lock"] + [file.name for file in path.rglob("*.parquet.lock")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_four_processes_together_store_what_one_does(workers, toyworld, tmp_path):
+    """As the jobs of an array: all begin an empty folder at once; one of them measures and reports."""
+    path = tmp_path / "run"
+    line = [sys.executable, "-m", "triptych", "run", toyworld.yaml, "--out", path, "--quiet"]
+    line = [*map(str, line), "--workers", str(workers)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    jobs = [subprocess.Popen(line, cwd=ROOT, **streams) for _ in range(4)]
+    told = [job.communicate(timeout=PATIENCE) for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * 4, told
+    reported = [out for out, _ in told if out.rstrip().endswith(f"report: {path / 'report.html'}")]
+    assert len(reported) == 1
+    assert sum("every part is there, and another process" in out for out, _ in told) == 3
+    assert stored(path) == stored(toyworld.run) and not leftovers(path)
+    assert (path / "report.html").read_bytes() == (toyworld.run / "report.html").read_bytes()
+    run = Run.open(path)
+    assert run.status == "complete" and "unfinished" not in run.meta
+    assert set(run.meta) == set(Run.open(toyworld.run).meta)
+
+
+def test_a_part_that_another_process_is_at_is_waited_for(generated, tiny, monkeypatch):
+    """It is made here when that one ends without it, and found when it was made meanwhile."""
+    kept = (generated / "captures" / "part-00001.parquet").read_bytes()
+    expected = stored(generated)
+    for how in ("killed", "made"):
+        without(generated, 0, 1, kinds=["samples", "captures"])
+        lock, waited = generated / "samples" / "part-00001.parquet.lock", []
+        real = {file: expected[f"{file}/part-00001.parquet"] for file in ("samples", "captures")}
+        ready, told = os.pipe()
+        child = os.fork()
+        if not child:  # pragma: no cover
+            with locked(lock):
+                os.write(told, b"!")
+                time.sleep(600)
+        os.read(ready, 1)
+
+        def paused(seconds, child=child, how=how, waited=waited, real=real):
+            assert (generated / "samples" / "part-00000.parquet").exists()  # the others are made first
+            assert not (generated / "samples" / "part-00001.parquet").exists()
+            if not waited and how == "made":
+                for folder, data in real.items():
+                    (generated / folder / "part-00001.parquet").write_bytes(data)
+            waited.append(seconds)
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+
+        monkeypatch.setattr(loop.time, "sleep", paused)
+        assert run_here(tiny.yaml, generated, "--stage", "generate") == 0
+        monkeypatch.undo()
+        assert waited == [loop.PAUSE] and stored(generated) == expected and not leftovers(generated)
+    assert kept == expected["captures/part-00001.parquet"]
+
+
+def test_another_configuration_is_refused_beside_a_run_that_is_at_work(generated, tiny, tmp_path, capsys):
+    with claim(generated):
+        assert run_here(tiny.yaml, generated, "--stage", "generate", "--steps", "3") == 2
+        assert "holds another run: sampler.steps is 2 there, expected 3" in capsys.readouterr().err
+        other, meta = tmp_path / "other.yaml", json.loads(tiny.yaml.read_text())
+        other.write_text(json.dumps({**meta, "observe": {**meta["observe"], "engine": "toyworld-scenes"}}))
+        assert run_here(other, generated) == 2
+        told = capsys.readouterr().err
+        assert "observe.engine is 'toyworld-checker' there, expected 'toyworld-scenes'" in told
+
+
+def test_a_shard_is_refused_with_what_to_do(tiny, tmp_path, capsys):
+    assert run_here(tiny.yaml, tmp_path / "run", "--shard", "0/2") == 2
+    assert "--shard: removed, got '0/2': start the same command in each job" in capsys.readouterr().err
+
+
+# Who measures
+
+
+def test_one_process_measures(generated, tiny, capsys):
+    ready, told = os.pipe()
+    child = os.fork()
+    if not child:  # pragma: no cover
+        with locked(generated / MEASURING):
+            os.write(told, b"!")
+            time.sleep(600)
+    os.read(ready, 1)
+    try:
+        assert run_here(tiny.yaml, generated) == 0
+        line = f"{generated}: every part is there, and another process measures and reports\n"
+        assert capsys.readouterr().out == line and not (generated / "tables").exists()
+        assert run_here(tiny.yaml, generated, "--stage", "measure") == 2
+        assert "expected to be the only one measuring here, found another" in capsys.readouterr().err
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.slow
+def test_measuring_what_is_there(generated, tiny, capsys):
+    """Part 1 is not generated, part 2 was not looked at."""
+    kept = {name: data for name, data in stored(generated).items() if "part-0000" in name}
+    without(generated, 1)
+    without(generated, 2, kinds=("objects", "observed"))
+    assert run_here(tiny.yaml, generated, "--stage", "measure") == 0
+    over = "8 of 12 images, of 2 of 3 triplets; objects: 4 of 12 images"
+    assert f"the run is not finished: measure over {over}" in capsys.readouterr().out
+    run = Run.open(generated)
+    assert run.meta["unfinished"]["parts"]["samples"] == "0,2"
+    also = shutil.copytree(generated, generated.parent / "also")
+    options = ["--out", str(generated.parent / "both"), "--resamples", "20", "--permutations", "20"]
+    assert main(["compare", str(generated), str(also), *options]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2 and all(
+        line.startswith(f"{path}: the run is not finished: over {over}")
+        and line.endswith(f"triptych run {path} makes them again")
+        for path, line in zip((generated, also), told)
+    )
+    assert set(run.table("image_similarities")["triplet"]) == {0, 2}
+    assert set(run.table("disparity")["n"]) == {2}
+    assert set(run.table("nouns")["triplet"]) == {0, 2}
+    assert set(observed_images(run)["triplet"]) == {0}
+    # what others add meanwhile is not spoken of until the run is measured again
+    for name, data in kept.items():
+        (generated / name).write_bytes(data)
+    assert len(Run.open(generated).samples(["sample_id"])) == 8
+
+
+def test_measuring_while_others_generate(generated, tiny, monkeypatch, capsys):
+    """The list of parts is taken once; what is finished when the tables are is measured again."""
+    kept = {file: file.read_bytes() for file in generated.rglob("part-00002.parquet")}
+    without(generated, 2)
+    seen = []
+
+    def looked(run, **options):
+        seen.append([len(run.parts("samples"))])
+        for file, data in kept.items():  # another process writes the last part
+            file.write_bytes(data)
+        seen[-1] += [len(run.parts("samples")), len(Run(run.path, run.meta).samples(["sample_id"]))]
+
+    monkeypatch.setattr(analysis.tables.stage, "measure", looked)
+    with claim(generated):
+        assert run_here(tiny.yaml, generated, "--stage", "measure") == 0
+    assert seen == [[2, 2, 8], [3, 3, 12]]
+    assert capsys.readouterr().out.count("not finished") == 1
+    assert "unfinished" not in Run.open(generated).meta
+
+
+def test_stages_that_need_all_images_say_so(generated, tiny, capsys):
+    without(generated, 1)
+    for stage in ("observe", "trace"):
+        assert run_here(tiny.yaml, generated, "--stage", stage) == 2
+        told = capsys.readouterr().err
+        assert "expected a generated run, found 8 of its 12 images: run --stage generate first" in told
+
+
+def test_a_run_made_elsewhere_lacks_nothing(generated):
+    run = Run.open(generated)
+    del run.meta["parts"]
+    without(generated, 1)
+    assert completeness.snapshot(run) is None and not completeness.has_missing_parts(run)
