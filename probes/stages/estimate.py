@@ -1,4 +1,4 @@
-"""What a run will take, for ``triptych plan``: images, processes, memory and disk. Loads no weights."""
+"""What a run will take, for ``triptych plan``: images, processes and disk. Loads no weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from hooks.architectures import decoder
 from hooks.architectures.registry import architecture_of
 from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
@@ -19,7 +18,7 @@ from probes.models.devices import pick_device
 from probes.models.loading import pick_model_dtype, without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
-from probes.models.weights import modules, parameters
+from probes.models.weights import parameters
 from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -28,20 +27,16 @@ _PNG_PER_PIXEL = 1.5
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """Images, bytes of memory and disk, and processes of a run; ``kept`` is the share of `capture.keep` on disk."""
+    """Images, bytes on disk and processes of a run; ``kept`` is the share of `capture.keep` on disk."""
 
     images: int
-    memory: float
     disk: float
     processes: str
     kept: float = 0.0
 
     def __str__(self) -> str:
         kept = f", of which {_size(self.kept)} activations that are kept" if self.kept else ""
-        return (
-            f"{self.images} images, {self.memory / 1e9:.1f} GB of memory,"
-            f" {_size(self.disk)} on disk{kept} ({self.processes})"
-        )
+        return f"{self.images} images, {_size(self.disk)} on disk{kept} ({self.processes})"
 
 
 @dataclass(frozen=True)
@@ -53,14 +48,13 @@ class Setup:
     device: torch.device
     threads: int
 
-    def estimate(self, images: int, disk: float, rows: int | None = None, kept: float = 0.0) -> RunEstimate:
+    def estimate(
+        self, images: int, disk: float, kept: float = 0.0, *, rows: int | None = None
+    ) -> RunEstimate:
         """What it takes to generate so many images, `rows` at once."""
-        count = processes(self.config, self.pipe, self.device.type, self.threads, images, rows)
-        memory = count * worker_memory(self.config, self.pipe, images, rows)
-        memory += workers.PROCESS_BYTES if count > 1 else 0  # the process that they help
+        count = processes(self.config, self.device.type, self.threads, images)
         text = f"{_several(count, 'worker')} of {_several(self.threads, 'thread')}"
-        text += f", {rows} images at once" if rows else ""
-        return RunEstimate(images, memory, disk, text, kept)
+        return RunEstimate(images, disk, f"{text}, {rows} images at once" if rows else text, kept)
 
 
 def setup(config: Config, source: Source) -> Setup:
@@ -89,32 +83,12 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEs
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     kept = kept_bytes(config, pipe, len(samples))
     disk = image_bytes(config, pipe, len(samples)) + kept + heat * sum(len(one.words) for one in samples)
-    return chosen.estimate(len(samples), disk, kept=kept)
+    return chosen.estimate(len(samples), disk, kept)
 
 
-def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = None) -> float:
-    """Bytes that one process takes which draws batches of a run of so many images; `rows`: images in a batch."""
-    members, draws = len(config.indicators), config.generate.batch_triplets
-    draws = min(1 if draws == "auto" else draws, max(1, images // members))
-    height, width = image_size(pipe, config)
-    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
-    working = 8 * height * width * decoder.widest(architecture_of(pipe).decoder(pipe))
-    working *= members * draws if rows is None else rows
-    weights = 1.4 * parameters(*modules(pipe).values())
-    return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (weights + working)
-
-
-def processes(
-    config: Config, pipe: Any, device: str, threads: int, images: int, rows: int | None = None
-) -> int:
-    """The number of workers for so many images; `rows`: images in a batch."""
-    return workers.worker_count(
-        config.generate.workers,
-        device=device,
-        threads=threads,
-        memory=worker_memory(config, pipe, images, rows),
-        seconds=images * config.sampler.steps * workers.IMAGE_STEP,
-    )
+def processes(config: Config, device: str, threads: int, images: int) -> int:
+    """The number of workers for so many images."""
+    return workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
 
 
 def image_bytes(config: Config, pipe: Any, images: int) -> float:

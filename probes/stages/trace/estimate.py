@@ -22,5 +22,5 @@ def estimated(config: Config, source: Source) -> tuple[str, RunEstimate]:
     size = auto_batch(pipe, chosen.device.type, config) if asked == "auto" else asked
     at_once = min(size, draws * len(rows(plan.variants)))
     disk = image_bytes(config, pipe, draws * len(plan.variants))
-    result = chosen.estimate(draws * images(plan.variants), disk, at_once)
+    result = chosen.estimate(draws * images(plan.variants), disk, rows=at_once)
     return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants", result
