@@ -165,7 +165,7 @@ def places(tmp_path):
     (tmp_path / "empty").mkdir()
     resolved = {"model": "toyworld", "indicators": {"neutral": {"word": "person", "control": False}}}
     (tmp_path / "bare").mkdir()
-    record = {"format": 3, "status": "complete", "config": {"resolved": resolved}}
+    record = {"format": 4, "status": "complete", "config": {"resolved": resolved}}
     (tmp_path / "bare" / "run.json").write_text(json.dumps(record))
     return tmp_path
 

@@ -13,7 +13,6 @@ from probes.fields.types import (
     Alters,
     Device,
     Model,
-    PathOrName,
     Positive,
     Section,
     Share,
@@ -87,7 +86,7 @@ class Observe(Section):
     highest of it, or what `ram` gives an image. With `prompt` alone nothing can be said of objects that prompts
     do not name."""
     vocabulary: Annotated[
-        PathOrName | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
+        str | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
     ] = None
     """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
     Write your own to ask for the objects of your hypothesis."""
@@ -99,7 +98,7 @@ class Observe(Section):
     ram: Annotated[Model | None, option(null="none", example="ram_swin_large_14m.pth")] = None
     """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
     ram_tags: Annotated[
-        PathOrName | None,
+        str | None,
         option(null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"),
     ] = None
     """RAM's list of tags, which its checkpoint does not hold."""

@@ -117,7 +117,7 @@ class Helpers:
         if helpers > self._count:
             self.start(workers, "probes")
         key = key_of(work) if helpers > 0 else ""
-        opening = [self._submit(_open, key, work) for _ in range(helpers)]
+        opening = [self._submit(_do, key, work) for _ in range(helpers)]
         given, faults = dict[Future[Any], tuple[int, Any]](), dict[int, Exception]()
         results, taken = deque[tuple[Any, Any]](), 0
 
@@ -216,18 +216,15 @@ def _without_main() -> Iterator[None]:
 def loading_libraries() -> Iterator[None]:
     """Look for no cyclic garbage while libraries load; what they bring is passed over in all but full collections.
 
-    They bring a million objects, none of them garbage. Nothing stays frozen: Python would never free it, which the
-    libraries report as a leak when the process ends.
+    They bring a million objects, none of them garbage.
     """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # Python 3.12 begins with some hundred frozen objects; where there are more, another program froze them
-        if gc.get_freeze_count() < 10_000:
-            gc.freeze()
-            gc.unfreeze()  # all objects are in the oldest generation now
+        gc.freeze()
+        gc.unfreeze()  # all objects are in the oldest generation now
         if enabled:
             gc.enable()
 
@@ -282,15 +279,10 @@ def open_once(key: str, work: Work) -> Do:
     return _kept[2]
 
 
-def _open(key: str, work: Work) -> None:
+def _do(key: str, work: Work, *items: Any) -> Any:
+    """Open a work, and do an item of it, if one is given."""
     try:
-        open_once(key, work)
+        do = open_once(key, work)
+        return do(items[0], _tick) if items else None
     except UserError as error:
         raise UserError(str(error)) from None  # its own kind may not bear pickling
-
-
-def _do(key: str, work: Work, item: Any) -> Any:
-    try:
-        return open_once(key, work)(item, _tick)
-    except UserError as error:
-        raise UserError(str(error)) from None
