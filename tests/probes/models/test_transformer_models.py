@@ -75,9 +75,8 @@ def test_a_description_is_checked_and_weighed_without_weights(kind, saved_kind):
     own = tiny_transformer_pipeline(kind)
     networks = [one for one in own.components.values() if isinstance(one, torch.nn.Module)]
     numbers = sum(parameter.numel() for network in networks for parameter in network.parameters())
-    config = small(saved_kind(kind), kind)
-    setup = estimate.setup(config, source)
-    one, two = (estimate.worker_memory(setup.config, setup.pipe, 3, rows=rows) for rows in (1, 2))
+    config = small(saved_kind(kind), kind, generate={"dtype": "float32"})
+    one, two = (estimate.worker_memory(config, pipe, 3, rows=rows) for rows in (1, 2))
     assert 2 * one - two == pytest.approx(estimate.workers.PROCESS_BYTES + 4 * 1.4 * numbers)
     assert two > one
 
