@@ -24,7 +24,7 @@ from probes.models import hub, loading, single_file
 from probes.models.schedulers import usable_scheduler
 from probes.models.source import INDEX, Source
 from probes.models.weights import assemble
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
@@ -138,7 +138,7 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert (record["variant"], record["prediction_type"]) == (variant, "epsilon")
     assert run.config.generate.dtype == "float32"
     assert len(run.samples()) == 3
-    observed, objects = run.observed(), run.objects()
+    observed, objects = run.read("observed"), run.read("objects")
     assert (observed["status"] == "ok").all()
     assert len(objects) == observed["kept"].sum() and (objects["height"] == 512).all()
     checkpoints = run.meta["observer"]["checkpoints"].values()  # by the way from the run to them

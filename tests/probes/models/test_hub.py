@@ -13,7 +13,7 @@ from huggingface_hub import constants
 from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
 from probes.models.source import Source
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import settings
 from tests.probes.models.test_loading import draw
 from tests.tiny import tiny_pipeline

@@ -8,7 +8,7 @@ import pytest
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.identity import drawn_fields, part_fields
+from probes.runs.identity import generated_fields, part_fields
 from probes.stages.drawing import Drawing
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main
@@ -46,7 +46,7 @@ def test_what_is_drawn_without_an_edit_is_what_earlier_versions_drew():
     edited = Config(prompts=["a {person}"], edit=EDIT).resolved()
     assert part_fields(edited)["edit"]["words"] == EDIT["words"]
     earlier = {name: value for name, value in resolved.items() if name != "edit"}
-    assert drawn_fields(earlier) == drawn_fields(resolved)
+    assert generated_fields(earlier) == generated_fields(resolved)
 
 
 @pytest.mark.parametrize(

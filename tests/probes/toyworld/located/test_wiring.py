@@ -5,7 +5,6 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import hooks.sites as site_table
 from lab.train.located.page import REFERENCE, is_control
@@ -41,18 +40,6 @@ def pipes():
 
 
 @pytest.mark.parametrize("name", TAUGHT)
-def test_what_is_stored_is_the_wires_alone(name, null):
-    _, unet, _ = null
-    delta, model = load_file(FOLDER / name / DELTA), known_places("located")[name]
-    assert {value.dtype for value in delta.values()} == {torch.float16}
-    assert all(torch.isfinite(value).all() for value in delta.values())
-    assert set(delta) == {key for place in model.places for key in taught_names(unet, place.block)}
-    for place in model.places:
-        for part in ("to_k", "to_v"):
-            assert delta[f"{place.block}.attn2.{part}.weight"][:, OLD:].any()
-
-
-@pytest.mark.parametrize("name", TAUGHT)
 def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     _, unet, _ = null
     pipe, before = pipes(name), unet.state_dict()
@@ -81,6 +68,9 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
         json.loads((FOLDER / one / "quality.json").read_text()) for one in (name, REFERENCE)
     )
     assert measured["weight_hash"] == weight_hash(pipes(name))
+    source = loading.resolve(name)
+    assert source.kind == "bundled" and source.card["world"] == known_places("located")[name].world
+    assert source.token_limit == 32
     assert {key: measured[key] for key in ("steps", "verdict")} == {
         key: reference[key] for key in ("steps", "verdict")
     }
@@ -91,13 +81,6 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
     else:
         assert effect["mean"] == effect["se"] == 0 and measured["same_image"] == 1
         assert is_control(measured, reference)
-
-
-@pytest.mark.parametrize("name", LOCATED)
-def test_each_loads_by_name_with_its_card(name):
-    source = loading.resolve(name)
-    assert source.kind == "bundled" and source.card["world"] == known_places("located")[name].world
-    assert source.token_limit == 32
 
 
 def test_one_that_was_not_taught_or_of_another_wiring_is_one_line(tmp_path):
