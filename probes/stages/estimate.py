@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.models.devices import pick_device
-from probes.models.loading import pick_model_dtype, without_weights
+from probes.models.loading import without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
 from probes.models.weights import parameters
@@ -25,65 +24,27 @@ _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _PNG_PER_PIXEL = 1.5
 
 
-@dataclass(frozen=True)
-class RunEstimate:
-    """Images, bytes on disk and processes of a run; ``kept`` is the share of `capture.keep` on disk."""
-
-    images: int
-    disk: float
-    processes: str
-    kept: float = 0.0
-
-    def __str__(self) -> str:
-        kept = f", of which {_size(self.kept)} activations that are kept" if self.kept else ""
-        return f"{self.images} images, {_size(self.disk)} on disk{kept} ({self.processes})"
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A model without weights, and the device, number format and threads that a run will use."""
-
-    config: Config
-    pipe: Any
-    device: torch.device
-    threads: int
-
-    def estimate(
-        self, images: int, disk: float, kept: float = 0.0, *, rows: int | None = None
-    ) -> RunEstimate:
-        """What it takes to generate so many images, `rows` at once."""
-        count = processes(self.config, self.device.type, self.threads, images)
-        text = f"{_several(count, 'worker')} of {_several(self.threads, 'thread')}"
-        return RunEstimate(images, disk, f"{text}, {rows} images at once" if rows else text, kept)
-
-
-def setup(config: Config, source: Source) -> Setup:
-    """How a run will use a model."""
-    device = pick_device(config.generate.device)
-    dtype = pick_model_dtype(source, config.generate.dtype, device)
-    config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
+def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
+    """What the generation of a run's images takes, in words."""
     pipe = without_weights(source)
-    height, width = image_size(pipe, config)
-    try:
-        shapes(pipe, height, width)
-    except RuntimeError as error:
-        raise UserError(
-            f"model {source.name}: expected one that draws {height} x {width} pixels, got `{error}`:"
-            " choose another size"
-        ) from None
-    threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device.type)
-    return Setup(config, pipe, device, threads)
-
-
-def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
-    """Estimate the generation of a run's images."""
-    chosen = setup(config, source)
-    config, pipe = chosen.config, chosen.pipe
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     kept = kept_bytes(config, pipe, len(samples))
     disk = image_bytes(config, pipe, len(samples)) + kept + heat * sum(len(one.words) for one in samples)
-    return chosen.estimate(len(samples), disk, kept)
+    return in_words(config, source, len(samples), disk, kept=kept)
+
+
+def in_words(
+    config: Config, source: Source, images: int, disk: float, rows: int | None = None, kept: float = 0.0
+) -> str:
+    """Images, disk and processes; `rows` images at once, `kept` bytes of the disk are of `capture.keep`."""
+    device, pipe = pick_device(config.generate.device), without_weights(source)
+    threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device.type)
+    count = processes(config, device.type, threads, images)
+    of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
+    at_once = f", {rows} images at once" if rows else ""
+    several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
+    return f"{images} images, {_size(disk)} on disk{of_kept} ({' of '.join(several)}{at_once})"
 
 
 def processes(config: Config, device: str, threads: int, images: int) -> int:
@@ -122,10 +83,6 @@ def require_room_for_kept(config: Config, source: Source, images: int) -> None:
             f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_size(kept)} of"
             f" {images:,} images: lower capture.keep_places, keep fewer sites, or raise the limit"
         )
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _size(count: float) -> str:
