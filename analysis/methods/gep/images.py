@@ -69,7 +69,7 @@ def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {
         "name": name,
         **data,
-        **_among(asked, words.expanded(data, asked.reference)["indicators"], there),
+        **_among(asked, words.expand_synonyms(data, asked.reference)["indicators"], there),
         "model": options.model or name,
         "images": images.model_dump(mode="json"),
         "gep": gep,
