@@ -22,7 +22,7 @@ from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
 from probes.prompts.table import LEVEL_COLUMNS
-from probes.runs.images import Stamp, find_images, stamp, unread_note
+from probes.runs.images import find_images, unread_note
 from probes.user_tables import DAMAGE, ENDINGS, UserTable, damaged, find_file, open_parquet, open_table
 
 ROWS = 10_000_000  # of a table, at most
@@ -326,7 +326,8 @@ def read_bytes(place: ImageLocation, at: str) -> bytes:
     """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
     if place.row < 0:
         return _file_bytes(place.path, at)
-    value = _row_group(place.path, place.column, place.group, stamp(place.path))[place.row]
+    written_ns = place.path.stat().st_mtime_ns if place.path.exists() else 0
+    value = _row_group(place.path, place.column, place.group, written_ns)[place.row]
     if isinstance(value, dict):
         if value.get("bytes") is None and value.get("path"):
             return _file_bytes(expand(value["path"], at, place.path.parent), at)
@@ -344,7 +345,7 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _row_group(path: Path, column: str, group: int, written: Stamp | None) -> list[Any]:
+def _row_group(path: Path, column: str, group: int, written_ns: int) -> list[Any]:
     """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
     with open_parquet(path) as table:
         try:
