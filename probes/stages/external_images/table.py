@@ -326,8 +326,8 @@ def read_bytes(place: ImageLocation, at: str) -> bytes:
     """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
     if place.row < 0:
         return _file_bytes(place.path, at)
-    written_ns = place.path.stat().st_mtime_ns if place.path.exists() else 0
-    value = _row_group(place.path, place.column, place.group, written_ns)[place.row]
+    written = place.path.stat().st_mtime_ns if place.path.exists() else 0
+    value = _row_group(place.path, place.column, place.group, written)[place.row]
     if isinstance(value, dict):
         if value.get("bytes") is None and value.get("path"):
             return _file_bytes(expand(value["path"], at, place.path.parent), at)
@@ -345,7 +345,7 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _row_group(path: Path, column: str, group: int, written_ns: int) -> list[Any]:
+def _row_group(path: Path, column: str, group: int, written: int) -> list[Any]:
     """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
     with open_parquet(path) as table:
         try:
