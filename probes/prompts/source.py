@@ -165,7 +165,7 @@ class PromptReader:
         entries = [_flat(entry, names, (*at, index)) for index, entry in enumerate(written)]
         if len(names) == 1:
             _require_alike(entries, at)
-            entries = [_of_indicator(entry, names[0]) for entry in entries]
+            entries = [_for_indicator(entry, names[0]) for entry in entries]
         return [checked(entry, (*at, index)) for index, entry in enumerate(entries)]
 
     def _crossed(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
@@ -227,7 +227,7 @@ def _require_fitting(source: PromptSource, of_set: bool) -> None:
                 f"prompts.{name}: expected a set that takes it ({', '.join(takers)}), got {source.from_!r}: take it"
                 " out, or name one of those"
             )
-    skills = of_set and source.from_ in sets.of_skills()
+    skills = of_set and source.from_ in sets.skill_sets()
     if skills and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
@@ -283,7 +283,7 @@ def _require_alike(entries: Sequence[Any], at: tuple[Any, ...]) -> None:
         )
 
 
-def _of_indicator(entry: Any, name: str) -> Any:
+def _for_indicator(entry: Any, name: str) -> Any:
     """A plain text as that of an indicator; anything else as it is."""
     if not _is_text(entry) or _has_place(entry):
         return entry
@@ -314,7 +314,7 @@ def defaults(
         data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
     if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
         data.setdefault("reference", str(next(iter(indicators))))
-    return paintskills.defaults(data, sets.of_skills())
+    return paintskills.defaults(data, sets.skill_sets())
 
 
 def _read(value: Any, info: ValidationInfo) -> list[Prompt]:
