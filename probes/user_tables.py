@@ -105,8 +105,8 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
     ending = ending or path.suffix.lower()
     if isinstance(source, pd.DataFrame):
         names = [str(name) for name in source.columns]
-        rows = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
-        return UserTable(path, tuple(names), _columns(path, names, known), rows)
+        by_place = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
+        return UserTable(path, tuple(names), _columns(path, names, known), by_place)
     if require_regular(path) and ending not in ENDINGS:
         raise UserError(
             f"{path}: expected a table ({', '.join(ENDINGS)}), got {ending or 'no ending'!r}: save it as CSV"
@@ -122,7 +122,7 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
     if ending == ".jsonl":
         records = list(_records(path))
         names = list(dict.fromkeys(key for _, record in records for key in record))
-        rows = [(place, [record.get(name) for name in names]) for place, record in records]
+        rows: Rows = [(place, [record.get(name) for name in names]) for place, record in records]
     elif ending == ".xlsx":
         names, rows = _grid(path, _sheet(path))
     else:
@@ -166,7 +166,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, (Number, Decimal, datetime.date, datetime.time)):
         if value != value:
             return ""
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # type: ignore[arg-type]
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return value
 
 

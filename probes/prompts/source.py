@@ -300,7 +300,8 @@ def defaults(
     Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
     and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none.
     """
-    data, written = dict(data), data.get("prompts")
+    data = dict(data)
+    written: Any = data.get("prompts")
     is_crossed = templates.is_crossed(written)
     texts = written.get("texts") if is_crossed else written
     if isinstance(texts, Mapping) and "table" in texts:

@@ -133,7 +133,7 @@ def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None])
     """Templates or system prompts by their names, each its own where none is given."""
     named: dict[str, Any] = {}
     for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
-        name = place if isinstance(written, Mapping) else text or OWN
+        name = str(place) if isinstance(written, Mapping) else text or OWN
         if name in named or text in named.values():
             raise fail(f"{text!r} stands twice: keep one", at=(key, place))
         named[name] = text
