@@ -43,7 +43,7 @@ class RunPlan:
             from probes.stages.trace.estimate import estimated
 
             more.append("{}: {}".format(*estimated(self.config, self.source)))
-        table = [plan_text.table(self.samples, len(self.samples))] if samples else []
+        table = [plan_text.table(self.samples)] if samples else []
         return [
             *table,
             *plan_text.describe(self.config, read),
@@ -85,8 +85,9 @@ def _taken_in(request: Request) -> RunPlan:
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
     from analysis.report.prompt_tokens import PromptTokens
-    from probes.models import estimate, requirements
+    from probes.models import requirements
     from probes.stages import plan
+    from probes.stages.estimate import require_room_for_kept
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
@@ -103,7 +104,7 @@ def _drawn(request: Request) -> RunPlan:
         result = replace(result, images=len(samples))
     requirements.check(config, source)
     if request.dry or request.includes("generate"):
-        estimate.require_room_for_kept(config, source, len(result.samples) or result.images)
+        require_room_for_kept(config, source, len(result.samples) or result.images)
     if request.includes("trace"):
         from probes.stages.trace import requirements as tracing
 

@@ -16,11 +16,11 @@ from probes.execution import signals, workers
 from probes.execution.claim import claim
 from probes.execution.command import StageCall
 from probes.execution.processes import Helpers, loading_libraries
-from probes.locks import MEASURING, locked
-from probes.runs import completeness, folders, image_faults
+from probes.locks import GATE, MEASURING, locked
 from probes.runs import directory as runs_directory
-from probes.runs.selection import KEY
-from probes.runs.store import Run
+from probes.runs import image_faults
+from probes.runs.missing import require_whole
+from probes.runs.run import Run
 from triptych.request import Command, Request, read_request
 from triptych.run_plan import RunPlan, make_plan
 
@@ -32,16 +32,7 @@ if TYPE_CHECKING:
 def run(command: Command) -> Config:
     """Do what a command asks; return the configuration as it was planned."""
     with Helpers() as helpers:
-        config = _run_once(read_request(command), helpers)
-        while command.stage == "measure" and not command.dry and _became_complete(config):
-            _run_once(read_request(command), helpers)
-    return config
-
-
-def _became_complete(config: Config) -> bool:
-    """Return whether all is there by now of a run that was measured when it was not."""
-    run = Run.open(config.out_path)
-    return run.meta.pop(KEY, None) is not None and not completeness.has_missing_parts(run)
+        return _run_once(read_request(command), helpers)
 
 
 def planned(command: Command) -> tuple[RunPlan, list[str]]:
@@ -88,8 +79,6 @@ def _planned_and_done(request: Request, helpers: Helpers) -> Config:
     with claim(plan.config.out_path, alone=alone) as directory:
         done = _Work(request, plan, directory, helpers).through()
     request.announce(done)
-    if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
-        request.announce(f"the run is not finished: {request.stages[-1]} over {over}")
     return plan.config
 
 
@@ -125,10 +114,8 @@ def _start_helpers(request: Request, helpers: Helpers) -> None:
 
 def _load(stage: str, config: Config, helpers: Helpers) -> None:
     """Let helpers load what measures, or what plots, while this process does."""
-    if stage == "measure":
-        helpers.start(workers.measure_workers(config), "analysis.tables.stage")
-    else:
-        helpers.start(workers.report_workers(config), "analysis.report.saving")
+    library = {"measure": "analysis.tables.stage", "report": "analysis.report.saving"}[stage]
+    helpers.start(workers.result_workers(config, stage), library)
 
 
 def _observers(request: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
@@ -183,7 +170,7 @@ class _Work:
             if request.includes("generate"):
                 self.generate(cluster)
             else:
-                self.take_up()
+                self.resume()
             if request.includes("observe"):
                 self.observe(cluster)
             if request.includes("trace"):
@@ -201,8 +188,6 @@ class _Work:
             self.run.read_again()
             if self.run.status == "complete":
                 return self.leave("has measured and reported")
-            for name in (KEY, completeness.LOST):
-                self.run.meta.pop(name, None)
         if request.includes("measure"):
             self.measure()
         return self.report() if request.includes("report") else self.done()
@@ -237,15 +222,18 @@ class _Work:
         """Record what is to be generated."""
         request, plan = self.request, self.plan
         overwrite = request.command.overwrite
-        runs_directory.write_plan(
-            self.run,
-            plan.config,
-            request.passed,
-            request.text,
-            plan.images,
-            captions=plan.captions,
-            overwrite=overwrite,
-        )
+        with locked(self.run.path / GATE):
+            if not overwrite:
+                self.run.read_again()
+            runs_directory.write_plan(
+                self.run,
+                plan.config,
+                request.passed,
+                request.text,
+                plan.images,
+                captions=plan.captions,
+                overwrite=overwrite,
+            )
         path = self.run.path
         return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
@@ -291,18 +279,14 @@ class _Work:
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Go on with a run whose images are there."""
         request = self.request
-        runs_directory.take_up(
-            self.run,
-            self.plan.config,
-            request.stages,
-            passed=request.passed,
-            text=request.text,
+        runs_directory.resume(
+            self.run, self.plan.config, request.stages[0], passed=request.passed, text=request.text
         )
         if request.replaces("observe"):
-            folders.remove(self.run, folders.OBSERVED)
+            runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: RayWorkers | None) -> None:
         """Observe the images."""
@@ -335,10 +319,10 @@ class _Work:
         from analysis.tables.stage import measure
 
         began = monotonic()
-        runs_directory.fix_parts(self.run)
+        require_whole(self.run)
         what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
         self.request.say(f"measure: {what}")
-        measure(self.run, helpers=self.helpers, processes=workers.measure_workers(config))
+        measure(self.run, helpers=self.helpers, processes=workers.result_workers(config, "measure"))
         runs_directory.record_stage(self.run, "measured", monotonic() - began)
 
     def report(self) -> str:
@@ -350,7 +334,7 @@ class _Work:
 
         began = monotonic()
         self.request.say("report: drawing figures")
-        page = report(self.run, helpers=self.helpers, processes=workers.report_workers(config))
+        page = report(self.run, helpers=self.helpers, processes=workers.result_workers(config, "report"))
         if left := write_dataset_card(self.run):
             self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)

@@ -41,11 +41,10 @@ from probes.fields.types import (
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
-from probes.paths import expand_run
+from probes.paths import expand_run, name_of
 from probes.prompts import paintskills
 from probes.prompts.prompt import check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
-from probes.runs.recorded_paths import name_of
 
 __all__ = [
     "PERSON",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from probes.fields.types import CHARACTERS, Text, fail, one, option, takes
+from probes.fields.types import CHARACTERS, Section, Text, fail, one, option, takes
 from probes.prompts.grids import Grid, slug
 from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 from probes.prompts.table import PromptTable
@@ -30,10 +30,8 @@ _Texts = Annotated[
 ]
 
 
-class Templates(BaseModel):
+class Templates(Section):
     """Templates, and the texts that are put into each of them."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Templates")
 
     template: Annotated[
         Annotated[
@@ -42,13 +40,10 @@ class Templates(BaseModel):
             takes("a list of templates, or templates by name, each with one {}"),
         ]
         | None,
-        option(
-            "Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and"
-            " the report says what is due to the template: take at least two.",
-            null="texts as they stand",
-            example=["a photo of {}", "a painting of {}"],
-        ),
+        option(null="texts as they stand", example=["a photo of {}", "a painting of {}"]),
     ] = None
+    """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and
+    the report says what is due to the template: take at least two."""
     system: Annotated[
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
@@ -56,21 +51,13 @@ class Templates(BaseModel):
             takes("a list of system prompts, or system prompts by name"),
         ]
         | None,
-        option(
-            "System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with"
-            " each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one"
-            " before every prompt.",
-            null="the model's own alone",
-            example={"own": None, "plain": "Draw what is described."},
-        ),
+        option(null="the model's own alone", example={"own": None, "plain": "Draw what is described."}),
     ] = None
-    texts: Annotated[
-        _Texts,
-        option(
-            "What goes into the templates: prompts in any form that `prompts` takes, with or without {person}.",
-            example=["a nurse", "a pilot"],
-        ),
-    ]
+    """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
+    each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one before
+    every prompt."""
+    texts: Annotated[_Texts, option(example=["a nurse", "a pilot"])]
+    """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""
 
 
 def is_crossed(value: Any) -> bool:

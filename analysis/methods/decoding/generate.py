@@ -14,7 +14,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
 from probes.prompts.grammar.articles import article
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 # words of the same meaning where a run has none: as in world.yaml of toyworld, with the same article
 SYNONYMS = {"woman": "lady", "man": "gentleman"}

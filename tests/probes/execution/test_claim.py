@@ -13,9 +13,9 @@ from probes.errors import UserError
 from probes.execution.claim import DAY, claim
 from probes.locks import is_lock, locked
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 
-META = {"format": 3, "status": "planned", "config": {"resolved": {}}}
+META = {"format": 4, "status": "planned", "config": {"resolved": {}}}
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_processes_do_not_lose_each_others_notes(run):
         if not children[-1]:  # pragma: no cover
             status = 1
             with contextlib.suppress(BaseException):
-                one = Run.open(run)
+                one = Run(run, dict(mine.meta))
                 for turn in range(10):
                     one.write_meta(**{f"note-{number}-{turn}": turn, "last": None})
                     one.meta.pop("last")

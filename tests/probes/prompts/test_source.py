@@ -9,7 +9,7 @@ from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import captions as captions_stage
 from probes.stages.plan import plan
 from tests.tiny import tiny_tokenizer
