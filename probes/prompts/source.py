@@ -135,7 +135,7 @@ class PromptReader:
 
     def _listed(self, written: Sequence[Any], at: tuple[Any, ...]) -> list[Prompt]:
         names = list(self.words)
-        entries = [_flat(entry, names, (*at, index)) for index, entry in enumerate(written)]
+        entries = [_with_levels_together(entry, names, (*at, index)) for index, entry in enumerate(written)]
         if len(names) == 1:
             _require_alike(entries, at)
             entries = [_for_indicator(entry, names[0]) for entry in entries]
@@ -227,7 +227,7 @@ def _is_text(entry: Any) -> bool:
     return isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get(TEXT), str))
 
 
-def _flat(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
+def _with_levels_together(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
     """A prompt with the levels that stand beside its text under ``levels``; anything else as it is."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get(TEXT), str) or {TEXT, *entry} & {*names}:
         return entry

@@ -21,7 +21,7 @@ LONGER = "longer_than_the_model_reads"
 NAMED = 5  # of those left out, in the line about them
 
 
-def fitted(
+def without_long_ones(
     config: Config, loaded: LoadedPrompts | None, tokenizers: Sequence[Any], limit: int, file: str
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
