@@ -42,7 +42,7 @@ class RunPlan:
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
-            more.append("{}: {}".format(*estimated(self.config, self.source)))
+            more.append(estimated(self.config, self.source))
         table = [plan_text.table(self.samples)] if samples else []
         return [
             *table,

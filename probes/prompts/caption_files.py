@@ -16,7 +16,6 @@ from probes.csv_text import read_text
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.json_text import parse_json
-from probes.user_tables import ENDINGS, open_table, plain_name
 
 # Looked for in this order where no column is named.
 CAPTION_COLUMNS = (
@@ -40,6 +39,8 @@ def open_captions(path: Path, column: str | None = None) -> CaptionFile:
 
     A list of captions in `column` of a table, or of an object in JSON, gives each of them.
     """
+    from probes.user_tables import ENDINGS  # not before: pandas
+
     if path.is_dir():
         raise UserError(f"{path}: expected a file of captions, got a folder: name the file")
     ending = path.suffix.lower()
@@ -56,11 +57,15 @@ def open_captions(path: Path, column: str | None = None) -> CaptionFile:
 
 
 def _is_header(line: str) -> bool:
+    from probes.user_tables import plain_name
+
     names = {plain_name(cell.strip(' "\r')) for cell in re.split("[\t,;]", line)}
     return len(names) > 1 and not names.isdisjoint(CAPTION_COLUMNS)
 
 
 def _table(path: Path, column: str | None, ending: str) -> CaptionFile:
+    from probes.user_tables import open_table
+
     table = open_table(path, [column] if column else CAPTION_COLUMNS, ending)
     name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
     if name is None or name not in table.columns:
