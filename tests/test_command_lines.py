@@ -119,7 +119,7 @@ def test_help_says_the_defaults():
         for shown in (top, *lines_of(top).values()):
             for action in shown._actions:
                 flags = set(action.option_strings) - of_fields
-                if flags and action.nargs != 0 and not action.required:
+                if flags and action.nargs != 0 and not action.required and action.help != argparse.SUPPRESS:
                     assert "default" in shown._get_formatter()._get_help_string(action), (shown.prog, flags)
 
 

@@ -66,8 +66,8 @@ def test_without_its_row_it_is_refused(model, tmp_path, capsys):
     [
         (
             {"sampler": {"scheduler": "ddim"}},
-            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which diffusers does not"
-            " exchange for the model's FlowMatchEulerDiscreteScheduler: use the model's own",
+            "sampler.scheduler: expected one of FlowMatchEulerDiscreteScheduler, which diffusers exchanges for"
+            " FlowMatchEulerDiscreteScheduler, got 'ddim'",
         ),
         (
             {"sampler": {"height": 50}},

@@ -16,7 +16,7 @@ from probes.execution import signals, workers
 from probes.execution.claim import claim
 from probes.execution.command import StageCall
 from probes.execution.processes import Helpers, loading_libraries
-from probes.locks import MEASURING, locked
+from probes.locks import GATE, MEASURING, locked
 from probes.runs import directory as runs_directory
 from probes.runs import image_faults
 from probes.runs.missing import require_whole
@@ -114,10 +114,8 @@ def _start_helpers(request: Request, helpers: Helpers) -> None:
 
 def _load(stage: str, config: Config, helpers: Helpers) -> None:
     """Let helpers load what measures, or what plots, while this process does."""
-    if stage == "measure":
-        helpers.start(workers.measure_workers(config), "analysis.tables.stage")
-    else:
-        helpers.start(workers.report_workers(config), "analysis.report.saving")
+    library = {"measure": "analysis.tables.stage", "report": "analysis.report.saving"}[stage]
+    helpers.start(workers.result_workers(config, stage), library)
 
 
 def _observers(request: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
@@ -224,15 +222,18 @@ class _Work:
         """Record what is to be generated."""
         request, plan = self.request, self.plan
         overwrite = request.command.overwrite
-        runs_directory.write_plan(
-            self.run,
-            plan.config,
-            request.passed,
-            request.text,
-            plan.images,
-            captions=plan.captions,
-            overwrite=overwrite,
-        )
+        with locked(self.run.path / GATE):
+            if not overwrite:
+                self.run.read_again()
+            runs_directory.write_plan(
+                self.run,
+                plan.config,
+                request.passed,
+                request.text,
+                plan.images,
+                captions=plan.captions,
+                overwrite=overwrite,
+            )
         path = self.run.path
         return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
@@ -321,7 +322,7 @@ class _Work:
         require_whole(self.run)
         what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
         self.request.say(f"measure: {what}")
-        measure(self.run, helpers=self.helpers, processes=workers.measure_workers(config))
+        measure(self.run, helpers=self.helpers, processes=workers.result_workers(config, "measure"))
         runs_directory.record_stage(self.run, "measured", monotonic() - began)
 
     def report(self) -> str:
@@ -333,7 +334,7 @@ class _Work:
 
         began = monotonic()
         self.request.say("report: drawing figures")
-        page = report(self.run, helpers=self.helpers, processes=workers.report_workers(config))
+        page = report(self.run, helpers=self.helpers, processes=workers.result_workers(config, "report"))
         if left := write_dataset_card(self.run):
             self.request.say(f"report: {left}")
         runs_directory.record_stage(self.run, "complete", monotonic() - began)

@@ -134,7 +134,9 @@ def _observe(
 ) -> None:
     """Let one observer look."""
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
-    facts = cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else Facts.of(observer)
+    facts = (
+        cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else ObserverFacts.of(observer)
+    )
     all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
     todo = loop.pending(all_parts, refused, damaged.append)
@@ -159,7 +161,7 @@ def _observe(
 
 
 @dataclass(frozen=True)
-class Facts:
+class ObserverFacts:
     """An observer as it is on the machine that looks."""
 
     fields: dict[str, Any]
@@ -168,15 +170,15 @@ class Facts:
     resolved: dict[str, Any]
 
     @classmethod
-    def of(cls, observer: Observer) -> Facts:
+    def of(cls, observer: Observer) -> ObserverFacts:
         """Return what hangs on this machine."""
         needs = observer.needs()
         threads = workers.threads(needs.parameters, needs.device)
         return cls(observer.fields(), observer.batch, threads, dict(observer.resolved))
 
 
-def _facts_of(config: Config, kinds: Sequence[str]) -> Facts:
-    return Facts.of(_observer_of(config, kinds))
+def _facts_of(config: Config, kinds: Sequence[str]) -> ObserverFacts:
+    return ObserverFacts.of(_observer_of(config, kinds))
 
 
 def _observer_of(config: Config, kinds: Sequence[str]) -> Observer:
@@ -200,7 +202,7 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
     run.write_meta(config=config, **entries)
 
 
-def part_of(run: Run, observer: Observer, file: Path, facts: Facts) -> Part:
+def part_of(run: Run, observer: Observer, file: Path, facts: ObserverFacts) -> Part:
     """Return what an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
     draws = parts.read_part(file, ["triplet", "seed"])

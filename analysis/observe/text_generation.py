@@ -95,7 +95,7 @@ class TextGenerator:
 
         kind = self._described(self.path)["model_type"]
         place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
-        with readable(place, expected), quiet("transformers"):
+        with readable(place, expected), quiet():
             self._processor = auto("Processor", self.path)
         network = getattr(transformers, NETWORKS[kind])
         model = from_folder(network, self.path, self.field, self.number_format(device))

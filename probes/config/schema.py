@@ -278,11 +278,6 @@ class Config(Section):
         return len(self.indicators) > 1
 
     @property
-    def captions(self) -> bool:
-        """Return whether some prompt is a caption of its own for each indicator."""
-        return not all(prompt.template for prompt in self.prompts)
-
-    @property
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name

@@ -17,7 +17,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -33,7 +33,6 @@ from probes.runs import parts as files
 from probes.runs.run import Run
 from probes.versions import versions
 
-NAMED = 5  # parts that failed, in the line about them
 RECORD = "cluster"  # of run.json, by stage
 RETRIES = 3  # of a part whose worker was lost
 WAIT = 60.0  # seconds without an answer, after which it is looked whether any machine has room
@@ -42,55 +41,41 @@ _LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "n
 _STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
 _NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a worker gives: the content of a part's files by kind, or another answer; and where it was made."""
-
-    host: str
-    libraries: dict[str, str]
-    device: str = ""
-    files: dict[str, bytes] | None = None
-    answer: Any = None
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of a call that is given up nobody asks any more
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns of a change to come
+}
 
 
 class RayWorkers:
     """Workers of a Ray that this process is connected to."""
 
     def __init__(self, options: Cluster, *, on_cpu: bool) -> None:
-        there, gpus = ray.cluster_resources(), options.gpus_per_worker
+        gpus = options.gpus_per_worker
         if gpus == AUTO:
-            gpus = 1.0 if there.get("GPU") and not on_cpu else 0.0
-        self._options, self._gpus = options, float(gpus)
-        self._devices: list[str] = []
-        self._said = False
-        self._remote = {
-            "num_cpus": options.cpus_per_worker,
-            "num_gpus": self._gpus,
-            "scheduling_strategy": "SPREAD",
-            "max_retries": RETRIES,
-        }
+            gpus = 1.0 if ray.cluster_resources().get("GPU") and not on_cpu else 0.0
+        self._options, self._devices, self._waiting = options, list[str](), False
+        self._needs = {"CPU": float(options.cpus_per_worker), "GPU": float(gpus)}
+        needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
+        self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call)
 
     def room(self) -> int:
         """Workers that there is room for now, at most those that are asked for, and at least one."""
-        there = ray.cluster_resources()
-        room = there.get("CPU", 0) / self._options.cpus_per_worker
-        if self._gpus:
-            room = min(room, there.get("GPU", 0) / self._gpus)
-        if room < 1 and not self._said:
-            self._said = True
+        there, most = ray.cluster_resources(), self._options.workers
+        room = int(min(there.get(name, 0) / number for name, number in self._needs.items() if number))
+        if room < 1 and not self._waiting:
             line = "cluster: no machine has room for a worker yet, waiting for one; Control-C ends the run"
             print(line, file=sys.stderr, flush=True)
-        most = self._options.workers
-        return max(1, int(room) if most == AUTO else min(int(room), most))
+            self._waiting = True
+        return max(1, room if most == AUTO else min(room, most))
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function of a module gives in a worker."""
-        reference = ray.remote(**self._remote)(_answer).remote(os.getcwd(), function, arguments)
+        reference = self._call.remote(os.getcwd(), function, *arguments)
         while not ray.wait([reference], timeout=WAIT)[0]:
             self.room()
-        return self._received(reference).answer
+        return self._received(reference)
 
     def make(
         self, run: Run, stage: str, parts: Sequence[Part], todo: Sequence[Part], work: Any, *, progress: bool
@@ -98,106 +83,93 @@ class RayWorkers:
         """Have those of a stage's parts made that are due, and write them; all others are there when one fails."""
         if not todo:
             return
-        function = ray.remote(**self._remote)(_make)
         shared, key, failed = ray.put(work), key_of(work), dict[int, str]()
-        waiting, at_work, most = deque(todo), dict[Any, Part](), 0
         carried = getattr(work, "carried", lambda pieces: pieces)
+        waiting, at_work, most = deque(todo), dict[Any, Part](), 0
         total, left = (sum(part.images for part in some) for some in (parts, todo))
         with loop.PartLocks() as locks, loop.bar_of(stage, total, left, progress=progress) as bar:
             while waiting or at_work:
+                room = self.room()
                 # one more for each, so that none waits for this process; where their number is limited, no more
-                room = self.room() * (2 if self._options.workers == AUTO else 1)
-                while waiting and len(at_work) < room:
+                while waiting and len(at_work) < room * (2 if self._options.workers == AUTO else 1):
                     if locks.take(part := waiting.popleft()):
                         there = replace(part, pieces=carried(part.pieces))
-                        at_work[function.remote(os.getcwd(), key, shared, there)] = part
+                        at_work[self._call.remote(os.getcwd(), _files, key, shared, there)] = part
                 most = max(most, min(room, len(at_work)))
-                ready = ray.wait([*at_work], timeout=WAIT)[0] if at_work else []
-                for reference in ready:
+                for reference in ray.wait([*at_work], timeout=WAIT)[0] if at_work else ():
                     part = at_work.pop(reference)
                     try:
-                        made = self._received(reference)
+                        device, content = self._received(reference)
                     except RayError as error:
-                        failed[part.identity["part"]] = str(error)
+                        failed[part.identity["part"]] = str(error).strip()
                     else:
-                        for kind, data in (made.files or {}).items():
+                        self._require_alike(device)
+                        for kind, data in content.items():
                             files.write_bytes(part.paths[kind], data)
                         bar.update(part.images)
                     locks.release(part)
                 if not waiting and not at_work and locks.elsewhere:
                     waiting.extend(locks.again())
             bar.update(total - bar.n)
-        run.write_meta(
-            **{RECORD: {**(run.meta.get(RECORD) or {}), stage: {"workers": most, "devices": self._devices}}}
-        )
+        entry = {"workers": most, "devices": self._devices}
+        run.write_meta(**{RECORD: {**(run.meta.get(RECORD) or {}), stage: entry}})
         if failed:
-            raise _failed(stage, failed)
+            first, *others = sorted(failed)
+            print(failed[first], file=sys.stderr)
+            named = ", ".join(map(str, [first, *others[:4]])) + (
+                f" and {len(others) - 4} more" if others[4:] else ""
+            )
+            raise UserError(
+                f"{stage}: expected every part, could not make {named} ({failed[first].splitlines()[-1]:.160}): all"
+                " others are there, run the same command again to try these once more"
+            )
 
-    def _received(self, reference: Any) -> Made:
-        """Return what a worker gave, once its libraries and its device are those of the others."""
+    def _received(self, reference: Any) -> Any:
+        """Return what a worker gave, once its libraries are those of this machine."""
         try:
-            made: Made = ray.get(reference)
+            host, libraries, result = ray.get(reference)
         except RayError as error:
             if isinstance(cause := getattr(error, "cause", None), UserError):
                 raise cause from None
             raise
         for name, version in _libraries().items():
-            if made.libraries.get(name) != version:
+            if libraries.get(name) != version:
                 raise UserError(
-                    f"cluster: expected {name} {version} on {made.host}, as on the driver, found"
-                    f" {made.libraries.get(name) or 'none'}: install the same versions on all machines"
+                    f"cluster: expected {name} {version} on {host}, as on the driver, found"
+                    f" {libraries.get(name) or 'none'}: install the same versions on all machines"
                 )
-        if made.device and made.device not in self._devices:
-            if self._devices and not self._options.mixed_devices:
-                raise UserError(
-                    f"cluster: expected workers on {self._devices[0]}, like the first, got {made.device} on"
-                    f" {made.host}, whose images differ in their last bits: take machines of one kind, or set"
-                    " cluster.mixed_devices to true"
-                )
-            self._devices.append(made.device)
-        return made
+        return result
 
-
-def _failed(stage: str, failed: dict[int, str]) -> UserError:
-    """The line about parts that could not be made, after the traceback of the first."""
-    numbers = sorted(failed)
-    print(failed[numbers[0]], file=sys.stderr)
-    more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
-    named = f"{', '.join(map(str, numbers[:NAMED]))}{more}"
-    last = failed[numbers[0]].strip().splitlines()[-1]
-    return UserError(
-        f"{stage}: expected every part, could not make {named} ({last:.160}): all others are there, run the same"
-        " command again to try these once more"
-    )
+    def _require_alike(self, device: str) -> None:
+        """Refuse a device of another kind than the first, unless these may be mixed."""
+        if self._devices and device not in self._devices and not self._options.mixed_devices:
+            raise UserError(
+                f"cluster: expected workers on {self._devices[0]}, like the first, got {device}, whose images differ in"
+                " their last bits: take machines of one kind, or set cluster.mixed_devices to true"
+            )
+        self._devices += [device] if device not in self._devices else []
 
 
 # In a worker
 
 
-def _make(folder: str, key: str, work: Any, part: Part) -> Made:
-    with _plain_errors(folder):
-        do = open_once(key, work)
-        pieces = [do(piece, lambda images: None) for piece in part.pieces]
-        content = {kind: bytes(data) for kind, data in part.files(pieces)}
-        return Made(socket.gethostname(), _libraries(), _described(work.device), content)
-
-
-def _answer(folder: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Made:
-    with _plain_errors(folder):
-        return Made(socket.gethostname(), _libraries(), answer=function(*arguments))
-
-
-@contextlib.contextmanager
-def _plain_errors(folder: str) -> Iterator[None]:
-    """Work where paths lead from the folder of the command, if it is seen; raise what bears pickling."""
+def _call(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, str], Any]:
+    """The host, its libraries, and what a function gives where paths lead from the folder of the command."""
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
-        yield
+        return socket.gethostname(), _libraries(), function(*arguments)
     except UserError as error:
-        raise UserError(str(error)) from None
+        raise UserError(str(error)) from None  # its own kind may not bear pickling
     except Exception as error:
         raise RuntimeError("".join(traceback.format_exception(error))) from None
+
+
+def _files(key: str, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
+    """The device that a part is made on, and the content of its files by kind."""
+    do = open_once(key, work)
+    pieces = [do(piece, lambda images: None) for piece in part.pieces]
+    return _described(work.device), {kind: bytes(data) for kind, data in part.files(pieces)}
 
 
 def _libraries() -> dict[str, str]:
@@ -223,47 +195,23 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
     """Connect to the cluster that a configuration names, or hold a Ray on this machine."""
     options = config.cluster
     assert options is not None
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # of a call that is given up nobody asks any more
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
-    before, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    handlers, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
     with open(os.devnull, "w") as nowhere:
         sys.stdout = nowhere  # what Ray prints would tear the progress bar; its logs have it, too
         try:
             where = _connect(options)
-            with _own_signals(before):
-                if progress:
-                    print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
-                yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
+            _handle(handlers)  # Ray has put some of its own in their place
+            if progress:
+                print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
+            yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
         except SystemExit:  # how Ray takes a SIGTERM while it connects
             raise signals.Terminated from None
         finally:
             ray.shutdown()
             sys.stdout = out
-            _handle(before)
-
-
-@contextlib.contextmanager
-def _own_signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
-    """Take signals as before Ray put handlers of its own in their place.
-
-    Whatever a handler raises while Ray waits comes out of it as a `KeyboardInterrupt`: so it is noted what it was.
-    """
-    raised: list[BaseException] = []
-
-    def noted(number: int, frame: Any) -> None:
-        try:
-            handlers[signal.SIGTERM](number, frame)
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    _handle({**handlers, **({signal.SIGTERM: noted} if callable(handlers[signal.SIGTERM]) else {})})
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise (raised or [error])[0] from None
+            _handle(handlers)
 
 
 def _handle(handlers: dict[signal.Signals, Any]) -> None:

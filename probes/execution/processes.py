@@ -113,11 +113,11 @@ class Helpers:
         `count`: so many items, about; each is asked for when somebody is free. What an item raises is raised once the
         items before it are done: the same is kept, and the same error raised, as with one worker.
         """
-        helpers, key, left, ticked = workers - 1, "", enumerate(items), self._ticked()
-        if helpers > 0:
-            key = key_of(work)
+        helpers, left, ticked = workers - 1, enumerate(items), self._ticked()
         if helpers > self._count:
             self.start(workers, "probes")
+        key = key_of(work) if helpers > 0 else ""
+        opening = [self._submit(_do, key, work) for _ in range(helpers)]
         given, faults = dict[Future[Any], tuple[int, Any]](), dict[int, Exception]()
         results, taken = deque[tuple[Any, Any]](), 0
 
@@ -127,15 +127,18 @@ class Helpers:
             return None if faults else next(left, None)
 
         def attend(timeout: float = 0.0) -> None:
-            """Hear the helpers, and give each its next item, and one in advance while there are enough for all."""
+            """Hear the helpers; give each that is ready an item, and one in advance while there are enough for all."""
             nonlocal ticked
-            for future in wait(given, timeout, FIRST_COMPLETED).done:
-                (index, name), error = given.pop(future), future.exception()
-                if error is not None:
-                    faults[index] = _as_raised(error)
-                else:
+            for future in wait([*given, *opening], timeout, FIRST_COMPLETED).done:
+                index, name = given.pop(future, (taken, None))
+                if future in opening:
+                    opening.remove(future)
+                if (error := future.exception()) is not None:
+                    faults.setdefault(index, _as_raised(error))
+                elif name is not None:
                     results.append((name, future.result()))
-            while len(given) < helpers * (1 + (count - taken > 2 * helpers)) and (following := take()):
+            ready = helpers - len(opening)
+            while len(given) < ready * (1 + (count - taken > 2 * helpers)) and (following := take()):
                 index, (name, item) = following
                 given[self._submit(_do, key, work, item)] = index, name
             if (now := self._ticked()) > ticked:
@@ -213,18 +216,15 @@ def _without_main() -> Iterator[None]:
 def loading_libraries() -> Iterator[None]:
     """Look for no cyclic garbage while libraries load; what they bring is passed over in all but full collections.
 
-    They bring a million objects, none of them garbage. Nothing stays frozen: Python would never free it, which the
-    libraries report as a leak when the process ends.
+    They bring a million objects, none of them garbage.
     """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # Python 3.12 begins with some hundred frozen objects; where there are more, another program froze them
-        if gc.get_freeze_count() < 10_000:
-            gc.freeze()
-            gc.unfreeze()  # all objects are in the oldest generation now
+        gc.freeze()
+        gc.unfreeze()  # all objects are in the oldest generation now
         if enabled:
             gc.enable()
 
@@ -279,8 +279,10 @@ def open_once(key: str, work: Work) -> Do:
     return _kept[2]
 
 
-def _do(key: str, work: Work, item: Any) -> Any:
+def _do(key: str, work: Work, *items: Any) -> Any:
+    """Open a work, and do an item of it, if one is given."""
     try:
-        return open_once(key, work)(item, _tick)
+        do = open_once(key, work)
+        return do(items[0], _tick) if items else None
     except UserError as error:
         raise UserError(str(error)) from None  # its own kind may not bear pickling

@@ -7,12 +7,10 @@ exception that lets go of the run directory and ends the helpers.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import signal
 import sys
-import threading
 from typing import Any, NoReturn
 
 
@@ -20,17 +18,19 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received: as after Control-C, the process ends in order."""
 
 
+_terminated: list[int] = []  # signals that were received
 _PARTICIPLES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def describe(error: KeyboardInterrupt) -> tuple[str, int]:
     """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal."""
-    number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+    number = signal.SIGTERM if isinstance(error, Terminated) or _terminated else signal.SIGINT
     return _PARTICIPLES[number], 128 + number
 
 
 def terminate(number: int, frame: Any) -> None:
     """Handle SIGTERM where there is work to end in order."""
+    _terminated.append(number)  # of what is raised while Ray waits a plain KeyboardInterrupt comes out
     raise Terminated
 
 
@@ -42,9 +42,7 @@ def _end(number: int, frame: Any) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process after its threads and exit handlers, without freeing one by one what torch brought (2 s)."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
+    """End this process at once, without freeing one by one what torch brought (2 s)."""
     with contextlib.suppress(OSError, ValueError):  # a stream that is closed
         sys.stdout.flush()
         sys.stderr.flush()

@@ -22,10 +22,8 @@ PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
 # seconds of one core, for an image of 64 pixels and a step with the probe around it: measured with the bundled model
 IMAGE_STEP = 0.02
 _START_SECONDS = 10.0  # of one core, until a new process has loaded its libraries and a model
-# of measuring: of one core for an image, until a new process has loaded what measures, and memory of one process
-_MEASURE_IMAGE, _MEASURE_START = 0.03, 3.0
-_MEASURE_BYTES, _MEASURE_IMAGE_BYTES = 0.5e9, 15e3
-_REPORT_SECONDS = 12.0  # of one core, to write out the figures of a report
+# of measuring and reporting: bytes of one process, and more for an image; seconds of one core, and more for an image
+_RESULTS = {"measure": (0.5e9, 15e3, 0.0, 0.03), "report": (0.5e9, 0.0, 12.0, 0.0)}
 _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -121,28 +119,16 @@ def expected_workers(config: Config) -> int:
     )
 
 
-def measure_workers(config: Config) -> int:
-    """Return how many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
-    images = _images(config)
+def result_workers(config: Config, stage: str) -> int:
+    """Return how many processes measure a run, or write out its figures: those set, or as many as serve."""
+    images, (memory, image_memory, seconds, image_seconds) = _images(config), _RESULTS[stage]
     return worker_count(
         config.generate.workers,
         device="cpu",
         threads=1,
-        memory=_MEASURE_BYTES + images * _MEASURE_IMAGE_BYTES,
-        seconds=images * _MEASURE_IMAGE,
-        start=_MEASURE_START,
-    )
-
-
-def report_workers(config: Config) -> int:
-    """Return how many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
-    return worker_count(
-        config.generate.workers,
-        device="cpu",
-        threads=1,
-        memory=_MEASURE_BYTES,
-        seconds=_REPORT_SECONDS,
-        start=_MEASURE_START,
+        memory=memory + images * image_memory,
+        seconds=seconds + images * image_seconds,
+        start=3.0,
     )
 
 

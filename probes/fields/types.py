@@ -295,13 +295,10 @@ Windows = Annotated[
 class SeedRange(Section):
     """Seeds of a given number, the first of which is `start`."""
 
-    count: Annotated[int, Field(ge=1, le=IMAGES), option("Number of seeds.", unit="seeds", example=5)]
-    start: Annotated[
-        Seed,
-        option(
-            "First of the seeds. Change it to get other images of the same prompts.", unit="seed", example=100
-        ),
-    ] = 0
+    count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
+    """Number of seeds."""
+    start: Annotated[Seed, option(unit="seed", example=100)] = 0
+    """First of the seeds. Change it to get other images of the same prompts."""
 
 
 def _seed_list(value: list[int] | SeedRange) -> list[int]:

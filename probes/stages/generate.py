@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, takewhile
 from time import monotonic
@@ -33,6 +33,7 @@ from probes.stages.estimate import processes
 from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
 
 FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
+FIELDS = "part_fields"  # of run.json: a run that has them has begun
 _PLAIN = StageCall()
 
 
@@ -65,30 +66,24 @@ def generation(
     else:
         found, loaded = resolve_settings(source, config, first)
     command.cleared(run)
-    with locked(run.path / GATE):  # another process may begin the same run
+
+    plan = _planned(run, config, found, samples, source)
+    with locked(run.path / GATE):
+        begun = FIELDS in run.meta
         if not command.overwrite:
             run.read_again()
-            begun = keep_begun_settings(config, run).generate.batch_triplets
-            found = replace(found, batch_triplets=found.batch_triplets if begun == "auto" else begun)
-        config = found.apply_to(config)
-        directory.require_same(run, config.resolved())
-        fields = _fields(config, found, source)
-        _require_same_parts(run, fields, source)
-        parts = [
-            part_of(run, config, fields, index, chunk)
-            for index, chunk in enumerate(chunks_of(samples, config))
-        ]
-        damaged: list[part_files.DamagedPartError] = []
-        todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
+        if FIELDS in run.meta and not begun:  # by another process, meanwhile
+            plan = _planned(run, config, found, samples, source)
+        config, parts, todo = plan.config, plan.parts, plan.todo
         count = cluster.room() if cluster else _workers(found, loaded, config, todo)
         sizes = [int(config.generate.batch_triplets)]
         command.record(
             run,
             config,
-            damaged,
+            plan.damaged,
             model=found.model,
             scheduler=found.scheduler,
-            part_fields=fields,
+            **{FIELDS: plan.fields},
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
@@ -124,6 +119,33 @@ def generation(
     loop.record_generated(run, began)
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """The parts of a run, all and those that are due, and what they are made from."""
+
+    config: Config
+    fields: dict[str, Any]
+    parts: list[Part]
+    damaged: list[part_files.DamagedPartError]
+    todo: list[Part]
+
+
+def _planned(
+    run: Run, config: Config, found: ResolvedSettings, samples: Sequence[Sample], source: loading.Source
+) -> _Planned:
+    """Plan the parts of a run; refused where what is there was made from something else."""
+    begun = keep_begun_settings(config, run).generate.batch_triplets if run.meta else "auto"
+    batch = found.batch_triplets if begun == "auto" else begun
+    config = replace(found, batch_triplets=batch).apply_to(config)
+    directory.require_same(run, config.resolved())
+    fields, damaged = _fields(config, found, source), list[part_files.DamagedPartError]()
+    _require_same_parts(run, fields, source)
+    chunks = chunks_of(samples, config)
+    parts = [part_of(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
+    todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
+    return _Planned(config, fields, parts, damaged, todo)
+
+
 def _draw(sample: Sample) -> tuple[int, int]:
     return sample.triplet, sample.seed
 
@@ -144,7 +166,7 @@ def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequenc
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
     """Refuse a run whose parts were made from something else, before any of them is read."""
-    before = run.meta.get("part_fields")
+    before = run.meta.get(FIELDS)
     if before is None or before == fields:
         return
     name = identity.differing(before, fields)

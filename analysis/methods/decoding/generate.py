@@ -56,7 +56,7 @@ def configuration(
     names = [chosen.reference, chosen.first, chosen.second, *chosen.synonyms]
     resolved = config.resolved()
     words = {name: resolved["indicators"][name] for name in dict.fromkeys(names)}
-    if not chosen.synonyms and not config.captions:
+    if not chosen.synonyms and all(prompt.template for prompt in config.prompts):
         words |= _synonyms(config, (chosen.first, chosen.second))
     return {
         "name": f"{config.name}-decode"[:100],

@@ -127,7 +127,7 @@ def test_processes_do_not_lose_each_others_notes(run):
         if not children[-1]:  # pragma: no cover
             status = 1
             with contextlib.suppress(BaseException):
-                one = Run.open(run)
+                one = Run(run, dict(mine.meta))
                 for turn in range(10):
                     one.write_meta(**{f"note-{number}-{turn}": turn, "last": None})
                     one.meta.pop("last")

@@ -5,11 +5,10 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.estimate import kept_bytes
 from probes.runs import kept
 from probes.runs.run import Run
 from probes.stages import plan
-from probes.stages.estimate import estimate
+from probes.stages.estimate import estimate, kept_bytes
 from tests.probes.conftest import generated, settings
 
 SITES = ["unet.mid", "+unet.mid.attn.0.cross.heads", "text.final", "latent"]

@@ -35,7 +35,7 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
             generated(tmp_path / "edited", settings(model, **ONE, edit=other))
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
-    drawing = Drawing(source, config, "cpu", after["weight_hash"], 1, "t00000-s0-neutral")
+    drawing = Drawing(source, config, "cpu", after["weight_hash"], 1, "t00000-s0-neutral", source.files)
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass
 

@@ -69,7 +69,7 @@ def test_steps_that_are_not_there():
 def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
     whole = plan(WORDS, PLACES, Trace(necessity=True))
     triplets = ["first", "second", "third"]
-    batches = cut(triplets, whole, size)
+    batches = cut(triplets, whole.variants, size)
     drawn = [(triplet, one.name) for batch in batches for triplet in batch.draws for one in batch.variants]
     assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole.variants)
     assert all(batch.images <= size for batch in batches) and smallest(whole) == 3
