@@ -15,17 +15,13 @@ def attach_reader(module: Any, site: Site, receive: Callable[[Tensor], None]) ->
     """Hand what a site gives of its module, at every run of it, to `receive`."""
 
     @torch.no_grad()
-    def before(module: Any, args: tuple[Any, ...]) -> None:
-        receive(site.take(args))
-
-    @torch.no_grad()
-    def after(module: Any, args: Any, output: Any) -> None:
-        values = site.take(output)
+    def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> None:
+        values = site.take(args if site.read == "input" else output)
         receive(values - site.take(args) if site.read == "update" else values)
 
     if site.read == "input":
-        return module.register_forward_pre_hook(before)
-    return module.register_forward_hook(after)
+        return module.register_forward_pre_hook(hook)
+    return module.register_forward_hook(hook)
 
 
 def attach_writer(module: Any, site: Site, change: Callable[[Tensor], Tensor | None]) -> Any:
@@ -37,19 +33,16 @@ def attach_writer(module: Any, site: Site, change: Callable[[Tensor], Tensor | N
     """
     site.require_writable()
 
-    def before(module: Any, args: tuple[Any, ...]) -> Any:
-        values = change(site.take(args))
-        return None if values is None else site.give(args, values)
-
-    def after(module: Any, args: Any, output: Any) -> Any:
-        given = site.take(output)
-        if site.read != "update":
-            values = change(given)
-            return None if values is None else site.give(output, values)
-        update = given - site.take(args)
-        values = change(update)  # what stays of it leaves the output as it is, to the last bit
-        return None if values is None else site.give(output, given + (values - update))
+    def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> Any:
+        whole = args if site.read == "input" else output
+        given = site.take(whole)
+        value = given - site.take(args) if site.read == "update" else given
+        values = change(value)
+        if values is None:
+            return None
+        # what stays of an update leaves the output as it is, to the last bit
+        return site.give(whole, given + (values - value) if site.read == "update" else values)
 
     if site.read == "input":
-        return module.register_forward_pre_hook(before, prepend=True)
-    return module.register_forward_hook(after, prepend=True)
+        return module.register_forward_pre_hook(hook, prepend=True)
+    return module.register_forward_hook(hook, prepend=True)

@@ -59,7 +59,7 @@ class HookedBlock:
         self._calls = 0  # steps of the denoiser, until now
         self._branches: dict[str, Any] = {}
         several = self._architecture.transformer
-        self._sampler = StepCounter(getattr(self._pipe, "scheduler", None), several, self._on_step)
+        self._sampler = StepCounter(self._pipe.scheduler, several, self._on_step)
         with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
             self._take_thread(stack)
             self._paths |= {self._architecture.denoiser_part, "scheduler"}
@@ -83,7 +83,7 @@ class HookedBlock:
             self._forget()
 
     def _state(self, doing: str) -> str:
-        """What a block that is not done is in, for its `repr`."""
+        """State of a block that is not done, for its `repr`."""
         name = type(self).__name__.lower()
         states = {
             "new": f"to be used as `with {name}:`, around one call of the pipeline",
@@ -167,7 +167,7 @@ class StepCounter:
     """Tells which calls of a denoiser begin a step, and hands each `Step` to `receive` before the scheduler goes on.
 
     `several`: one step may make several calls; otherwise each begins one. `again`: timesteps were set anew since the
-    first call, so another call of a pipeline has begun. A scheduler that is None tells nothing.
+    first call, so another call of a pipeline has begun.
     """
 
     def __init__(self, scheduler: Any, several: bool, receive: Callable[[Step], None]) -> None:
@@ -188,8 +188,6 @@ class StepCounter:
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Wrap the scheduler's method on this instance; closing the stacks, in any order, puts back what was there."""
         scheduler = self._scheduler
-        if scheduler is None:
-            return
         method, before = scheduler.step, vars(scheduler).get("step")
         signature = inspect.signature(type(scheduler).step)  # whatever was put over it
 

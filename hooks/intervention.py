@@ -41,7 +41,7 @@ _AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at eac
 
 @dataclass(frozen=True)
 class Written:
-    """What a patch did: at how many runs of its modules it wrote, and the largest change of a number by it.
+    """Record of a patch: at how many runs of its modules it wrote, and the largest change of a number by it.
 
     A patch of several parts writes at several modules at each call of the denoiser, one of both halves of a guided
     batch once for both. ``changes`` are the largest changes row by row, in the order of ``patch.into``.
@@ -166,17 +166,13 @@ class Intervention(HookedBlock):
             patch.refuse(
                 f"heads: expected an attention whose heads are known, but got {address}: leave them out"
             )
-        for head in patch.heads or ():
-            if not 0 <= head < heads:
-                patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {head}")
+        if patch.heads and max(patch.heads) >= heads:
+            patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {max(patch.heads)}")
 
     def _heads(self, address: str) -> int | None:
-        """Heads of the attention that a part is of."""
-        attention = address.rpartition(".")[0]
-        for one in (attention, attention.removesuffix(".text")):  # both streams have as many
-            if site := self._sites.get(f"{one}.heads"):
-                return site.heads
-        return None
+        """Heads of the attention that a part is of; both streams have as many."""
+        site = self._sites.get(f"{address.rpartition('.')[0].removesuffix('.text')}.heads")
+        return None if site is None else site.heads
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for address in self._at:
@@ -290,7 +286,7 @@ class Intervention(HookedBlock):
     def _local_donors(
         self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[tuple[int, str], Tensor]:
-        """What sites would hold now if recipients had the text of their donors, by number of the patch and address.
+        """Values that sites would hold now if recipients had their donors' text, by number of the patch and address.
 
         The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
         the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one
@@ -332,7 +328,7 @@ class Intervention(HookedBlock):
     def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
         latents = kwargs["latents"]
-        planned = getattr(self._pipe, "num_timesteps", None)
+        planned = self._architecture.planned(self._pipe)
         final = planned is not None and self._calls >= planned
         address = "latent.final" if final else "latent"
         new = self._changed(address, latents, {"": 0}, None if final else step + 1)

@@ -1,4 +1,4 @@
-"""What is written at a site: which rows are given which rows' activations, or other values, where and when.
+"""Writes at a site: which rows are given which rows' activations, or other values, where and when.
 
 Rows are images of the batch (at the text encoders' sites: prompts), so donor and recipient share one run and its noise.
 """
@@ -114,7 +114,9 @@ class Patch:
         self._check_choices()
         self._check_rows()
         self._check_latents()
-        put(self, "addresses", tuple(dict.fromkeys(self._addresses())))
+        kinds = [("query", "key") if part == "probabilities" else (part,) for part in self.part]
+        addresses = (self.site if kind == "output" else f"{self.site}.{kind}" for of in kinds for kind in of)
+        put(self, "addresses", tuple(dict.fromkeys(addresses)))
 
     def __repr__(self) -> str:
         given = [repr(self.site)]
@@ -126,12 +128,6 @@ class Patch:
             elif one.name != "addresses" and value is not None and value not in (one.default, (one.default,)):
                 given.append(f"{one.name}={sorted(value) if one.name == 'steps' else value!r}")
         return f"Patch({', '.join(given)})"
-
-    def _addresses(self) -> list[str]:
-        kinds = [
-            kind for part in self.part for kind in (("query", "key") if part == "probabilities" else (part,))
-        ]
-        return [self.site if kind == "output" else f"{self.site}.{kind}" for kind in kinds]
 
     def _check_numbers(self) -> None:
         for name in ("positions", "source_positions", "heads", "steps"):
@@ -256,7 +252,7 @@ def _region(
 
 
 def _new_value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """What is put in the place of `value`; a local donor is computed in the row itself."""
+    """The values that replace `value`, part of one row; a local donor is computed in the row itself."""
     of_heads = "heads" in patch.part or patch.heads is not None
     image = value.ndim == 3 and not of_heads  # whose channels come first
 

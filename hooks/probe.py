@@ -87,9 +87,6 @@ class Probe(ProbeResults):
         off the token ids that the text encoders were given.
     system_prompt : str, optional
         With `prompts`, the system prompt that the pipeline is called with, where it is not its own.
-    text_layer_norm : bool
-        Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
-        is raw.
     keep_places : {"all", "mean"} or callable
         What is kept of them: the tensor as it is; the mean over space (or tokens); or some places, as vectors. A
         callable is given the address, the call, the row and the number of places, and returns the numbers of those to
@@ -131,7 +128,6 @@ class Probe(ProbeResults):
         pool: str | Iterable[str] = (),
         position_groups: RowGroups | Mapping[str, RowGroups] | None = None,
         word_maps: bool | str | Definition = False,
-        text_layer_norm: bool = True,
         layer_maps: int = 0,
         prompts: str | Sequence[str] | None = None,
         keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
@@ -148,7 +144,6 @@ class Probe(ProbeResults):
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
         self._word_maps, self._bins = word_maps, layer_maps
-        self._text_layer_norm = text_layer_norm
         self._system_prompt = system_prompt
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
@@ -183,7 +178,6 @@ class Probe(ProbeResults):
             chosen,
             self._pairs,
             self._shared_positions,
-            self._text_layer_norm,
             self._position_groups,
             self._keep_places,
             self._autoencoders,
@@ -216,8 +210,7 @@ class Probe(ProbeResults):
         if after:
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
-                f"call pipe.{self._architecture.decoder_part}.disable_tiling() "
-                "or leave latent.final, vae.* and image out"
+                "call pipe.vae.disable_tiling() or leave latent.final, vae.* and image out"
             )
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
@@ -263,13 +256,10 @@ class Probe(ProbeResults):
     @torch.no_grad()
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         call, self._call = self._call, None
-        inputs, architecture = self._inputs, self._architecture
+        inputs = self._inputs
         if inputs is None:
             return
-        if call is None:
-            found = architecture.second_predictions(inputs, output)
-        else:
-            found = architecture.predictions(self._pipe, inputs, output, self._sites)
+        found = self._architecture.predictions(inputs, output, second=call is None)
         for address, values in found:
             self._recorder.record(address, values)
 
@@ -313,8 +303,7 @@ class Probe(ProbeResults):
         """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""
         self._check_vae()
         name, calls = type(self._pipe).__name__, self._calls
-        drew = self._sampler.steps or not hasattr(self._pipe, "scheduler")
-        if not drew or not calls:
+        if not self._sampler.steps or not calls:
             raise HookError(
                 f"Probe: expected a call of this {name} inside the block, but got none: call the very pipeline that "
                 "was passed to Probe, not one that shares its parts"

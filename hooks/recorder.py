@@ -35,14 +35,13 @@ class Recorder:
         sites: Mapping[str, Sequence[Site]],
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
-        text_layer_norm: bool,
         position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None,
         keep_places: pooling.Chooser | Literal["all", "mean"],
         autoencoders: Mapping[str, SparseAutoencoder],
     ) -> None:
         self._pairs, self._shared = _pair_rows(pairs), shared_positions
         self._require_shared(shared_positions)
-        self._text_layer_norm, self._choose, self._groups = text_layer_norm, keep_places, position_groups
+        self._choose, self._groups = keep_places, position_groups
         self._coders = autoencoders
         self._sites = {site.address: site for of_kind in sites.values() for site in of_kind}
         keys = [f"{site.address}:{metric}" for site in sites["similarity"] for metric in self._metrics(site)]
@@ -53,7 +52,9 @@ class Recorder:
             if kind != "similarity"
         }
         self._places: dict[str, int] = {}  # of the sites that some places are kept of
-        self._decoded: dict[str, list[Tensor]] = {}  # what there is of a batch that is decoded in parts
+        self._decoded: dict[
+            str, list[Tensor]
+        ] = {}  # of a batch that is decoded in parts, those that have come
         self.rows: int | None = None
         self._group = 1
         self.timesteps: list[Any] = []
@@ -129,7 +130,7 @@ class Recorder:
         """Record a text site."""
         address = states.site.address
         if f"{address}:cosine_sequence" in self._similarities:
-            compared = (states.normed if self._text_layer_norm else states.raw).flatten(2)
+            compared = states.normed.flatten(2)
             left, right = torch.from_numpy(self._pairs.T // states.repeats).to(compared.device)
             found = {"cosine_sequence": cosine(compared, left, right)}
             if states.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known

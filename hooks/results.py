@@ -1,4 +1,4 @@
-"""What a probe saw, as it is read when its block has ended: similarities, tensors, heat maps, words."""
+"""Results of a probe, read when its block has ended: similarities, tensors, heat maps, words."""
 
 from __future__ import annotations
 

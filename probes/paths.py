@@ -26,6 +26,7 @@ _SCHEMES = {
     "wasbs",
     "oss",
 }
+_BUNDLED = Path(__file__).parent / "toyworld" / "weights"
 # of one letter it is a drive of Windows; a path object has one slash where two were written
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
 
@@ -109,3 +110,15 @@ def link_of(root: Path, name: str) -> Path | None:
     """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
     steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
     return next((step for step in reversed(steps) if step.is_symlink()), None)
+
+
+def name_of(text: str) -> str:
+    """Return what a page, a table or a record calls a model or a checkpoint: of a file or a folder its name."""
+    try:
+        path = Path(text).expanduser()
+        is_path = path.is_absolute() or text.startswith(("./", "../", "~")) or path.exists()
+    except (OSError, ValueError, RuntimeError):
+        return text
+    if path.is_relative_to(_BUNDLED):
+        return f"triptych:{path.relative_to(_BUNDLED).as_posix()}"
+    return Path(os.path.abspath(path)).name if is_path and text.strip() and not is_address(text) else text

@@ -23,7 +23,7 @@ import yaml
 from analysis.studies.human_check.labels import fingerprint
 from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 from tests.tiny import tiny_pipeline
 from tests.tiny_transformers import tiny_transformer_pipeline

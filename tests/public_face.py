@@ -17,7 +17,7 @@ from analysis.stats.intervals import Interval, bootstrap_interval
 from analysis.stats.object_tests import paired_presence_test
 from analysis.stats.sign_flips import SignFlips, sign_flip_test
 from hooks.prompt.wordmap import WordMap
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def face(path: Path) -> None:

@@ -6,7 +6,7 @@ variance that is dropped, the prompts' rows come before the negative prompts', t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -165,21 +165,6 @@ class TinyTransformer(Architecture):
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
         """The velocity, without the variance behind it."""
         return output.sample.chunk(2, dim=1)[0]
-
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Velocities, and the image that the guided one points to."""
-        velocity = self.prediction(inputs, output)
-        guided = with_text = inputs.batch.conditional(velocity, "noise_pred")
-        yield "noise_pred.conditional", with_text
-        if "unconditional" in inputs.batch.branches:
-            without = inputs.batch.branch("unconditional", velocity, "noise_pred")
-            yield "noise_pred.unconditional", without
-            guided = without + pipe.guidance_scale * (with_text - without)
-        yield "noise_pred.guided", guided
-        sigma = inputs.timestep / pipe.scheduler.config.num_train_timesteps
-        yield "x0_pred", inputs.latent - sigma * guided
 
     def image_multiple(self, pipe: Any) -> int:
         """Whole patches."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table
 from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
@@ -89,8 +89,8 @@ def test_a_batch_is_whole_triplets_and_leaves_some_memory(free, largest, expecte
 def test_the_run_for_measure_scale_is_one_that_can_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(measure_scale, "FIRST", 2)
     run = Run.open(measure_scale.write_run(tmp_path / "run", triplets=5, part_triplets=2))
-    assert len(run.parts("captures")) == 3 and len(run.captures()) == 5 * 3
-    assert len(run.words()) == 5 * 3 * 8 and run.objects()["sample_id"].nunique() == 5 * 3
+    assert len(run.parts("captures")) == 3 and len(run.read("captures")) == 5 * 3
+    assert len(run.read("words")) == 5 * 3 * 8 and run.read("objects")["sample_id"].nunique() == 5 * 3
     samples = run.samples(["sample_id", "triplet", "prompt_id"])
     assert samples["sample_id"].is_unique and samples["prompt_id"].nunique() == 5
     images = picture_table(run)

@@ -12,7 +12,7 @@ import pytest
 
 from probes.execution.claim import claim
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
 from tests.runs import PATIENCE, ROOT, one_line, run_here
 from triptych.cli.run import main
@@ -29,8 +29,8 @@ def test_a_whole_run(tiny):
     assert len(answers) == 2 and answers[1].startswith("Objects: ")
     assert "100%" in tiny.err and "left]" in tiny.err
     meta = json.loads((path / "run.json").read_text())
-    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 3, 3, 12)
-    assert meta["config"]["passed"]["command_line"] == {"--out": "run"}
+    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 4, 3, 12)
+    assert meta["config"]["passed"]["command_line"] == {"--out": str(path)}
     assert meta["config"]["passed"]["file"]["sampler"] == {"steps": 2}
     assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
     assert meta["model"]["safety_checker"] == "off"
@@ -160,7 +160,7 @@ def test_a_table_that_holds_another(held, by, message, tiny_copy, capsys):
 def test_an_image_that_cannot_be_read(tiny_copy, capsys):
     """It is recorded and left out; the other images are observed and measured."""
     part = tiny_copy / "samples" / "part-00002.parquet"
-    ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}
+    ident = parts.read_identity(part)
     rows = parts.read_part(part).to_pylist()
     rows[1]["image"]["bytes"] = rows[1]["image"]["bytes"][:60]
     parts.write_part(part, rows, schemas.SAMPLES, ident)

@@ -114,15 +114,7 @@ def test_the_dry_run_says_how_many_workers(yaml_file, capsys):
 # Bad input: exit status 2, one line that names the place.
 
 BAD_YAML = {
-    "template": ("a {person} in a car", "a man in a car", "prompts[2]: expected a text with one {person}"),
     "unknown key": ("sampler: {", "samplr: {", "samplr: unknown key"),
-    "duplicate key": (
-        "seeds: [0, 1]",
-        "seeds: [0]\nseeds: [1]",
-        "key `seeds` stands twice, on lines 12 and 13",
-    ),
-    "bare no": ("feminine: woman", "feminine: no", "indicators.feminine: expected a word"),
-    "seed": ("seeds: [0, 1]", "seeds: [0, x]", "seeds[1]: expected an integer, got 'x'"),
     "too long": ("a car", "a car" + " and a car" * 15, "prompts[2] (neutral): expected at most 32 tokens"),
     "model": ("model: ", "model: /nowhere", "unknown; expected toyworld"),
     "primary": (

@@ -17,7 +17,7 @@ import pytest
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import part_name
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.versions import pip_line
 from tests.probes.conftest import stored
 from tests.probes.execution.light_work import LightWork, light_part

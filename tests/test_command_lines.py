@@ -119,7 +119,7 @@ def test_help_says_the_defaults():
         for shown in (top, *lines_of(top).values()):
             for action in shown._actions:
                 flags = set(action.option_strings) - of_fields
-                if flags and action.nargs != 0 and not action.required:
+                if flags and action.nargs != 0 and not action.required and action.help != argparse.SUPPRESS:
                     assert "default" in shown._get_formatter()._get_help_string(action), (shown.prog, flags)
 
 
@@ -165,7 +165,7 @@ def places(tmp_path):
     (tmp_path / "empty").mkdir()
     resolved = {"model": "toyworld", "indicators": {"neutral": {"word": "person", "control": False}}}
     (tmp_path / "bare").mkdir()
-    record = {"format": 3, "status": "complete", "config": {"resolved": resolved}}
+    record = {"format": 4, "status": "complete", "config": {"resolved": resolved}}
     (tmp_path / "bare" / "run.json").write_text(json.dumps(record))
     return tmp_path
 

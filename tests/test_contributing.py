@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.runs import PATIENCE, ROOT, TINY
 from tests.test_imports import BELOW
 

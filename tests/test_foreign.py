@@ -9,7 +9,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from triptych.cli.run import main
 
 SETTINGS = {
@@ -195,7 +195,7 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
     assert stored.faults() == faults and stored.meta["faults"] == {"unreadable": 1, "black": 1, "blank": 1}
     compared = stored.table("image_similarities").set_index(["seed", "pair"])["ssim"]
     assert compared.index[compared.notna()].tolist() == [(7, "neutral-feminine")]
-    reasons = dict(stored.observed(["sample_id", "reason"]).itertuples(index=False))
+    reasons = dict(stored.read("observed", ["sample_id", "reason"]).itertuples(index=False))
     assert {name: reasons[name] for name in faults} == {
         "t00001-s0-neutral": "image left out: every pixel of it is black",
         "t00001-s0-feminine": "image left out: every pixel of it has the same color",

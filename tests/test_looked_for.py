@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.tables.objects.looked_for import PROMPTS_ALONE
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
@@ -47,7 +47,7 @@ def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp
     file.write_text(text.replace("steps: 1", "steps: 8"))
     assert main([str(file), "--out", str(tmp_path / "run"), "--quiet"]) == 0
     run = Run.open(tmp_path / "run")
-    assert len(run.objects()) and run.meta["observer"]["tags"] == ["prompt"]
+    assert len(run.read("objects")) and run.meta["observer"]["tags"] == ["prompt"]
     similarity = run.table("table06_similarity")
     assert (
         len(similarity) and similarity["value"].isna().all() and set(similarity["reason"]) == {PROMPTS_ALONE}

@@ -16,7 +16,7 @@ from PIL import Image
 from probes.runs import image_faults
 from probes.runs.image_faults import RATIO, SIDE
 from probes.runs.images import read_header, read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.external_images.stage import OTHER_SIZE
 from triptych.cli.run import main
 
@@ -170,7 +170,7 @@ def test_every_later_stage_goes_through(folder, taken, capfd):
         )
     assert "Warning" not in capfd.readouterr().err
     run = Run.open(folder / "run")
-    reasons = dict(run.observed(["sample_id", "reason"]).itertuples(index=False))
+    reasons = dict(run.read("observed", ["sample_id", "reason"]).itertuples(index=False))
     left_out = run.left_out()
     assert len(left_out) == 12
     assert {sample for sample, reason in reasons.items() if reason} >= {*left_out}

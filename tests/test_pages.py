@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.pages.blocks import PAGES, ROOT, Block, blocks, commands, name, runnable
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.page_runs import Study, run_page
 from triptych.cli.main import COMMANDS, split

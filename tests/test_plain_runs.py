@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import triptych
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests import runs
 from triptych.cli.run import main
 

@@ -20,18 +20,16 @@ from safetensors.torch import save_file
 
 from analysis import load_run
 from analysis.observe.objects.tags.ram import PUBLISHED
-from hooks import Intervention, Patch, sites
 from probes.models import hub, loading, single_file
 from probes.models.schedulers import usable_scheduler
 from probes.models.source import INDEX, Source
 from probes.models.weights import assemble
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
 from tests.analysis.observe.real_layouts import LIMIT, publish
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
-from tests.hooks.test_intervention import self_patches
 from tests.probes.models.original_layout import original_layout
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
@@ -140,7 +138,7 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert (record["variant"], record["prediction_type"]) == (variant, "epsilon")
     assert run.config.generate.dtype == "float32"
     assert len(run.samples()) == 3
-    observed, objects = run.observed(), run.objects()
+    observed, objects = run.read("observed"), run.read("objects")
     assert (observed["status"] == "ok").all()
     assert len(objects) == observed["kept"].sum() and (objects["height"] == 512).all()
     checkpoints = run.meta["observer"]["checkpoints"].values()  # by the way from the run to them
@@ -201,48 +199,3 @@ def test_a_single_file_of_the_published_size_needs_no_description(tmp_path):
     single = loading.load(source, device="cpu", dtype="float16")
     whole = loading.load(loading.resolve(str(folder)), device="cpu", dtype="float16")
     assert single.record["weight_hash"] == whole.record["weight_hash"]
-
-
-def other_patches(pipe):
-    """What `self_patches` leaves out: swaps, means, directions, factors, heads, positions, both kinds of donors."""
-    site = sites.attention_sites(pipe, "cross")[0]
-    width = pipe.unet.conv_in.out_channels
-    direction = torch.linspace(-1, 1, width)
-    return [
-        Patch(site.address, part=("key", "value"), source=1, into=2, positions=[1, 2, 3]),
-        Patch(site.address, part="probabilities", source=1, into=2, heads=[0]),
-        Patch("unet.mid.resnet.0", source=1, into=2, donor="local"),
-        Patch("unet.mid", mode="mean", source=(0, 1), into=2, steps=[1]),
-        Patch("unet.conv_in", mode="add", into=2, direction=direction, factor=0.1),
-        Patch("unet.conv_in", mode="project_out", into=2, direction=direction, branch="both"),
-        Patch("unet.down.0", mode="scale", into=2, factor=0.9),
-        Patch("text.layers.0.mlp", mode="zero", into=2),
-    ]
-
-
-def every_kind_of_patch(pipe, size):
-    """Draw three rows in two steps without patches, with rows patched into themselves, and with all other patches."""
-    prompts = ["a person with a dog", "a woman with a dog", "a person with a dog"]
-
-    def drawn(patches):
-        call = {"generator": [torch.Generator().manual_seed(3) for _ in prompts], "num_inference_steps": 2}
-        if not patches:
-            return pipe(prompts, height=size, width=size, output_type="np", **call).images, []
-        with Intervention(pipe, patches) as intervention:
-            call["callback_on_step_end"] = intervention.on_step_end
-            images = pipe(prompts, height=size, width=size, output_type="np", **call).images
-        return images, intervention.written
-
-    bare, _ = drawn([])
-    same, written = drawn(self_patches(pipe))
-    assert np.array_equal(same, bare) and np.isfinite(bare).all()
-    assert all(one.writes and one.largest_change == 0 for one in written)
-    other, written = drawn(other_patches(pipe))
-    assert all(one.writes and one.largest_change > 0 for one in written)
-    assert np.abs(other[2] - bare[2]).max() > 0 and np.isfinite(other).all()
-    np.testing.assert_allclose(other[:2], bare[:2], atol=1e-2)  # other rows are as they were
-
-
-@pytest.mark.parametrize("kind", ["sd1", pytest.param("sdxl", marks=pytest.mark.slow)])
-def test_every_kind_of_patch_at_a_few_channels(kind):
-    every_kind_of_patch(tiny_pipeline(kind), None)

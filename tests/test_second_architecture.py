@@ -13,7 +13,7 @@ from scipy.spatial.distance import cosine
 
 from hooks.architectures import addresses, registry
 from probes.models import loading
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.second_architecture import ADDRESSES, TinyTransformer, tiny_transformer_pipeline
 from triptych.cli.run import main
 
@@ -66,8 +66,8 @@ def test_without_its_row_it_is_refused(model, tmp_path, capsys):
     [
         (
             {"sampler": {"scheduler": "ddim"}},
-            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which diffusers does not"
-            " exchange for the model's FlowMatchEulerDiscreteScheduler: use the model's own",
+            "sampler.scheduler: expected one of FlowMatchEulerDiscreteScheduler, which diffusers exchanges for"
+            " FlowMatchEulerDiscreteScheduler, got 'ddim'",
         ),
         (
             {"sampler": {"height": 50}},
@@ -143,7 +143,7 @@ def _require_as_drawn_by_hand(model, run):
 
 def _require_flow_to_end_where_it_points(run):
     """The last step of Euler's method goes to what the last velocity points to."""
-    kept = run.kept().set_index(["triplet", "seed", "indicator", "site"])["values"]
+    kept = run.read("kept").set_index(["triplet", "seed", "indicator", "site"])["values"]
     assert len(kept) == 2 * 18
     for (*image, site), values in kept.items():
         if site == "latent.final":

@@ -9,16 +9,12 @@ import time
 
 import pytest
 
-import analysis.tables.stage
-from analysis.tables.object_tables import observed_images
 from probes.execution import loop
 from probes.execution.claim import claim
 from probes.locks import MEASURING, locked
-from probes.runs import completeness
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, ROOT, run_here
-from triptych.cli.main import main
 
 
 @pytest.fixture
@@ -68,7 +64,7 @@ def test_four_processes_together_store_what_one_does(workers, toyworld, tmp_path
     assert stored(path) == stored(toyworld.run) and not leftovers(path)
     assert (path / "report.html").read_bytes() == (toyworld.run / "report.html").read_bytes()
     run = Run.open(path)
-    assert run.status == "complete" and "unfinished" not in run.meta
+    assert run.status == "complete"
     assert set(run.meta) == set(Run.open(toyworld.run).meta)
 
 
@@ -141,68 +137,3 @@ def test_one_process_measures(generated, tiny, capsys):
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
-
-
-@pytest.mark.slow
-def test_measuring_what_is_there(generated, tiny, capsys):
-    """Part 1 is not generated, part 2 was not looked at."""
-    kept = {name: data for name, data in stored(generated).items() if "part-0000" in name}
-    without(generated, 1)
-    without(generated, 2, kinds=("objects", "observed"))
-    assert run_here(tiny.yaml, generated, "--stage", "measure") == 0
-    over = "8 of 12 images, of 2 of 3 triplets; objects: 4 of 12 images"
-    assert f"the run is not finished: measure over {over}" in capsys.readouterr().out
-    run = Run.open(generated)
-    assert run.meta["unfinished"]["parts"]["samples"] == "0,2"
-    also = shutil.copytree(generated, generated.parent / "also")
-    options = ["--out", str(generated.parent / "both"), "--resamples", "20", "--permutations", "20"]
-    assert main(["compare", str(generated), str(also), *options]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2 and all(
-        line.startswith(f"{path}: the run is not finished: over {over}")
-        and line.endswith(f"triptych run {path} makes them again")
-        for path, line in zip((generated, also), told)
-    )
-    assert set(run.table("image_similarities")["triplet"]) == {0, 2}
-    assert set(run.table("disparity")["n"]) == {2}
-    assert set(run.table("nouns")["triplet"]) == {0, 2}
-    assert set(observed_images(run)["triplet"]) == {0}
-    # what others add meanwhile is not spoken of until the run is measured again
-    for name, data in kept.items():
-        (generated / name).write_bytes(data)
-    assert len(Run.open(generated).samples(["sample_id"])) == 8
-
-
-def test_measuring_while_others_generate(generated, tiny, monkeypatch, capsys):
-    """The list of parts is taken once; what is finished when the tables are is measured again."""
-    kept = {file: file.read_bytes() for file in generated.rglob("part-00002.parquet")}
-    without(generated, 2)
-    seen = []
-
-    def looked(run, **options):
-        seen.append([len(run.parts("samples"))])
-        for file, data in kept.items():  # another process writes the last part
-            file.write_bytes(data)
-        seen[-1] += [len(run.parts("samples")), len(Run(run.path, run.meta).samples(["sample_id"]))]
-
-    monkeypatch.setattr(analysis.tables.stage, "measure", looked)
-    with claim(generated):
-        assert run_here(tiny.yaml, generated, "--stage", "measure") == 0
-    assert seen == [[2, 2, 8], [3, 3, 12]]
-    assert capsys.readouterr().out.count("not finished") == 1
-    assert "unfinished" not in Run.open(generated).meta
-
-
-def test_stages_that_need_all_images_say_so(generated, tiny, capsys):
-    without(generated, 1)
-    for stage in ("observe", "trace"):
-        assert run_here(tiny.yaml, generated, "--stage", stage) == 2
-        told = capsys.readouterr().err
-        assert "expected a generated run, found 8 of its 12 images: run --stage generate first" in told
-
-
-def test_a_run_made_elsewhere_lacks_nothing(generated):
-    run = Run.open(generated)
-    del run.meta["parts"]
-    without(generated, 1)
-    assert completeness.snapshot(run) is None and not completeness.has_missing_parts(run)

@@ -13,7 +13,7 @@ import analysis.methods.skills.section
 from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.palette import paint
 from tests.analysis.observe.random_detr import TINY, save_detr
 from triptych.cli.run import main
@@ -221,7 +221,7 @@ def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch, figureles
     found = images[["skill", "object", "count", "object_b", "relation"]].drop_duplicates()
     assert list(map(tuple, found.values)) == wanted
     assert taken.config.model == "PaintSkills' own scenes"
-    assert {"person", "bicycle", "dog"} <= set(taken.observed(["tags"])["tags"].iloc[0])
+    assert {"person", "bicycle", "dog"} <= set(taken.read("observed", ["tags"])["tags"].iloc[0])
     accuracy = taken.table("skills_accuracy")
     assert set(accuracy["detector"]) == {detector.name} and set(accuracy["threshold"]) == {0.7}
     assert r"\label{tab:skills}" in (taken.path / "tables" / "skills_table02.tex").read_text()

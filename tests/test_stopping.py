@@ -8,7 +8,7 @@ import pytest
 
 from analysis.methods.stopping.looks import Looks
 from analysis.methods.stopping.question import StopQuestion
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.faults import Death, dying
 from tests.probes.conftest import stored

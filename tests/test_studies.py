@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.runs.store import Run
+from probes.runs.run import Run
 from triptych.cli.run import main
 
 YAML = """\

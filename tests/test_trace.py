@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.runs import parts, schemas
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.trace import requirements, stage
 from tests.probes.conftest import flipped
 from tests.tiny import tiny_pipeline
@@ -88,7 +88,7 @@ def copy(whole, tmp_path):
 
 def test_a_whole_job(whole):
     traced = Run.open(whole)
-    table = traced.traced()
+    table = traced.read("traced")
     assert traced.status == "complete" and (whole / "report.html").exists()
     assert len(table) == 2 * DRAWN and list(table) == schemas.TRACED.names
     assert not table.duplicated(["triplet", "seed", "variant"]).any() and table["fault"].isna().all()
@@ -180,7 +180,7 @@ def test_another_trace_is_refused_and_overwritten(copy, whole, model, tmp_path, 
     # recipients and donors stand in several batches: the bar counts each image once
     assert main([str(file), "--out", str(copy), "--stage", "trace", "--overwrite"]) == 0
     assert "100%" in capsys.readouterr().err
-    assert set(Run.open(copy).traced(["kind"])["kind"]) == {"none", "site", "complete"}
+    assert set(Run.open(copy).read("traced", ["kind"])["kind"]) == {"none", "site", "complete"}
     assert (copy / "samples").exists()
 
 
@@ -242,7 +242,7 @@ def test_an_image_without_numbers_is_recorded(copy, model, tmp_path, monkeypatch
     with_pipeline(monkeypatch, endless)
     file = settings(tmp_path, model, trace={"batch": 100, "windows": 0, "cuts": False, "positions": []})
     assert main([str(file), "--out", str(copy), "--stage", "trace", "--overwrite"]) == 0
-    table = Run.open(copy).traced()
+    table = Run.open(copy).read("traced")
     assert table["fault"].value_counts().to_dict() == {"nan": 2} == Run.open(copy).meta["trace"]["faults"]
     assert table["image"].isna().sum() == 2
     assert "2 of 20 images are left out of every mean (nan: 2)" in capsys.readouterr().err
@@ -312,7 +312,7 @@ def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
     assert run(EXAMPLE, tmp_path / "run", "--stage", "generate", *short) == 0
     assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
     traced = Run.open(tmp_path / "run")
-    table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
+    table = traced.read("traced", ["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
     assert set(table["kind"]) == {"none", "site", "complete", "window", "cut"}
     assert traced.config.trace.windows == 3  # of one prompt: the map of places and steps
     images = {name: np.asarray(read_image(one["bytes"]), int) for (_, name), one in table["image"].items()}

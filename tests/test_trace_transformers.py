@@ -6,7 +6,7 @@ import yaml
 
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
 
@@ -60,7 +60,7 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     assert main(["run", out, "--stage", "measure", "--quiet"]) == 0
     assert main(["report", out]) == 0, capsys.readouterr().err
     run = Run.open(tmp_path / "run")
-    table = run.traced().set_index(["triplet", "variant"])
+    table = run.read("traced").set_index(["triplet", "variant"])
     assert table["fault"].isna().all() and (table["writes"][table["kind"] != "none"] > 0).all()
     assert [*dict.fromkeys(one[0] for one in table["sites"][table["kind"] == "site"])] == SWEPT[kind]
     other = settings(

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from triptych.cli.main import main
 
 JOINT = [f"dit.block.{number}.joint" for number in range(2)]  # the words are read by the second
@@ -34,7 +34,7 @@ def test_words_are_traced_to_the_block_that_reads_them(tmp_path, capsys):
         capsys.readouterr().err
     )
     assert main(["trace", out, "--quiet"]) == 0, capsys.readouterr().err
-    table = Run.open(tmp_path / "run").traced().set_index(["triplet", "variant"])
+    table = Run.open(tmp_path / "run").read("traced").set_index(["triplet", "variant"])
     images = {key: np.asarray(read_image(image["bytes"])) for key, image in table["image"].items()}
     for (triplet, variant), row in table[table["kind"].isin(["site", "cut"])].iterrows():
         ends = {name: images[triplet, f"none:{name}"] for name in ("neutral", "feminine", "masculine")}

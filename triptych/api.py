@@ -66,16 +66,8 @@ def run(
     from triptych import stages
 
     _require_stage(stage)
-    quiet = not progress
-    command = Command(
-        given(config),
-        chosen(changes),
-        stage=stage,
-        overwrite=overwrite,
-        quiet=quiet,
-        announce=progress,
-    )
-    return load_run(stages.run(command).out_path)
+    more = {"overwrite": overwrite, "quiet": not progress, "announce": progress}
+    return load_run(stages.run(Command(given(config), chosen(changes), stage, **more)).out_path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,13 +232,7 @@ def sites(pipe: Any) -> pd.DataFrame:
 
 
 def given(config: Configuration) -> str | Config | Mapping[str, Any]:
-    """Return the path of a configuration, or the configuration itself.
-
-    Raises
-    ------
-    UserError
-        It is neither.
-    """
+    """Return the path of a configuration, or the configuration itself."""
     if isinstance(config, LoadedRun):
         return str(config.path)
     if isinstance(config, Config | Mapping):
@@ -262,13 +248,6 @@ def given(config: Configuration) -> str | Config | Mapping[str, Any]:
 def chosen(changes: Mapping[str, Any]) -> Chosen:
     """Return changes of a configuration by the place that each has in it, with its name.
 
-    Raises
-    ------
-    UserError
-        A name is no field of a configuration.
-
-    Examples
-    --------
     >>> chosen({"seeds": range(2), "sampler": {"steps": 4}})
     {('seeds',): ('seeds', [0, 1]), ('sampler', 'steps'): ('sampler.steps', 4)}
     """

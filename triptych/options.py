@@ -84,7 +84,7 @@ def parser() -> command_line.Parser:
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
     )
-    which.add_argument("--shard", type=_no_shard, help=argparse.SUPPRESS)
+    which.add_argument("--shard", type=_no_shard, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument(
         "--samples", action="store_true", help="with --dry-run: list every image that is planned"

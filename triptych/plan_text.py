@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.report.format import counted
+from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
 from probes.errors import printable
-from probes.prompts.vocabulary import PromptTokens, token_counts_line, unknown_words_line
 
 if TYPE_CHECKING:
     from probes.prompts.sample import Sample
 
-ROWS = 60  # of the table that are shown
 PROMPTS, SIDES, WIDTH = 5, 8, 90  # prompts, and sides of words, that are named; characters of a prompt
 CONTRASTS = 12  # that are named
 
@@ -96,25 +95,20 @@ def _listed(values: Sequence[object], most: int) -> str:
     return f"{', '.join(map(str, values[:most]))}{more}"
 
 
-def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
+def table(samples: Sequence[Sample]) -> str:
     """Return the images as text, one row per image."""
-    width = max(len(sample.sample_id) for sample in samples[:maximum])
-    lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
-    for sample in samples[:maximum]:
-        lines.append(
-            f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
-            f"  {printable(' '.join(sample.prompt.split()))}"
-        )
-    if len(samples) > maximum:
-        lines.append(f"... and {len(samples) - maximum} more")
-    return "\n".join(lines)
+    width = max(len(sample.sample_id) for sample in samples)
+    rows = (
+        f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
+        f"  {printable(' '.join(sample.prompt.split()))}"
+        for sample in samples
+    )
+    return "\n".join([f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt", *rows])
 
 
 def contrasts(config: Config) -> str:
     """Return the contrasts in a line.
 
-    Examples
-    --------
     >>> contrasts(Config(prompts=["a {person}"]))
     'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
     >>> contrasts(Config(prompts=["a nurse"]))[:59]
@@ -163,8 +157,6 @@ def stopping_lines(config: Config) -> list[str]:
 def cluster_lines(config: Config) -> list[str]:
     """Return a line on the workers of a cluster, if there are to be any.
 
-    Examples
-    --------
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
     >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))
     ['cluster: up to 8 workers of Ray (head:6379), each with 1 GPU and 1 CPU']
@@ -185,8 +177,6 @@ def few_prompts(config: Config) -> str:
     Prompts are exchangeable under the null hypothesis up to the sign of their gap: of 2^n equally likely signs two
     are as extreme as the most extreme, so that the smallest p is 2^-(n - 1).
 
-    Examples
-    --------
     >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
     'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
     """

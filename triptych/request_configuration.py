@@ -16,7 +16,7 @@ from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.prompts.source import LoadedPrompts
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.external_images import configuration as external_images
 
 RECORD = "run.json"

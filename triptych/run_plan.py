@@ -34,16 +34,16 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
-        from probes.prompts.vocabulary import PromptTokens
+        from analysis.report.prompt_tokens import PromptTokens
         from probes.stages.estimate import estimate
 
-        read = PromptTokens.of(self.samples)
+        read = PromptTokens.from_texts(self.samples)
         generated, more = estimate(self.config, self.samples, self.source), []
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
             more.append("{}: {}".format(*estimated(self.config, self.source)))
-        table = [plan_text.table(self.samples, len(self.samples))] if samples else []
+        table = [plan_text.table(self.samples)] if samples else []
         return [
             *table,
             *plan_text.describe(self.config, read),
@@ -84,9 +84,10 @@ def _taken_in(request: Request) -> RunPlan:
 
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from probes.models import estimate, requirements
-    from probes.prompts.vocabulary import PromptTokens
+    from analysis.report.prompt_tokens import PromptTokens
+    from probes.models import requirements
     from probes.stages import plan
+    from probes.stages.estimate import require_room_for_kept
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
@@ -103,14 +104,14 @@ def _drawn(request: Request) -> RunPlan:
         result = replace(result, images=len(samples))
     requirements.check(config, source)
     if request.dry or request.includes("generate"):
-        estimate.require_room_for_kept(config, source, len(result.samples) or result.images)
+        require_room_for_kept(config, source, len(result.samples) or result.images)
     if request.includes("trace"):
         from probes.stages.trace import requirements as tracing
 
         tracing.check(config, source, result.samples)
         _check_outcomes(request, config)
     if request.drawing and not request.dry:
-        for warning in plan_text.warnings(config, PromptTokens.of(result.samples)):
+        for warning in plan_text.warnings(config, PromptTokens.from_texts(result.samples)):
             request.say(warning)
     return result
 

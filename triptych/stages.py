@@ -17,10 +17,10 @@ from probes.execution.claim import claim
 from probes.execution.command import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import GATE, MEASURING, locked
-from probes.runs import completeness, folders, image_faults
 from probes.runs import directory as runs_directory
-from probes.runs.selection import KEY
-from probes.runs.store import Run
+from probes.runs import image_faults
+from probes.runs.missing import require_whole
+from probes.runs.run import Run
 from triptych.request import Command, Request, read_request
 from triptych.run_plan import RunPlan, make_plan
 
@@ -32,16 +32,7 @@ if TYPE_CHECKING:
 def run(command: Command) -> Config:
     """Do what a command asks; return the configuration as it was planned."""
     with Helpers() as helpers:
-        config = _run_once(read_request(command), helpers)
-        while command.stage == "measure" and not command.dry and _became_complete(config):
-            _run_once(read_request(command), helpers)
-    return config
-
-
-def _became_complete(config: Config) -> bool:
-    """Return whether all is there by now of a run that was measured when it was not."""
-    run = Run.open(config.out_path)
-    return run.meta.pop(KEY, None) is not None and not completeness.has_missing_parts(run)
+        return _run_once(read_request(command), helpers)
 
 
 def planned(command: Command) -> tuple[RunPlan, list[str]]:
@@ -88,8 +79,6 @@ def _planned_and_done(request: Request, helpers: Helpers) -> Config:
     with claim(plan.config.out_path, alone=alone) as directory:
         done = _Work(request, plan, directory, helpers).through()
     request.announce(done)
-    if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
-        request.announce(f"the run is not finished: {request.stages[-1]} over {over}")
     return plan.config
 
 
@@ -181,7 +170,7 @@ class _Work:
             if request.includes("generate"):
                 self.generate(cluster)
             else:
-                self.take_up()
+                self.resume()
             if request.includes("observe"):
                 self.observe(cluster)
             if request.includes("trace"):
@@ -199,8 +188,6 @@ class _Work:
             self.run.read_again()
             if self.run.status == "complete":
                 return self.leave("has measured and reported")
-            for name in (KEY, completeness.LOST):
-                self.run.meta.pop(name, None)
         if request.includes("measure"):
             self.measure()
         return self.report() if request.includes("report") else self.done()
@@ -292,18 +279,14 @@ class _Work:
         if faulty := self.run.meta.get("faults"):
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Go on with a run whose images are there."""
         request = self.request
-        runs_directory.take_up(
-            self.run,
-            self.plan.config,
-            request.stages,
-            passed=request.passed,
-            text=request.text,
+        runs_directory.resume(
+            self.run, self.plan.config, request.stages[0], passed=request.passed, text=request.text
         )
         if request.replaces("observe"):
-            folders.remove(self.run, folders.OBSERVED)
+            runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: RayWorkers | None) -> None:
         """Observe the images."""
@@ -336,7 +319,7 @@ class _Work:
         from analysis.tables.stage import measure
 
         began = monotonic()
-        runs_directory.fix_parts(self.run)
+        require_whole(self.run)
         what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
         self.request.say(f"measure: {what}")
         measure(self.run, helpers=self.helpers, processes=workers.result_workers(config, "measure"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.export.images import ExportedImage, SeenObject, image_parts
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 
 def write(run: Run, out: Path) -> None:

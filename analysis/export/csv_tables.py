@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from probes.csv_text import csv_bytes
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 _SAMPLES = (
     *("sample_id", "triplet", "prompt_id", "template", "indicator", "word", "prompt", "negative_prompt"),
@@ -21,7 +21,7 @@ def write(run: Run, out: Path) -> None:
     out.mkdir(parents=True)
     frames = {"images": run.samples(_SAMPLES)}
     if run.parts("objects"):
-        frames["detections"] = run.objects().drop(columns="mask")
+        frames["detections"] = run.read("objects").drop(columns="mask")
     for name, frame in frames.items():
         (out / f"{name}.csv").write_bytes(csv_bytes(frame))
     for name in run.tables():

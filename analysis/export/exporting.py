@@ -12,8 +12,8 @@ from pathlib import Path
 
 from analysis.export.images import left_out_line
 from analysis.export.registry import FORMATS
-from analysis.studies.opening import opened
 from probes.errors import UserError
+from probes.runs.missing import open_run
 from probes.runs.parts import disk_error, temporary
 
 
@@ -60,7 +60,7 @@ def export_run(run_path: str | Path, to: str, out: str | Path | None = None) -> 
     row = FORMATS.get(to)
     if row is None:
         raise UserError(f"--to: expected one of {', '.join(FORMATS)}, got {to!r}")
-    run = opened(run_path)
+    run = open_run(run_path)
     write = import_module(row.module).write
     note = left_out_line(run) if row.images else ""
     with _folder(Path(out) if out else Path(f"{run.path.name}-{to}")) as (folder, final):

@@ -15,7 +15,7 @@ from probes.runs.parts import parquet_bytes
 from probes.runs.schemas import IMAGE
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 _BESIDE = ("triplets.yaml", "report.html")
 _OBJECT = pa.struct(

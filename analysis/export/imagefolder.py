@@ -16,7 +16,7 @@ from analysis.export.images import SeenObject, image_parts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 
 def write(run: Run, out: Path) -> None:

@@ -13,11 +13,10 @@ import pandas as pd
 
 from probes.errors import UserError
 from probes.runs.images import read_header, read_image
-from probes.runs.parts import read_part
-from probes.runs.selection import number
+from probes.runs.parts import part_number, read_part
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 # what is said of an image beside its pixels
 TEXTS = ("sample_id", "triplet", "prompt_id", "indicator", "word", "prompt", "negative_prompt", "seed")
@@ -89,10 +88,10 @@ def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
         The run holds no image that can be shown, or a part is damaged.
     """
     left_out, grouped, there = run.left_out(), _groups(run), 0
-    beside = {number(file): file for file in run.parts("objects")}
+    beside = {part_number(file): file for file in run.parts("objects")}
     for file in run.parts("samples"):
         table = read_part(file, [*TEXTS, "image"])
-        found = _detections(beside.get(number(file)), grouped)
+        found = _detections(beside.get(part_number(file)), grouped)
         images = [
             _exported(row, found.get(row["sample_id"], []), drawn_here=run.config.images is None)
             for row in table.to_pylist()

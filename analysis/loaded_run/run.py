@@ -11,8 +11,8 @@ from analysis.metrics.registry import Metric
 from analysis.report.shown import THUMBNAIL, Cell
 from analysis.study import contrasts, indicators
 from probes.errors import UserError
-from probes.runs import completeness
-from probes.runs.store import KINDS, Run
+from probes.runs.missing import open_run
+from probes.runs.schemas import FIXED
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
@@ -22,7 +22,7 @@ SHOWN_TRIPLETS = 3
 
 
 def load_run(path: str | Path) -> LoadedRun:
-    """Open a run directory; where parts of it are missing, say on stderr over how much it speaks.
+    """Open a run directory; parts of it that are missing are named on stderr.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def load_run(path: str | Path) -> LoadedRun:
     >>> run = load_run("runs/first-light")  # doctest: +SKIP
     >>> run.gap("unet.*.cross", step=0)  # doctest: +SKIP
     """
-    return LoadedRun(completeness.restrict_to_whole(Run.open(path)))
+    return LoadedRun(open_run(path))
 
 
 class LoadedRun(RunImages, RunFigures):
@@ -89,7 +89,7 @@ class LoadedRun(RunImages, RunFigures):
         return export_run(self.path, to, out)
 
     def __repr__(self) -> str:
-        parts = [kind for kind in KINDS if self.run.parts(kind)]
+        parts = [kind for kind in FIXED if self.run.parts(kind)]
         there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
         return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
 

@@ -20,7 +20,7 @@ from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.question_options import READERS
 from probes.errors import UserError, nearest
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     from analysis.loaded_run.object_finding import ObjectFinding
@@ -54,7 +54,7 @@ class RunTables:
     @cached_property
     def words(self) -> pd.DataFrame:
         """One row per (sample, word)."""
-        return self.run.words()
+        return self.run.read("words")
 
     def gap(
         self,

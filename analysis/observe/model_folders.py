@@ -15,7 +15,7 @@ from probes.models.pretrained import auto, quiet, readable
 
 def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
     """Return the tokenizer and the configuration that are in a folder."""
-    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet("transformers"):
+    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
         config = auto("Config", path)
         tokens = auto("Tokenizer", path) if tokenizer else None
     if config.model_type != kind:
@@ -25,7 +25,7 @@ def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> t
 
 def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.float32) -> Any:
     """Return a model of one of transformers' classes with every weight from the folder's safetensors."""
-    with readable(f"{field}: {path}", "whole weights"), quiet("transformers"):
+    with readable(f"{field}: {path}", "whole weights"), quiet():
         model, info = pretrained.from_folder(
             cls, path, use_safetensors=True, dtype=dtype, output_loading_info=True
         )

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from probes.config.schema import Config
 from probes.models.devices import pick_device
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +62,7 @@ class Observer(Protocol):
         For messages and progress bars.
     schemas : mapping of str to pyarrow.Schema
         The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
-        `probes.runs.folders.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
+        `probes.runs.directory.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
     batch : int
         Images that are observed in one batch; one that alters what is seen is among the `fields`.
     whole_triplets : bool

@@ -1,8 +1,9 @@
 """The observe stage: show every stored image to the observers and store what they saw, part by part.
 
-What an observer stores of ``samples/part-N`` is made from that file and nothing else, so it carries its digest and all
-that alters what is seen. A run that was interrupted goes on at the first part that is missing and ends with the same
-bytes. An image that cannot be read, or was at fault when it was drawn, is shown as such: recorded, skipped and counted.
+What an observer stores of ``samples/part-N`` is made from that file and nothing else, so it carries the hash of what
+that was made from, and all that alters what is seen. A run that was interrupted goes on at the first part that is
+missing and ends with the same bytes. An image that cannot be read, or was at fault when it was drawn, is shown as such:
+recorded, skipped and counted.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from probes.execution import loop, workers
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Helpers, Tick
 from probes.models.devices import deterministic
-from probes.runs import image_faults, kinds, parts
+from probes.runs import image_faults, parts
 from probes.runs.images import read_image
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.record import KINDS
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     from probes.execution.on_ray import RayWorkers
@@ -123,7 +124,7 @@ def observe(
 def note_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
-        noted = kinds.with_kinds(run, observer.schemas, count)
+        noted = run.with_kinds(observer.schemas, count)
         if noted != run.meta.get(KINDS):
             run.write_meta(**{KINDS: noted})
 
@@ -207,13 +208,12 @@ def part_of(run: Run, observer: Observer, file: Path, facts: ObserverFacts) -> P
     draws = parts.read_part(file, ["triplet", "seed"])
     made_from = parts.read_identity(file)
     images = len(draws)
-    # tables made elsewhere carry no digest of their columns
-    samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
     starts = _whole(draws, facts.batch) if observer.whole_triplets else range(0, images, facts.batch)
     starts = list(starts) or [0]  # a part without images is written, too
+    fields = {**facts.fields, "samples": parts.source_hash(made_from)}
     return Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
-        identity=parts.identity(number, {**facts.fields, "samples": samples}, parts.OBSERVED_FORMAT),
+        identity=parts.identity(number, fields, parts.OBSERVED_FORMAT),
         images=images,
         pieces=[RowRange(file, start, stop) for start, stop in pairwise([*starts, images])],
     )

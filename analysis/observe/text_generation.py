@@ -13,9 +13,8 @@ from analysis.observe.features.weights import cached
 from analysis.observe.model_folders import from_folder
 from probes.errors import UserError
 from probes.models.pretrained import auto, quiet, readable
-from probes.paths import expand_model
+from probes.paths import expand_model, name_of
 from probes.runs.parts import digest
-from probes.runs.recorded_paths import name_of
 
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
@@ -96,7 +95,7 @@ class TextGenerator:
 
         kind = self._described(self.path)["model_type"]
         place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
-        with readable(place, expected), quiet("transformers"):
+        with readable(place, expected), quiet():
             self._processor = auto("Processor", self.path)
         network = getattr(transformers, NETWORKS[kind])
         model = from_folder(network, self.path, self.field, self.number_format(device))

@@ -32,7 +32,7 @@ from analysis.tables.sharing import Piece, Sharing
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 FOLDER = "gallery"
 TRIPLETS = 8  # triplets with one seed in a file
@@ -136,9 +136,9 @@ def triplets(
     `draws` are the sample ids of each triplet and seed, `objects` their rows of ``tables/objects``.
     """
     names = [sample for own in draws for sample in own]
-    samples = run.of_part("samples", part, names, COLUMNS).set_index("sample_id")
-    words = run.of_part("words", part, names, WORDS)
-    detections = run.of_part("objects", part, names, OVERLAY)
+    samples = run.of_samples("samples", names, COLUMNS, part).set_index("sample_id")
+    words = run.of_samples("words", names, WORDS, part)
+    detections = run.of_samples("objects", names, OVERLAY, part)
     shown: dict[str, list[dict]] = {}
     if objects is not None and detections is not None:
         shown = overlays(objects, detections, polygons)

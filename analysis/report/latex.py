@@ -22,7 +22,7 @@ from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import OBJECTS, TABLES, read
 from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.table import Latex
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first

@@ -16,7 +16,7 @@ from analysis.tables.method import parts_of_methods
 if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.execution.processes import Helpers
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 
 @dataclass(frozen=True)

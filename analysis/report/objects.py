@@ -25,7 +25,7 @@ from analysis.tables.registry import OBJECTS, TABLES, read
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 NEEDED = [table.name for table in OBJECTS if table.name != "nouns"]
 # what compares no words

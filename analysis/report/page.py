@@ -44,10 +44,9 @@ from analysis.tables.similarities.stored import timesteps
 from probes.config.schema import Config
 from probes.config.sections import MOST_TRIPLETS
 from probes.execution.processes import Helpers
-from probes.runs import completeness
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 UNFOLDED = 3  # rows of the gallery that need no click
 UNFOLDED_SINGLE = 12  # the same where an image is a row of its own
@@ -272,7 +271,6 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
-        **completeness.for_page(content.meta),
         left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),

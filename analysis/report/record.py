@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from analysis.report.format import counted
 from analysis.study import contrasts, indicators
 from probes.config.schema import Config
-from probes.runs.recorded_files import named_record
-from probes.runs.selection import KEY
+from probes.paths import name_of
 
 LONG = 14  # entries: a longer group is folded
 # of ``run.json`` and of its configuration: what may differ between two ways to draw the same run
@@ -49,7 +50,7 @@ def shown(meta: dict) -> dict:
 
     Not when, where, by how many processes, in how many goes, and in which folder: that stands in ``run.json`` alone.
     """
-    named = named_record({key: value for key, value in meta.items() if key not in OF_MACHINES})
+    named = _named({key: value for key, value in meta.items() if key not in OF_MACHINES})
     if "config" in named:
         resolved = {
             key: value for key, value in named["config"]["resolved"].items() if key not in OF_MACHINES
@@ -59,6 +60,15 @@ def shown(meta: dict) -> dict:
         named["config"] = {**named["config"], "resolved": resolved}
     order = sorted(named, key=lambda key: (ORDER.index(key) if key in ORDER else len(ORDER), key))
     return {key: _without(named[key]) if isinstance(named[key], dict) else named[key] for key in order}
+
+
+def _named(data: Any) -> Any:
+    """Plain data in which a path of this machine is the name of its file, in keys too."""
+    if isinstance(data, str):
+        return name_of(data) if os.path.isabs(data) or data.startswith(("./", "../", "~/")) else data
+    if isinstance(data, dict):
+        return {_named(key): _named(value) for key, value in data.items()}
+    return [_named(entry) for entry in data] if isinstance(data, (list, tuple)) else data
 
 
 def _without(entry: dict) -> dict:
@@ -91,7 +101,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     if top:
         found.append(Group("Run", [(key.replace("_", " "), _plain(value)) for key, value in top]))
     for key, value in meta.items():
-        if key in ("config", KEY) or not isinstance(value, (dict, list)) or not value:
+        if key == "config" or not isinstance(value, (dict, list)) or not value:
             continue
         items = _flat(value) if isinstance(value, dict) else [("", _plain(value))]
         found.append(Group(key.replace("_", " ").capitalize(), items, folded=len(items) > LONG))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.report.format import counted, listed
+from analysis.report.prompt_tokens import PromptTokens, Text, token_counts_line, unknown_words_line
 from hooks.prompt.spans import split_words
-from probes.prompts.vocabulary import PromptTokens, Text, token_counts_line, unknown_words_line
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 ARTICLES = ("a", "an")
 PERSON = "{person}"
@@ -111,7 +111,7 @@ def token_sentences(run: Run) -> list[str]:
     generated the images, whose tokens are not known.
     """
     rows = (row for table in run.part_tables("samples", Text._fields) for row in table.to_pylist())
-    read = PromptTokens.of(Text(**row) for row in rows)
+    read = PromptTokens.from_texts(Text(**row) for row in rows)
     lines = (unknown_words_line(read, run.config.model), token_counts_line(read, run.config.reference))
     return [
         f"{line[0].upper()}{line[1:]}." if line.startswith("read") else f"{line}." for line in lines if line

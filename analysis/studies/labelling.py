@@ -13,7 +13,7 @@ from analysis.tables.registry import write
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 FILE = "labels.csv"
 

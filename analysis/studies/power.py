@@ -17,7 +17,7 @@ from analysis.tables.registry import read
 from analysis.tables.similarities.gap_prompts import gap_prompts
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:

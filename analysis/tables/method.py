@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analysis.tables.objects.detector_error import Checked
     from analysis.tables.sharing import Sharing
     from probes.config.schema import Config
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 ROWS = "analysis.methods.registry"
 

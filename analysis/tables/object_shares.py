@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from analysis.tables.object_tables import Objects, objects_of
 from analysis.tables.sharing import Piece, cut
 from probes.config.schema import Measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SHARES = 24  # no result depends on it
 IMAGE_KINDS = ("objects", "words", "observed")  # of which a row belongs to an image

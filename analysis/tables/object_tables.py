@@ -41,7 +41,7 @@ from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.similarities import pair_name
 from probes.config.schema import Measure
 from probes.prompts.grammar.nouns import human_words
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 Objects = tuple[pd.DataFrame, pd.DataFrame]  # tables ``nouns`` and ``objects``
@@ -91,7 +91,7 @@ def observed_images(run: Run) -> pd.DataFrame:
     images = run.samples([*KEYS, "fault"])
     images = images.loc[images["fault"].isna(), list(KEYS)]
     if run.parts("observed"):
-        seen = run.observed(["sample_id", "status"])
+        seen = run.read("observed", ["sample_id", "status"])
         images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]
     return images.reset_index(drop=True)
 
@@ -104,7 +104,7 @@ def objects_of(run: Run, options: Measure) -> tuple[pd.DataFrame, pd.DataFrame]:
     nouns = noun_table(prompts, backend=backend, compounds=options.compounds, human=human)
     objects = dependency_groups(
         observed_images(run),
-        run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
+        run.read("objects", ["sample_id", "object", "label", "mask", "height", "width"]),
         nouns,
         word_parts(run),
         human=human,

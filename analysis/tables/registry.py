@@ -11,7 +11,7 @@ from dataclasses import fields
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import completeness, not_measured, prompts
+from analysis.tables import not_measured, prompts
 from analysis.tables.method import measured_methods
 from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
@@ -40,7 +40,7 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.side_shares import SideShares
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
 from analysis.tables.table import NEEDS, Latex, Table
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 COUNT = "count_"  # begins a column of each indicator
 SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
@@ -326,12 +326,6 @@ _CHECKED = (
         "images",
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
-    ),
-    Table(
-        "unfinished",
-        "unfinished",
-        "a quantity, how much of it there was when the run was measured, and how much there is to be",
-        completeness.COLUMNS,
     ),
 )
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN)}

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from probes.execution import workers
 from probes.execution.processes import Helpers, Tick
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEPT_BYTES = 2**25 - 2**16  # no result depends on it
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
-from analysis.tables.completeness import completeness
 from analysis.tables.method import measured_methods
 from analysis.tables.not_measured import not_measured
 from analysis.tables.object_shares import joined, object_shares
@@ -36,7 +35,7 @@ from analysis.tables.similarities.specifications import specifications
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
 from probes.errors import UserError
 from probes.execution.processes import Helpers
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
@@ -48,10 +47,9 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
     them, and ``tables/agreement`` says how far the headline measures say one thing. The sentences of the report and the
     LaTeX are the report stage's (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
-    ``tables/timesteps`` the timestep of each step. Of a run that is not finished, ``tables/unfinished`` says over how
-    much the others speak. Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of
-    objects as well (`analysis.tables.object_tables`). Where it is known what the detector misses,
-    ``tables/detector_error``. Then come the tables of the methods that the run holds something of
+    ``tables/timesteps`` the timestep of each step. Where objects were looked for, ``tables/nouns``, ``tables/objects``
+    and the paper's tables of objects as well (`analysis.tables.object_tables`). Where it is known what the detector
+    misses, ``tables/detector_error``. Then come the tables of the methods that the run holds something of
     (`analysis.methods.registry`); of a run that is of one method alone there are that method's and no others. Of a run
     of one indicator nothing is compared: ``tables/not_measured`` names what it lacks. Each is written as CSV and
     Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring wrote and this one
@@ -62,12 +60,10 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
         _measure(run, Sharing(run, helpers, processes))
         for name in run.written("report"):
             if name.startswith("tables/"):  # made of the tables before these
-                run.remove_file(name)
+                run.remove_files([name])
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
-    if (partly := completeness(run.meta)) is not None:
-        write(run, "unfinished", partly)
     methods = measured_methods()
     for method in methods:
         if method.alone and method.measure and method.alone(run.config):

@@ -13,7 +13,6 @@ NEEDS = {
     "labels": "answers of people, given to `triptych labels`",
     "images": "a run of images that another program drew, or of one indicator",
     "levels": "a run whose prompts have levels, such as a profession or a template",
-    "unfinished": "a run that was measured before all its images were there",
 }
 
 

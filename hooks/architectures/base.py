@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs, Step
+from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
 from hooks.architectures.site import Site, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
@@ -42,8 +42,8 @@ class Architecture(ABC):
         The models that it draws with, for messages.
     denoiser_name : str
         What its denoiser is called, for messages.
-    denoiser_part, decoder_part : str
-        Under which names pipelines have denoiser and decoder.
+    denoiser_part : str
+        Under which name pipelines have the denoiser.
     pipelines : tuple of str
         Names of the pipeline classes that can be read; their subclasses can, too.
     layouts : tuple of Layout
@@ -54,7 +54,7 @@ class Architecture(ABC):
         What its pipelines call of a scheduler.
     transformer : bool
         Whether it is read as a diffusion transformer: a step is what lies between two calls of the scheduler's `step`,
-        however many calls of the denoiser that are, and predictions are read there; word maps are read off the final
+        however many calls of the denoiser that are; word maps are read off the final
         queries and keys (`hooks.attention.final`). Of others every call is a step, and maps are read off projections.
     readings : tuple of str
         What its word maps may be read from: the `reading` of definitions that it takes (`hooks.attention.definitions`);
@@ -68,7 +68,6 @@ class Architecture(ABC):
     models: str
     denoiser_name: str
     denoiser_part: str
-    decoder_part: str = "vae"
     pipelines: tuple[str, ...] = ()
     layouts: tuple[Layout, ...] = ()
     predicts: tuple[str, ...] = ("epsilon",)
@@ -85,12 +84,12 @@ class Architecture(ABC):
 
     def decoder(self, pipe: Any) -> Any:
         """The module that makes an image of a latent."""
-        return getattr(pipe, self.decoder_part)
+        return pipe.vae
 
     def require_readable(self, pipe: Any) -> None:
         """Refuse compiled modules, into which no hook reaches, and a denoiser of another class."""
         name = type(pipe).__name__
-        for part in (self.denoiser_part, self.decoder_part, *TEXT_ENCODERS.values()):
+        for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             if hasattr(getattr(pipe, part, None), "_orig_mod"):
                 raise HookError(
                     f"{name}.{part}: expected a plain module, but got a compiled one, "
@@ -118,7 +117,7 @@ class Architecture(ABC):
             got = "none" if size is None else f"{size!r:.40}"
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-        decoder.check(self.decoder_part, self.decoder(pipe).config)
+        decoder.check(self.decoder(pipe).config)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
         """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read."""
@@ -164,11 +163,14 @@ class Architecture(ABC):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the denoiser's call by which each row of the whole batch has the text of the row named."""
 
-    @abstractmethod
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the denoiser's output says, of the prompts' rows: at least those wanted."""
+    def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """Address and values of what the denoiser's output says, of the prompts' rows.
+
+        `second`: of a further call in one step, of which `inputs` are the first call's.
+        """
+        values = None if second else self.prediction(inputs, output)
+        for name in inputs.batch.branches if values is not None else ():
+            yield f"noise_pred.{name}", inputs.batch.branch(name, values, "noise_pred")
 
     def branches(
         self,
@@ -185,15 +187,31 @@ class Architecture(ABC):
         """
         return None
 
-    def second_predictions(self, inputs: Inputs, output: Any) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what a further call of the denoiser in one step says; `inputs` are the first call's."""
-        yield from ()
-
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first."""
-        yield from ()
+        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first.
+
+        x0 of a flow is the sample less sigma times the velocity; of others, see `hooks.architectures.prediction`.
+        """
+        from hooks.architectures.prediction import current_sigma, predict_x0, signal_level
+
+        guided = self.unpacked(step.output, inputs.batch)
+        yield "noise_pred.guided", guided
+        kind = self.prediction_type(pipe.scheduler)
+        if "x0_pred" not in wanted:
+            return
+        if kind == "flow_prediction":
+            sigma = current_sigma(pipe.scheduler, step.timestep)
+            x0 = step.sample.float() - sigma.float() * step.output.float()
+            yield "x0_pred", self.unpacked(x0, inputs.batch)
+        else:
+            level = signal_level(pipe.scheduler, step.timestep, guided.device)
+            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+
+    def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
+        """Latents or predictions as pictures, shape (rows, c, h, w)."""
+        return values
 
     def planned(self, pipe: Any) -> int | None:
         """Steps that the pipeline plans, while it draws; None where it does not say."""
@@ -220,19 +238,23 @@ class Architecture(ABC):
     # Guidance and predictions
 
     def default_guidance(self, pipeline: type) -> float:
-        """The guidance scale that a class of pipelines takes where none is given."""
-        return float(inspect.signature(pipeline.__call__).parameters["guidance_scale"].default)
+        """The guidance scale that a class of pipelines takes where none is given, under the name that it has for it."""
+        name = "true_cfg_scale" if self.layouts[0].guidance == "true" else "guidance_scale"
+        return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
     def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """Return whether a denoiser of this configuration is called without the prompt, too, at these guidance scales.
 
-        `true_scale` is that beside guidance that was distilled into the denoiser.
+        `true_scale` is that beside guidance that was distilled into the denoiser. A distilled U-Net takes the scale as
+        an input, and is called once.
         """
-        return scale > 1
+        if self.layouts[0].guidance == "distilled":
+            return true_scale is not None and true_scale > 1
+        return scale > self.layouts[0].unguided and config.get("time_cond_proj_dim") is None
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
-        """Return whether a guidance scale alters anything with a denoiser of this configuration."""
-        return True
+        """Return whether a guidance scale alters anything; FLUX.1-schnell was distilled without one."""
+        return self.layouts[0].guidance != "distilled" or bool(config.get("guidance_embeds"))
 
     def call_arguments(
         self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
@@ -241,8 +263,16 @@ class Architecture(ABC):
 
         `negative` is a negative prompt for each image, or an empty text; `true_scale`: see `guided`.
         """
-        # SDXL tells an empty negative prompt from none
-        return {"guidance_scale": scale, "negative_prompt": list(negative) if any(negative) else None}
+        layout = self.layouts[0]
+        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
+            return {**layout.fixed, "true_cfg_scale": scale, "negative_prompt": list(negative)}
+        found = {**layout.fixed, "guidance_scale": scale}
+        if true_scale is not None:
+            found["true_cfg_scale"] = true_scale
+        # some pipelines tell an empty negative prompt from none, or take none at all for a fault
+        if any(negative) or true_scale is not None:
+            found["negative_prompt"] = list(negative)
+        return found
 
     def step_callback(
         self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
@@ -273,8 +303,11 @@ class Architecture(ABC):
         return decoder.latent_scale(self.decoder(pipe))
 
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """Height and width of the latent for an image of this size in pixels; None: the model's own size."""
-        side, scale = self.denoiser(pipe).config.sample_size, self.latent_scale(pipe)
+        """Height and width of the latent for an image of this size in pixels; None: the model's own size.
+
+        A transformer of packed latents has no size of its own, its pipelines 128.
+        """
+        side, scale = getattr(self.denoiser(pipe).config, "sample_size", None) or 128, self.latent_scale(pipe)
         own_height, own_width = (side, side) if isinstance(side, int) else side
         return (
             own_height if height is None else height // scale,
@@ -307,7 +340,7 @@ class Architecture(ABC):
 
     def without_weights(self, pipe: Any) -> Any:
         """Denoiser and decoder built anew on torch's meta device, beside the pipeline's own scheduler."""
-        networks = {name: getattr(pipe, name) for name in (self.denoiser_part, self.decoder_part)}
+        networks = {name: getattr(pipe, name) for name in (self.denoiser_part, "vae")}
         blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
         return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
 

@@ -118,8 +118,8 @@ class Batch:
     def require_images(self, pipe: Any, images: int) -> None:
         """Raise a HookError if these are not the branches of so many images."""
         if images != self.rows:
-            got = f"{images} at scheduler.step"
-            raise other_branches(pipe, self.branches, self.rows * len(self.branches), got)
+            rows = self.rows * len(self.branches)
+            raise other_branches(pipe, self.branches, rows, f"{images} at scheduler.step")
 
     def conditional(self, values: Tensor, address: str) -> Tensor:
         """Rows of the prompts, see :meth:`branch`."""

@@ -100,15 +100,15 @@ def decode_once(vae: Any, size: tuple[int, int]) -> None:
     decode(vae, torch.zeros(1, _channels(vae.config), *size, device="meta"))
 
 
-def check(part: str, config: Any) -> None:
+def check(config: Any) -> None:
     """Refuse a VAE's configuration whose scaling of latents is none."""
     factor = getattr(config, "scaling_factor", None)
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
     if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
-        raise MisfitError(part, "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
+        raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
     for key in ("latents_mean", "latents_std"):
         values = getattr(config, key, None)
         whole = isinstance(values, (list, tuple)) and len(values) == _channels(config)
         if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
             expected = f"`{key}`, {_channels(config)} numbers or null"
-            raise MisfitError(part, expected, f"{values!r:.40}", "mend it")
+            raise MisfitError("vae", expected, f"{values!r:.40}", "mend it")

@@ -1,9 +1,7 @@
-"""Meaning of the UNet's output: the guided prediction, and the image latent it points to.
+"""The image latent that a guided prediction points to.
 
-Guidance is classifier-free guidance (Ho and Salimans 2022) with the rescaling of Lin et al. (2023) where
-the pipeline uses it, computed as diffusers' pipelines do. The UNet is always given a variance-preserving
-x_t (sigma schedulers divide by sqrt(sigma^2 + 1) first), so that one formula serves all schedulers, with
-the signal level a:
+A denoiser of noise is always given a variance-preserving x_t (sigma schedulers divide by sqrt(sigma^2 + 1) first), so
+that one formula serves all schedulers, with the signal level a:
 
     epsilon        x0 = (x_t - sqrt(1 - a) * output) / sqrt(a)
     v_prediction   x0 = sqrt(a) * x_t - sqrt(1 - a) * output
@@ -14,29 +12,10 @@ No clipping or thresholding: this is the prediction itself, not what a scheduler
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-
-
-def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
-    """The guided prediction of the call under way, bit for bit as the pipelines compute it, from that by branch."""
-    conditional = parts["conditional"]
-    if "unconditional" not in parts:
-        return conditional
-    unconditional = parts["unconditional"]
-    if "image" in parts:  # InstructPix2Pix (Brooks et al. 2023, Eq. 3)
-        image, scale, image_scale = parts["image"], pipe.guidance_scale, pipe.image_guidance_scale
-        return unconditional + scale * (conditional - image) + image_scale * (image - unconditional)
-    guided = unconditional + pipe.guidance_scale * (conditional - unconditional)
-    rescale = getattr(pipe, "guidance_rescale", 0.0)
-    if rescale > 0.0:
-        from diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion import rescale_noise_cfg
-
-        guided = rescale_noise_cfg(guided, conditional, guidance_rescale=rescale)
-    return guided
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:

@@ -59,7 +59,7 @@ class Site:
 
     @functools.cached_property
     def place(self) -> Place:
-        """What the address alone says: order, label, space, moment, layer norm."""
+        """Order, label, space, moment and layer norm, by the address alone."""
         return place(self.address)
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
-from hooks.architectures.batch import Inputs, Step
+from hooks.architectures.batch import Inputs
 from hooks.architectures.site import BY_STEP, Site, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_call import TransformerCall, stacked
@@ -67,7 +66,7 @@ class Transformer(TransformerCall):
     def check(self, pipe: Any) -> None:
         """See `Architecture.check`; some transformers have no size of their own."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
-            decoder.check(self.decoder_part, self.decoder(pipe).config)
+            decoder.check(self.decoder(pipe).config)
         else:
             super().check(pipe)
 
@@ -134,81 +133,18 @@ class Transformer(TransformerCall):
         values = values[:, :channels] if self.row.variance else values
         return -values if self.row.negated else values
 
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """The prediction by branch."""
-        values = self.prediction(inputs, output)
-        for name in inputs.batch.branches:
-            yield f"noise_pred.{name}", inputs.batch.branch(name, values, "noise_pred")
-
-    def second_predictions(self, inputs: Inputs, output: Any) -> Iterator[tuple[str, Tensor]]:
-        """See `Architecture.second_predictions`: that without the prompt, where guidance runs in a second call."""
-        if self.row.branches == "calls":
+    def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """See `Architecture.predictions`; a second call may be that without the prompt."""
+        if second and self.row.branches == "calls":
             yield "noise_pred.unconditional", self.prediction(inputs, output)
-
-    def step_predictions(
-        self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """See `Architecture.step_predictions`; x0 of a flow is the sample less sigma times the velocity."""
-        from hooks.architectures.prediction import current_sigma, predict_x0, signal_level
-
-        guided = self.unpacked(step.output, inputs.batch)
-        yield "noise_pred.guided", guided
-        if "x0_pred" not in wanted:
-            return
-        kind = self.prediction_type(pipe.scheduler)
-        if kind == "flow_prediction":
-            sigma = current_sigma(pipe.scheduler, step.timestep)
-            x0 = step.sample.float() - sigma.float() * step.output.float()
-            yield "x0_pred", self.unpacked(x0, inputs.batch)
-        else:
-            level = signal_level(pipe.scheduler, step.timestep, guided.device)
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+        yield from super().predictions(inputs, output, second)
 
     def planned(self, pipe: Any) -> int | None:
         """See `Architecture.planned`; some pipelines do not say, but their scheduler does."""
         planned = super().planned(pipe)
         return len(pipe.scheduler.timesteps) if planned is None else planned
 
-    def default_guidance(self, pipeline: type) -> float:
-        """See `Architecture.default_guidance`; under the name that the pipeline has for it."""
-        name = "true_cfg_scale" if self.row.layout.guidance == "true" else "guidance_scale"
-        return float(inspect.signature(pipeline.__call__).parameters[name].default)
-
-    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
-        """See `Architecture.guided`; a denoiser that was distilled from two branches runs one at the scale itself."""
-        if self.row.layout.guidance == "distilled":
-            return true_scale is not None and true_scale > 1
-        return scale > self.row.layout.unguided
-
-    def takes_guidance(self, config: Mapping[str, Any]) -> bool:
-        """See `Architecture.takes_guidance`; FLUX.1-schnell was distilled without a scale."""
-        return self.row.layout.guidance != "distilled" or bool(config.get("guidance_embeds"))
-
-    def call_arguments(
-        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
-    ) -> dict[str, Any]:
-        """See `Architecture.call_arguments`."""
-        layout, found = self.row.layout, dict(self.row.layout.fixed)
-        if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
-            return {**found, "true_cfg_scale": scale, "negative_prompt": list(negative)}
-        found["guidance_scale"] = scale
-        if true_scale is not None:
-            found["true_cfg_scale"] = true_scale
-        # some of the pipelines take an empty negative prompt for granted, and none at all for a fault
-        if any(negative) or true_scale is not None:
-            found["negative_prompt"] = list(negative)
-        return found
-
     # Sizes
-
-    def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """See `Architecture.latent_size`; a transformer of packed latents has no size of its own, its pipelines 128."""
-        if getattr(self.denoiser(pipe).config, "sample_size", None) is not None:
-            return super().latent_size(pipe, height, width)
-        scale = self.latent_scale(pipe)
-        return (128 if height is None else height // scale, 128 if width is None else width // scale)
 
     def image_multiple(self, pipe: Any) -> int:
         """See `Architecture.image_multiple`: whole patches."""

@@ -162,7 +162,7 @@ class TransformerCall(Architecture):
         return given
 
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
-        """What `text_arguments` gives of a text of so many tokens, on the meta device."""
+        """Arguments that say a text of so many tokens, on the meta device."""
         import torch
 
         row, config = self.row, self.denoiser(pipe).config

@@ -15,7 +15,7 @@ from hooks.architectures.transformer_sites import PART, Stack
 
 @dataclass(frozen=True)
 class TransformerRow:
-    """What tells one kind of diffusion transformer from another.
+    """Data by which one kind of diffusion transformer differs from another.
 
     Attributes
     ----------

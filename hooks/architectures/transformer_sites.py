@@ -63,7 +63,7 @@ class Stack:
     single: bool = False
 
     def beside(self, stream: str) -> dict[str, Any]:
-        """What a site says of its stream, where one module runs over both or other positions stand before the text."""
+        """Stream and sequence of a site, where one module runs over both or other positions stand before the text."""
         if self.single:
             return {"stream": stream, "sequence": self.sequence}
         own = tuple(one for one in self.sequence if one != "image")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +10,15 @@ from hooks.architectures import decoder
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs, other_branches
 from hooks.architectures.layout import Layout, MisfitError, SingleFile
-from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at, tensor_of
+from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at
 from hooks.architectures.text_encoders import text_core, text_sites
 from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-SUPPORTED_PIPELINES = (
-    "StableDiffusionPipeline",
-    "StableDiffusionImg2ImgPipeline",
-    "StableDiffusionInpaintPipeline",
-    "StableDiffusionInstructPix2PixPipeline",
-    "StableDiffusionXLPipeline",
-    "StableDiffusionXLImg2ImgPipeline",
-    "StableDiffusionXLInpaintPipeline",
-)
 TIMES = 6  # numbers that XL gets of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
-_BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _UNREAD = (
     "the pipeline takes the states before the last layer of this text encoder, so that nothing written here reaches an "
     "image: write at the layer before it"
@@ -52,7 +41,15 @@ class UNet(Architecture):
     models = "Stable Diffusion 1.x, 2.x or XL"
     denoiser_name = "U-Net"
     denoiser_part = "unet"
-    pipelines = SUPPORTED_PIPELINES
+    pipelines = (
+        "StableDiffusionPipeline",
+        "StableDiffusionImg2ImgPipeline",
+        "StableDiffusionInpaintPipeline",
+        "StableDiffusionInstructPix2PixPipeline",
+        "StableDiffusionXLPipeline",
+        "StableDiffusionXLImg2ImgPipeline",
+        "StableDiffusionXLInpaintPipeline",
+    )
     layouts = (
         Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
         Layout.from_towers(
@@ -99,7 +96,7 @@ class UNet(Architecture):
         for site in _unet_sites(pipe.unet):
             is_attention = site.module.endswith((".attn1", ".attn2"))
             if is_attention and module_at(pipe, site.module).is_cross_attention == (kind == "cross"):
-                yield site, factors[_BLOCK.match(site.address).group(1, 2, 3)]
+                yield site, next(one for path, one in factors.items() if site.module.startswith(path))
 
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
         """Return what the UNet is given."""
@@ -126,31 +123,9 @@ class UNet(Architecture):
             named["added_cond_kwargs"] = {**added, "text_embeds": added["text_embeds"][list(rows)]}
         return tuple(given), named
 
-    def predictions(
-        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """The noise prediction by branch, guided, and the image latent that it points to."""
-        from hooks.architectures.prediction import guided_prediction, predict_x0, signal_level
-
-        output, batch = tensor_of(output), inputs.batch
-        branches = {name: batch.branch(name, output, "noise_pred") for name in batch.branches}
-        for name, values in branches.items():
-            yield f"noise_pred.{name}", values
-        if not {"noise_pred.guided", "x0_pred"} & set(wanted):
-            return
-        guided = guided_prediction(pipe, branches)
-        yield "noise_pred.guided", guided
-        if "x0_pred" in wanted:
-            level = signal_level(pipe.scheduler, inputs.timestep, guided.device)
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, self.prediction_type(pipe.scheduler))
-
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
         return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
-
-    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
-        """See `Architecture.guided`; a distilled UNet takes the scale as an input, and is called once."""
-        return scale > 1 and config.get("time_cond_proj_dim") is None
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
         """See `Architecture.decoding_dtype`; XL's pipeline keeps to float32 where its decoder says so.
@@ -249,18 +224,15 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
         return Site(f"unet.{address}", f"unet.{path}", **more)
 
-    def attention(address: str, path: str, module: Any, default: bool) -> Iterator[Site]:
-        yield from attention_parts(f"unet.{address}", f"unet.{path}", module)
-        yield site(address, path, default=default)
-
     def transformer(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
         for k, inner in enumerate(blocks):
             number = f".{k}" if len(blocks) > 1 else ""
             where = f"{path}.transformer_blocks.{k}"
-            if getattr(inner, "attn1", None) is not None:
-                yield from attention(f"{address}.self{number}", f"{where}.attn1", inner.attn1, False)
-            if getattr(inner, "attn2", None) is not None:
-                yield from attention(f"{address}.cross{number}", f"{where}.attn2", inner.attn2, True)
+            for name, part in (("attn1", "self"), ("attn2", "cross")):
+                if (attention := getattr(inner, name, None)) is not None:
+                    parts, module = f"{address}.{part}{number}", f"{where}.{name}"
+                    yield from attention_parts(f"unet.{parts}", f"unet.{module}", attention)
+                    yield site(parts, module, default=part == "cross")
             if getattr(inner, "ff", None) is not None:
                 yield site(f"{address}.ff{number}", f"{where}.ff", default=False)
             yield site(f"{address}.block{number}", where, default=False)
@@ -292,15 +264,14 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
         yield from block(f"up.{b}", f"up_blocks.{b}", module)
 
 
-def _factors(unet: Any) -> dict[tuple[str | None, ...], int]:
-    """Factors by side, number and middle, as `_BLOCK` reads them: side of the latent over side of the block's grid."""
-    factors: dict[tuple[str | None, ...], int] = {}
-    factor = 1
+def _factors(unet: Any) -> dict[str, int]:
+    """Side of the latent over side of the block's grid, by the path that the modules of a block begin with."""
+    factors, factor = {}, 1
     for b, block in enumerate(unet.down_blocks):
-        factors["down", str(b), None] = factor
+        factors[f"unet.down_blocks.{b}."] = factor
         factor *= 2 if getattr(block, "downsamplers", None) else 1
-    factors[None, None, "mid"] = factor
+    factors["unet.mid_block."] = factor
     for b, block in enumerate(unet.up_blocks):
-        factors["up", str(b), None] = factor
+        factors[f"unet.up_blocks.{b}."] = factor
         factor //= 2 if getattr(block, "upsamplers", None) else 1
     return factors

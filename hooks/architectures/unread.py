@@ -34,7 +34,7 @@ _UNREAD = (
 
 
 def why_unread(pipeline: str) -> str | None:
-    """What is missing to read a class of pipelines of diffusers that is known; None for others.
+    """Reason why a class of pipelines of diffusers that is known cannot be read; None for others.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
 whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
-dtype, of the prompts' rows alone, in chunks that fit a processor's cache (on a GPU, larger ones).
+dtype, of the prompts' rows alone, a few rows at a time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch import Tensor
 from hooks.architectures.batch import Call
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
-from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums, Where
+from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums
 from hooks.errors import HookError
 
-CHUNK_ON_CPU = 2**17  # probabilities worked on at once: 512 KiB in float32, twice
+CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a row has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
 
 
@@ -52,7 +52,6 @@ class AttentionSums:
         self.planned: int | None = None
         self._queries: dict[str, Tensor] = {}
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
-        self._scratch: tuple[Tensor, Tensor] | None = None
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self.tokens: int | None = None
 
@@ -100,9 +99,9 @@ class AttentionSums:
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
                 f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
-        for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
+        for rows, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
             for sums in takers:
-                sums.add(layer, where, probabilities, call)
+                sums.add(layer, rows, probabilities, call)
 
     def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
         """The sums that take a layer's run at this call, which is counted."""
@@ -134,49 +133,15 @@ class AttentionSums:
 
     def _probabilities(
         self, query: Tensor, key: Tensor, heads: int, scale: float
-    ) -> Iterator[tuple[Where, Tensor]]:
-        """Chunks of the probabilities, each valid until the next is asked for."""
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Probabilities (rows, heads, pixels, tokens) of some rows at a time."""
         rows, pixels, _ = query.shape
         tokens = key.shape[1]
         limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
         query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
         key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
-        for where in _chunks(rows, heads, pixels, tokens, limit):
-            scores, probabilities = self._two_buffers(where, tokens, limit, query.device)
-            left, right = _stacked(query[where]), _stacked(key[where[:2]])
-            flat = scores.flatten(0, 1)
-            torch.baddbmm(flat, left, right, beta=0, alpha=scale, out=flat)
-            torch.softmax(scores, dim=-1, out=probabilities)
-            yield where, probabilities
-
-    def _two_buffers(self, where: Where, tokens: int, limit: int, device: Any) -> tuple[Tensor, Tensor]:
-        shape = [*(span.stop - span.start for span in where), tokens]
-        if device.type != "cpu":  # its allocator reuses memory
-            return tuple(torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
-        size = shape[0] * shape[1] * shape[2] * tokens
-        if self._scratch is None or self._scratch[0].numel() < size:
-            self._scratch = tuple(torch.empty(max(size, limit), dtype=torch.float32) for _ in range(2))
-        return tuple(buffer[:size].view(shape) for buffer in self._scratch)
-
-
-def _chunks(rows: int, heads: int, pixels: int, tokens: int, limit: int) -> Iterator[Where]:
-    """Parts of at most `limit` probabilities: whole rows, else whole heads of a row, else pixels of a head."""
-
-    def cut(size: int, step: int) -> Iterator[slice]:
-        step = max(1, step)
-        return (slice(start, min(start + step, size)) for start in range(0, size, step))
-
-    for row in cut(rows, limit // (heads * pixels * tokens)):
-        one_row = row.stop - row.start == 1
-        for head in cut(heads, limit // (pixels * tokens)) if one_row else [slice(0, heads)]:
-            one_head = one_row and head.stop - head.start == 1
-            for pixel in cut(pixels, limit // tokens) if one_head else [slice(0, pixels)]:
-                yield row, head, pixel
-
-
-def _stacked(values: Tensor) -> Tensor:
-    """Rows and heads as one dimension, in float32; a single row in float32 is not copied."""
-    if values.dtype == torch.float32 and len(values) == 1:
-        return values[0]
-    copy = torch.empty(values.shape, dtype=torch.float32, device=values.device)
-    return copy.copy_(values).flatten(0, 1)
+        for some in torch.arange(rows).split(max(1, limit // (heads * pixels * tokens))):
+            chosen = slice(int(some[0]), int(some[-1]) + 1)
+            left, right = (one[chosen].flatten(0, 1).float() for one in (query, key))
+            scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=scale)
+            yield chosen, scores.softmax(dim=-1).unflatten(0, (-1, heads))

@@ -165,14 +165,13 @@ class FinalSums(AttentionSums):
             raise HookError(
                 f"{layer.address}: expected {pixels} queries of the image, but got {query.shape[-2]}"
             )
-        where = (slice(0, batch.rows), slice(0, layer.heads), slice(0, pixels))
         if self.reading == "output":
             whole = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
             values = self._outputs(of_image(whole, 1), whole, text)
         else:
             values = self._masses(query, given, batch, of_image, text, layer)
         for sums in takers:
-            sums.add(layer, where, values, call)
+            sums.add(layer, slice(None), values, call)
 
     def _masses(
         self,

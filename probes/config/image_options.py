@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from probes.fields.types import PathOrName, Section, option
+from probes.fields.types import Section, option
 
 Column = Annotated[str, Field(min_length=1)]
 UNNAMED = "unnamed model"  # whose name nobody gave
@@ -17,7 +17,7 @@ class Images(Section):
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
-    from_: Annotated[PathOrName, Field(alias="from", min_length=1), option(example="images.csv")]
+    from_: Annotated[str, Field(alias="from", min_length=1), option(example="images.csv")]
     """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside
     triplets.yaml."""
     names: Annotated[Column | None, option(null="a table says it", example="{prompt}_{indicator}_{seed}")] = (

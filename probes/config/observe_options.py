@@ -9,7 +9,7 @@ from pydantic import Field
 from probes.config.caption_options import Captions
 from probes.config.question_options import Questions
 from probes.config.skin_options import SkinTone
-from probes.fields.types import Alters, Device, Model, PathOrName, Positive, Section, Share, option, takes
+from probes.fields.types import Alters, Device, Model, Positive, Section, Share, option, takes
 
 
 class Observe(Section):
@@ -56,7 +56,7 @@ class Observe(Section):
     highest of it, or what `ram` gives an image. With `prompt` alone nothing can be said of objects that prompts
     do not name."""
     vocabulary: Annotated[
-        PathOrName | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
+        str | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
     ] = None
     """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
     Write your own to ask for the objects of your hypothesis."""
@@ -68,7 +68,7 @@ class Observe(Section):
     ram: Annotated[Model | None, option(null="none", example="ram_swin_large_14m.pth")] = None
     """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
     ram_tags: Annotated[
-        PathOrName | None,
+        str | None,
         option(null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"),
     ] = None
     """RAM's list of tags, which its checkpoint does not hold."""

@@ -41,11 +41,10 @@ from probes.fields.types import (
     takes,
 )
 from probes.fields.yaml import YamlSource, yaml_text
-from probes.paths import expand_run
+from probes.paths import expand_run, name_of
 from probes.prompts import paintskills
 from probes.prompts.prompt import check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
-from probes.runs.recorded_paths import name_of
 
 __all__ = [
     "PERSON",
@@ -277,11 +276,6 @@ class Config(Section):
     def compares(self) -> bool:
         """Return whether there are images of two indicators or more, which are compared with each other."""
         return len(self.indicators) > 1
-
-    @property
-    def captions(self) -> bool:
-        """Return whether some prompt is a caption of its own for each indicator."""
-        return not all(prompt.template for prompt in self.prompts)
 
     @property
     def out_path(self) -> Path:

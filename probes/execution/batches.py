@@ -21,7 +21,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.models.requirements import image_size
 from probes.runs.parts import read_identity
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU

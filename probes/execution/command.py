@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from probes.config.schema import Config
 from probes.execution.loop import note_damaged
 from probes.execution.processes import Helpers
-from probes.runs import directory, folders
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.selection import REGISTERED
-from probes.runs.store import Run
+from probes.runs.record import REGISTERED
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     from probes.execution.on_ray import RayWorkers
@@ -45,7 +45,7 @@ class StageCall:
     def cleared(self, run: Run) -> None:
         """Remove what a run directory holds, where it is to be overwritten."""
         if self.overwrite:
-            folders.clear(run)
+            directory.clear(run)
 
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any

@@ -25,7 +25,7 @@ from probes.locks import locked, require_there
 from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -76,13 +76,12 @@ def record_generated(run: Run, began: float) -> None:
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
     """Say which parts are made again since they were damaged, on stderr and in the record."""
-    if damaged:
-        noted = [
-            {"found": str(error).partition(": run --stage")[0], "at": directory.now()} for error in damaged
-        ]
+    lines = [str(error).partition(": run --stage")[0] for error in damaged]
+    if lines:
+        noted = [{"found": line.removeprefix(f"{run.path}/"), "at": directory.now()} for line in lines]
         run.write_meta(made_again=[*(run.meta.get("made_again") or []), *noted])
-    for entry in noted if damaged else ():
-        print(f"{entry['found']}: made again", file=sys.stderr)
+    for line in lines:
+        print(f"{line}: made again", file=sys.stderr)
 
 
 def make(

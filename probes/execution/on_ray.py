@@ -30,7 +30,7 @@ from probes.execution import loop, signals, workers
 from probes.execution.part import Part
 from probes.execution.processes import blocked, key_of, open_once
 from probes.runs import parts as files
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.versions import versions
 
 RECORD = "cluster"  # of run.json, by stage

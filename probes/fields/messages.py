@@ -40,7 +40,9 @@ _EXPECTED = {  # by the type of a fault: what was expected, and a remedy
 }
 
 # Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
+_FORMATS = "coco textcaps karpathy flickr30k flickr30k-csv gcc text csv tsv json jsonl xlsx parquet"
 _REMOVED = {
+    **{f"format={name}": "a file of captions is read by its ending" for name in _FORMATS.split()},
     "edit.kind=steer": "`keys_and_values` edits the words in closed form",
     "edit.kind=steer_choice": "`keys_and_values` edits the words in closed form",
     "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",

@@ -46,14 +46,8 @@ STEPS = 1000  # of windows: more than any sampler has
 LISTED = 4  # entries of a list that a repr shows
 
 
-@dataclass(frozen=True)
-class MayBePath:
-    """Mark of a text that may be the path of a file or folder of this machine, see `probes.runs.recorded_paths`."""
-
-
-PathOrName = Annotated[str, MayBePath()]
 # name, folder or file of a model; the mark stands in the JSON schema, so that what names one can be found
-Model = Annotated[PathOrName, Field(min_length=1, json_schema_extra={"format": "model"})]
+Model = Annotated[str, Field(min_length=1, json_schema_extra={"format": "model"})]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -301,13 +295,10 @@ Windows = Annotated[
 class SeedRange(Section):
     """Seeds of a given number, the first of which is `start`."""
 
-    count: Annotated[int, Field(ge=1, le=IMAGES), option("Number of seeds.", unit="seeds", example=5)]
-    start: Annotated[
-        Seed,
-        option(
-            "First of the seeds. Change it to get other images of the same prompts.", unit="seed", example=100
-        ),
-    ] = 0
+    count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
+    """Number of seeds."""
+    start: Annotated[Seed, option(unit="seed", example=100)] = 0
+    """First of the seeds. Change it to get other images of the same prompts."""
 
 
 def _seed_list(value: list[int] | SeedRange) -> list[int]:

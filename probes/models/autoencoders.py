@@ -23,6 +23,8 @@ from probes.models.pretrained import readable, tensors
 
 WEIGHTS, CONFIG = "sae_weights.safetensors", "cfg.json"
 _SURKOV_WEIGHTS, _SURKOV_CONFIG = "state_dict.pth", "config.json"
+_NAMES = ("W_enc", "b_enc", "W_dec", "b_dec")
+_SURKOV_NAMES = ("encoder.weight", "latent_bias", "decoder.weight", "pre_bias")
 _ARCHITECTURES = ("standard", "topk", "jumprelu")
 
 
@@ -40,30 +42,38 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
         A file is missing or damaged, or the autoencoder is of a kind that is not read.
     """
     folder = Path(folder)
-    if (folder / _SURKOV_WEIGHTS).is_file() and not (folder / WEIGHTS).is_file():
-        return _of_surkov(folder)
-    config, weights = _config(folder / CONFIG), _weights(folder / WEIGHTS)
-    kind, k = _architecture(folder / CONFIG, config)
-    needed = ("W_enc", "b_enc", "W_dec", "b_dec", *(("threshold",) if kind == "jumprelu" else ()))
-    if "log_threshold" in weights:  # of training
-        weights["threshold"] = weights.pop("log_threshold").exp()
-    _require(folder / WEIGHTS, weights, needed)
-    encoder, bias, decoder = weights["W_enc"], weights["b_enc"], weights["W_dec"]
+    surkov = (folder / _SURKOV_WEIGHTS).is_file() and not (folder / WEIGHTS).is_file()
+    place = folder / (_SURKOV_CONFIG if surkov else CONFIG)
+    config = _config(place)
+    if surkov:
+        config = {"architecture": "topk", "k": config.get("k")}
+    kind, k = _architecture(place, config)
+    place = folder / (_SURKOV_WEIGHTS if surkov else WEIGHTS)
+    stored = _weights(place)
+    if "log_threshold" in stored:  # of training
+        stored["threshold"] = stored.pop("log_threshold").exp()
+    names = _SURKOV_NAMES if surkov else _NAMES
+    _require(place, stored, (*names, *(("threshold",) if kind == "jumprelu" else ())))
+    encoder, bias, decoder, subtracted = (stored[name] for name in names)
+    if surkov:  # as `torch.nn.Linear` holds them
+        encoder, decoder = encoder.T, decoder.T
     if config.get("rescale_acts_by_decoder_norm"):  # then latents count in units of their directions
         norm = decoder.norm(dim=-1)
         encoder, bias, decoder = encoder * norm, bias * norm, decoder / norm[:, None]
-    metadata = config.get("metadata") or {}
-    return _made(
-        folder / WEIGHTS,
-        encoder,
-        bias,
-        decoder,
-        weights["b_dec"],
-        k=k,
-        threshold=weights["threshold"] if kind == "jumprelu" else None,
-        subtracts_bias=bool(config.get("apply_b_dec_to_input", True)),
-        site=str(metadata.get("hook_name") or config.get("hook_name") or ""),
-    )
+    try:
+        if encoder.ndim != 2:
+            raise HookError(
+                f"encoder: expected a matrix, but got shape {tuple(encoder.shape)}: mend the file"
+            )
+        return SparseAutoencoder(
+            *(one.float().contiguous() for one in (encoder, bias, decoder, subtracted)),
+            k=k,
+            threshold=stored["threshold"] if kind == "jumprelu" else None,
+            subtracts_bias=bool(config.get("apply_b_dec_to_input", True)),
+            site=str((config.get("metadata") or {}).get("hook_name") or config.get("hook_name") or ""),
+        )
+    except HookError as error:
+        raise UserError(f"{place}: {str(error).removeprefix('SparseAutoencoder: ')}") from None
 
 
 def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:
@@ -93,31 +103,6 @@ def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | No
     return kind, k if kind == "topk" else None
 
 
-def _of_surkov(folder: Path) -> SparseAutoencoder:
-    config, place = _config(folder / _SURKOV_CONFIG), folder / _SURKOV_WEIGHTS
-    weights = _weights(place, "state_dict")
-    _require(place, weights, ("encoder.weight", "latent_bias", "decoder.weight", "pre_bias"))
-    k = config.get("k")
-    if not (isinstance(k, int) and k >= 1):
-        raise UserError(
-            f"{folder / _SURKOV_CONFIG}: k: expected a whole number of at least 1, got {k!r:.60}: mend the file"
-        )
-    encoder, decoder = weights["encoder.weight"].T, weights["decoder.weight"].T
-    return _made(place, encoder, weights["latent_bias"], decoder, weights["pre_bias"], k=k)
-
-
-def _made(place: Path, *weights: Tensor, **more: Any) -> SparseAutoencoder:
-    """A sparse autoencoder of the weights of a file."""
-    try:
-        if weights[0].ndim != 2:
-            raise HookError(
-                f"encoder: expected a matrix, but got shape {tuple(weights[0].shape)}: mend the file"
-            )
-        return SparseAutoencoder(*(one.float().contiguous() for one in weights), **more)
-    except HookError as error:
-        raise UserError(f"{place}: {str(error).removeprefix('SparseAutoencoder: ')}") from None
-
-
 def _config(path: Path) -> dict[str, Any]:
     try:
         config = parse_json(path.read_bytes())
@@ -133,20 +118,15 @@ def _config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _weights(path: Path, key: str = "") -> dict[str, Any]:
-    """The tensors of a file by name, those under a key where there is one."""
+def _weights(path: Path) -> dict[str, Any]:
+    """The tensors of a file by name."""
     if not path.is_file():
         raise UserError(
             f"{path.parent}: expected {path.name} beside its configuration, found none: name the folder that holds both"
         )
     with readable(str(path), "weights of a sparse autoencoder"):
-        found = tensors(path)
-    found = found.get(key, found) if key and isinstance(found, Mapping) else found
-    if not isinstance(found, Mapping):
-        raise UserError(
-            f"{path}: expected tensors by their names, got {type(found).__name__}: download it again"
-        )
-    return dict(found)
+        stored = tensors(path)
+        return dict(stored.get("state_dict", stored))
 
 
 def _require(path: Path, weights: Mapping[str, Any], names: tuple[str, ...]) -> None:

@@ -10,17 +10,6 @@ from probes.errors import UserError
 from probes.fields.types import DEVICES
 
 
-def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:
-    """The number format to generate in: `name`, or what ``auto`` means.
-
-    float16 on a CUDA device, which takes half the memory and a fraction of the time, else float32; for bundled models
-    always float32, in which they were measured.
-    """
-    if name != "auto":
-        return name
-    return "float16" if str(device).startswith("cuda") and not bundled else "float32"
-
-
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
     """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -153,19 +152,11 @@ def _require_network() -> None:
     if constants.HF_HUB_OFFLINE or getproxies():
         return
     where = urlsplit(constants.ENDPOINT)
-    port = where.port or (80 if where.scheme == "http" else 443)
-    reached = threading.Event()
-
-    def connect() -> None:
-        with contextlib.suppress(OSError), socket.create_connection((where.hostname, port), _PATIENCE):
-            reached.set()
-
-    # in a thread, since a name can take longer to be looked up than any limit on the connection
-    attempt = threading.Thread(target=connect, daemon=True)
-    attempt.start()
-    attempt.join(_PATIENCE)
-    if not reached.is_set():
-        raise errors.OfflineModeIsEnabled(f"no connection to {constants.ENDPOINT}")
+    address = where.hostname, where.port or (80 if where.scheme == "http" else 443)
+    try:
+        socket.create_connection(address, _PATIENCE).close()
+    except OSError as error:
+        raise errors.OfflineModeIsEnabled(f"no connection to {constants.ENDPOINT}") from error
 
 
 @contextlib.contextmanager
@@ -178,24 +169,21 @@ def _answering(name: str, revision: str | None, variant: str | None) -> Iterator
         yield
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         raise _absent(name, revision, variant, _UNREACHED) from error
-    except errors.EntryNotFoundError as error:
-        line = f"expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
-        raise UserError(f"model {name}: {line}") from error
-    except errors.RevisionNotFoundError as error:
-        line = f"the hub has no revision {revision} of it: name a branch, a tag or a commit"
-        raise UserError(f"model {name}: {line}") from error
-    except errors.GatedRepoError as error:
-        raise UserError(
-            f"model {name}: the hub gives it to those who have accepted its terms: accept them on"
-            f" huggingface.co/{identifier}, then run: hf auth login"
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
-        line = f"no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
-        raise UserError(f"model {name}: {line}") from error
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
-        why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
-        raise _absent(name, revision, variant, why) from error
+        if isinstance(error, errors.EntryNotFoundError):
+            line = f"expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
+        elif isinstance(error, errors.RevisionNotFoundError):
+            line = f"the hub has no revision {revision} of it: name a branch, a tag or a commit"
+        elif isinstance(error, errors.GatedRepoError):
+            line = "the hub gives it to those who have accepted its terms: accept them on"
+            line += f" huggingface.co/{identifier}, then run: hf auth login"
+        elif isinstance(error, errors.RepositoryNotFoundError):
+            remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
+            line = f"no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
+        else:
+            why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
+            raise _absent(name, revision, variant, why) from error
+        raise UserError(f"model {name}: {line}") from error
 
 
 def _absent(name: str, revision: str | None, variant: str | None, why: str) -> UserError:

@@ -1,13 +1,8 @@
-"""What can be loaded, and how far it was tested: bundled models, layouts of architectures, published models.
-
-Everything is read where it is said: `probes.toyworld`, the measured quality beside its weights,
-`hooks.architectures.registry`, ``descriptions/`` and ``known_models.yaml``.
-"""
+"""What can be loaded: rows of a name in ``model:``, how far it was tested, and what it is."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
 from probes.json_text import parse_json
@@ -15,39 +10,32 @@ from probes.models import hub, single_file
 from probes.models.source import INDEX
 from probes.toyworld import REGISTRY, bundled_folder
 
-
-@dataclass(frozen=True)
-class Entry:
-    """A model or a class of pipeline: its name in ``model:``, what it is, how far it was tested."""
-
-    name: str
-    about: str
-    tested: str
+Row = tuple[str, str, str]
 
 
-def bundled() -> list[Entry]:
+def bundled() -> list[Row]:
     """The models that come with the package, with the share of things that each draws where they are named."""
-    entries = []
+    rows = []
     for name, model in REGISTRY.items():
-        quality = parse_json((bundled_folder(name) / "quality.json").read_text(encoding="utf-8"))
-        entries.append(Entry(name, model.about, f"trained; {quality['nouns_mean']:.0%}"))
-    return entries
+        quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())
+        rows.append((name, f"trained; {quality['nouns_mean']:.0%}", model.about))
+    return rows
 
 
-def layouts() -> list[Entry]:
+def layouts() -> list[Row]:
     """The pipelines that a run can draw with, and the published sizes at which each was tested."""
     sizes = defaultdict(list)
     for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
-        sizes[parse_json(index.read_text(encoding="utf-8"))["_class_name"]].append(index.parent.name)
-    entries = []
+        sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
+    rows = []
     for architecture in ARCHITECTURES:
         for layout in architecture.layouts:
-            parts = ", ".join(dict.fromkeys(one.classes[0] for one in layout.networks))
             tested = f"random weights in the layouts of {', '.join(sizes[layout.pipeline])}"
             if architecture.transformer:
                 tested = "tiny random weights in the published folder layout"
-            entries.append(Entry(layout.pipeline, parts, tested))
-    return entries
+            parts = dict.fromkeys(one.classes[0] for one in layout.networks)
+            rows.append((layout.pipeline, tested, ", ".join(parts)))
+    return rows
 
 
 def readable_only() -> list[str]:
@@ -55,16 +43,16 @@ def readable_only() -> list[str]:
     return [name for one in ARCHITECTURES for name in one.pipelines if name not in drawing_pipelines()]
 
 
-def published() -> list[Entry]:
+def published() -> list[Row]:
     """The models of the hub that are known by name and can be drawn with."""
     drawn = {name for one in ARCHITECTURES for layout in one.layouts for name in layout.denoiser.classes}
     known = {name: entry for name, entry in hub.transformers().items() if entry["class"] in drawn}
-    entries = []
+    rows = []
     for identifier, entry in (hub.known() | known).items():
         about = [f"{hub.gigabytes(identifier):.1f} GB"]
         if "withdrawn" in entry:
             about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")
         about.append("in the cache here" if hub.cached(identifier) else "not in the cache here")
         tried = f"made a run with triptych {entry['tried']}" if "tried" in entry else "never tried"
-        entries.append(Entry(identifier, "; ".join(about), tried))
-    return entries
+        rows.append((identifier, tried, "; ".join(about)))
+    return rows

@@ -9,14 +9,14 @@ test refuses these calls everywhere else.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import logging
 import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from logging import CRITICAL
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
@@ -42,34 +42,20 @@ def sealed(*, fetch: bool = False) -> Iterator[None]:
         importers = [dynamic_module_utils, sys.modules.get("diffusers.utils.dynamic_modules_utils")]
         for module in filter(None, importers):
             for name in ("get_class_in_module", "get_cached_module_file"):
-                stack.enter_context(_replaced(module, name, _refuse_code))
+                stack.enter_context(patch.object(module, name, _refuse))
         # the switch by which the library's own tests keep it from asking
-        stack.enter_context(_replaced(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0))
+        stack.enter_context(patch.object(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0))
         if not fetch:
             import torch
             from huggingface_hub import constants
 
-            stack.enter_context(_replaced(constants, "HF_HUB_OFFLINE", True))
-            stack.enter_context(_replaced(torch.hub, "download_url_to_file", _refuse_download))
+            stack.enter_context(patch.object(constants, "HF_HUB_OFFLINE", True))
+            stack.enter_context(patch.object(torch.hub, "download_url_to_file", _refuse))
         yield
 
 
-def _refuse_code(*args: Any, **kwargs: Any) -> Any:
-    raise ForeignCodeError("it asks to run code that comes with the model, which is never done")
-
-
-def _refuse_download(*args: Any, **kwargs: Any) -> Any:
-    raise ForeignCodeError("it asks to fetch what its files name, which is never done")
-
-
-@contextlib.contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise ForeignCodeError("it asks to run code or to fetch what its files name, which is never done")
 
 
 @contextlib.contextmanager
@@ -95,22 +81,21 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
 
 
 @contextlib.contextmanager
-def quiet(*libraries: str) -> Iterator[None]:
-    """Keep progress bars and messages of transformers, diffusers or both off the terminal while a model loads."""
-    names = libraries or ("transformers", "diffusers")
-    switches = [importlib.import_module(f"{name}.utils.logging") for name in names]
-    levels = [switch.get_verbosity() for switch in switches]
-    shown = [switch.is_progress_bar_enabled() for switch in switches]
+def quiet() -> Iterator[None]:
+    """Keep progress bars and messages of the libraries off the terminal: what is wrong is said once, by us."""
+    names = ("transformers.utils.logging", "diffusers.utils.logging")
+    switches = [sys.modules[name] for name in names if name in sys.modules]
+    shown = [switch for switch in switches if switch.is_progress_bar_enabled()]
+    before = logging.root.manager.disable
     try:
-        for switch in switches:
+        logging.disable(logging.CRITICAL)
+        for switch in shown:
             switch.disable_progress_bar()
-            switch.set_verbosity(CRITICAL)  # what is wrong is said once, by us
         yield
     finally:
-        for switch, level, show in zip(switches, levels, shown):
-            switch.set_verbosity(level)
-            if show:
-                switch.enable_progress_bar()
+        logging.disable(before)
+        for switch in shown:
+            switch.enable_progress_bar()
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
@@ -195,7 +180,7 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
     if _text_config(folder / "open_clip_config.json").get("hf_model_name"):
         raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
     options: dict[str, Any] = {"load_weights": False, "pretrained_text": False}
-    with sealed(), _silent():
+    with sealed(), quiet():
         model = open_clip.create_model(f"local-dir:{folder}", **options)
         open_clip.load_checkpoint(model, str(weights), strict=True, weights_only=True)
         return model, _transform(model)
@@ -209,7 +194,7 @@ def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False
     """A CLIP that open_clip knows by name, and its transform; with `fetch`, `pretrained` may be a name, too."""
     import open_clip
 
-    with sealed(fetch=fetch), _silent():
+    with sealed(fetch=fetch), quiet():
         return open_clip.create_model_from_pretrained(architecture, pretrained=pretrained, weights_only=True)
 
 
@@ -229,7 +214,7 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
     unknown = [name for name in stated if name not in _CLEANING]
     if unknown:
         raise ValueError(f"`tokenizer_kwargs` sets `{unknown[0]:.60}`, which a file may not set")
-    with sealed(), _silent():
+    with sealed(), quiet():
         fixed = {"trust_remote_code": False, "local_files_only": True}
         return HFTokenizer(str(folder), context_length=model.context_length, **stated, **fixed)
 
@@ -238,7 +223,7 @@ def open_clip_tokenizer_by_name(architecture: str) -> Callable[..., Any]:
     """The tokenizer of an architecture that open_clip knows by name; fetched where it is on the hub."""
     import open_clip
 
-    with sealed(fetch=True), _silent():
+    with sealed(fetch=True), quiet():
         return open_clip.get_tokenizer(architecture)
 
 
@@ -246,16 +231,3 @@ def _transform(model: Any) -> Any:
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
     return image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Keep open_clip's messages off the terminal."""
-    import logging
-
-    before = logging.root.manager.disable
-    logging.disable(CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)

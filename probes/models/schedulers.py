@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hooks.architectures.base import Architecture, set_steps
+from hooks.architectures.base import set_steps
 from probes.errors import UserError, first_line
 from probes.models.source import SCHEDULER, Source
 
@@ -27,11 +27,8 @@ SCHEDULERS = {
 }
 
 _FIELD = "sampler.scheduler"
-# which diffusers counts as interchangeable, and which are not here
-_EXCEPTIONS = {
-    "DPMSolverSDEScheduler": "draws noise that no seed fixes",
-    "EDMEulerScheduler": "has other noise levels than the model was trained with",
-}
+# interchangeable to diffusers, and not here: one draws noise that no seed fixes, one has noise levels of its own
+_EXCEPTIONS = ("DPMSolverSDEScheduler", "EDMEulerScheduler")
 # how the model was trained, whatever draws with it
 _TRAINED = (
     "num_train_timesteps",
@@ -64,26 +61,29 @@ def usable_scheduler(source: Source, name: str | None = None, steps: int | None 
 
     Refused is one that cannot drive the model, or cannot make so many `steps`.
     """
-    own, architecture = _own_scheduler(source), source.architecture
+    chosen, architecture = _own_scheduler(source), source.architecture
     if name is not None:
-        own = pick_scheduler(name, own, architecture)
-    missing = [one for one in architecture.scheduler_methods if not callable(getattr(own, one, None))]
-    kind = architecture.prediction_type(own)
-    why = f"has no {missing[0]}()" if missing else None
-    if not missing and kind not in architecture.predicts:
+        chosen = pick_scheduler(name, chosen)
+    missing = [one for one in architecture.scheduler_methods if not callable(getattr(chosen, one, None))]
+    kind, why, cls = architecture.prediction_type(chosen), None, type(chosen)
+    if missing:
+        why = f"has no {missing[0]}()"
+    elif kind not in architecture.predicts:
         why = f"has the prediction type {kind!r:.40} and not {', '.join(architecture.predicts)}"
-    place = f"model {source.name}: {SCHEDULER}" if name is None else _FIELD
     try:
         if why is None:
-            set_steps(type(own).from_config(own.config), steps or 2)
+            set_steps(cls.from_config(chosen.config), steps or 2)
     except Exception as error:  # damaged settings raise errors of every kind
-        if steps is not None:
-            made = f"expected what {type(own).__name__} can do, got {steps}"
-            raise UserError(f"sampler.steps: {made}, `{first_line(error)}`: change it") from None
         why = f"fails with `{first_line(error)}`"
+        if steps is not None:
+            expected = f"expected what {cls.__name__} can do, got {steps}, which {why}"
+            raise UserError(f"sampler.steps: {expected}: change it") from None
     if why is not None:
-        raise _unusable(architecture, place, own, why)
-    return own
+        place = f"model {source.name}: {SCHEDULER}" if name is None else _FIELD
+        remedy = f"use one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "mend it"
+        expected = f"expected a scheduler that can drive {architecture.name}, got {cls.__name__}, which {why}"
+        raise UserError(f"{place}: {expected}: {remedy}")
+    return chosen
 
 
 def _own_scheduler(source: Source) -> Any:
@@ -98,41 +98,24 @@ def _own_scheduler(source: Source) -> Any:
         return cls.from_config(config)
 
 
-def pick_scheduler(name: str, current: Any, architecture: Architecture) -> Any:
-    """A scheduler by a key of ``SCHEDULERS`` or a class of diffusers, with the settings of the model's own."""
-    compatible = {one.__name__: one for one in current.compatibles}
-    wanted = SCHEDULERS.get(name.lower(), name)
-    if wanted in _EXCEPTIONS:
-        raise _unusable(architecture, _FIELD, wanted, _EXCEPTIONS[wanted])
-    if wanted not in compatible:
-        import diffusers
-
-        if inspect.isclass(getattr(diffusers, wanted, None)) and wanted.endswith("Scheduler"):
-            why = f"diffusers does not exchange for the model's {type(current).__name__}"
-            raise _unusable(architecture, _FIELD, wanted, why)
-        close = difflib.get_close_matches(name.lower(), SCHEDULERS, 1)
+def pick_scheduler(name: str, current: Any) -> Any:
+    """A scheduler that diffusers exchanges for the current one, with its settings."""
+    compatible = {one.__name__: one for one in current.compatibles if one.__name__ not in _EXCEPTIONS}
+    cls = compatible.get(SCHEDULERS.get(name.lower(), name))
+    if cls is None:
+        named = [key for key, value in SCHEDULERS.items() if value in compatible] or [*compatible]
+        close = difflib.get_close_matches(name.lower(), named, 1)
         remedy = f"did you mean {close[0]}?" if close else "choose one of them"
-        raise UserError(f"{_FIELD}: expected one of {', '.join(SCHEDULERS)}, got {name!r:.60}: {remedy}")
-    cls = compatible[wanted]
+        expected = (
+            f"expected one of {', '.join(named)}, which diffusers exchanges for {type(current).__name__}"
+        )
+        raise UserError(f"{_FIELD}: {expected}, got {name!r:.60}: {remedy}")
     # what the model's scheduler leaves at its default would give way to the other's default
     taken = inspect.signature(cls.__init__).parameters
     more = {key: current.config[key] for key in _TRAINED if key in current.config and key in taken}
-    if wanted == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
+    if cls.__name__ == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
         more["skip_prk_steps"] = True
-    try:
-        return cls.from_config(current.config, **more)
-    except Exception as error:  # a class with other settings raises errors of every kind
-        why = f"cannot take the model's settings ({first_line(error)})"
-        raise _unusable(architecture, _FIELD, wanted, why) from None
-
-
-def _unusable(architecture: Architecture, place: str, scheduler: Any, why: str) -> UserError:
-    name = scheduler if isinstance(scheduler, str) else type(scheduler).__name__
-    # those with a name of their own here drive what predicts the noise
-    named = f"one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "the model's own"
-    return UserError(
-        f"{place}: expected a scheduler that can drive {architecture.name}, got {name}, which {why}: use {named}"
-    )
+    return cls.from_config(current.config, **more)
 
 
 def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:

@@ -99,7 +99,7 @@ class Source:
     def read(self, file: str) -> dict[str, Any]:
         """A JSON file of the description that must hold an object."""
         try:
-            data = parse_json(self._bytes(self.described(file)).decode("utf-8"))
+            data = parse_json(self._bytes(self.described(file)))
         except FileNotFoundError:
             raise self.fault(file, "a description", "no such file", "add or download it") from None
         except (OSError, ValueError, RecursionError) as error:
@@ -116,14 +116,13 @@ class Source:
         if not file.exists():
             return {}
         try:
-            card = parse_json(self._bytes(file).decode("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            card = parse_json(self._bytes(file))
+            scale = card.get("guidance_scale", 0.0)
+        except (OSError, ValueError, RecursionError, AttributeError) as error:
             raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
-        scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
         if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
-            raise UserError(
-                f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it'
-            )
+            expected = f'expected {{"guidance_scale": number, ...}}, got {scale!r:.40}'
+            raise UserError(f"{file}: {expected}: mend it")
         return card
 
     @property
@@ -225,20 +224,12 @@ class Source:
     @cached_property
     def token_limit(self) -> int:
         """The most tokens that the text encoders take, start and end included."""
-        limits = []
-        for number, encoder in enumerate(self.layout.text_encoders):
-            file = f"{encoder.name}/config.json"
-            described = self.read(file)
-            # T5's positions are relative, without a limit
-            own = self.layout.lengths[number] if self.layout.lengths else 77
-            described = described.get("text_config") or described
-            limit = described.get("max_position_embeddings", own) if isinstance(described, dict) else None
-            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
-                expected = "`max_position_embeddings` of at least 3"
-                raise self.fault(file, expected, f"{limit!r:.40}", "mend it")
-            limits.append(limit)
-        # each of several towers is given as much of a text as its tokenizer's own limit
-        return max(one.model_max_length for one in self.tokenizers) if self.layout.lengths else min(limits)
+        if (
+            self.layout.lengths
+        ):  # each of several towers is given as much of a text as its tokenizer's own limit
+            return max(one.model_max_length for one in self.tokenizers)
+        # T5's positions are relative, without a limit
+        return min(longest_text(self.networks[one.name]) or 77 for one in self.layout.text_encoders)
 
     # Networks
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from probes.fields.types import PERSON, fail, one_person, option, shown, takes
+from probes.fields.types import PERSON, Section, fail, one_person, option, shown, takes
 from probes.prompts.grammar.articles import mended
 from probes.prompts.prompt import Prompt, parsed
 
@@ -30,10 +30,10 @@ def _without_braces(text: str) -> str:
 _Phrase = Annotated[str, AfterValidator(_without_braces)]
 
 
-class Grid(BaseModel):
+class Grid(Section):
     """A sentence with places in braces, ``{person}`` among them, and for each other place a key with its levels."""
 
-    model_config = ConfigDict(extra="allow", strict=True, title="Grid")
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[
         str,
         Annotated[
@@ -47,12 +47,10 @@ class Grid(BaseModel):
         str,
         Field(min_length=1),
         AfterValidator(one_person),
-        option(
-            "A sentence with {person} and a place in braces for each axis; every other key is an axis with its"
-            " levels, a list or phrases by name. Every combination is a prompt.",
-            example="a {person} {attribute} {context}",
-        ),
+        option(example="a {person} {attribute} {context}"),
     ]
+    """A sentence with {person} and a place in braces for each axis; every other key is an axis with its levels,
+    a list or phrases by name. Every combination is a prompt."""
 
 
 def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:

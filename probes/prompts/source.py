@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -23,7 +21,19 @@ from pydantic import (
 )
 
 from probes.errors import UserError
-from probes.fields.types import HINT, PERSON, Positive, Word, as_text, fail, nearest, option, shown, takes
+from probes.fields.types import (
+    HINT,
+    PERSON,
+    Positive,
+    Section,
+    Word,
+    as_text,
+    fail,
+    nearest,
+    option,
+    shown,
+    takes,
+)
 from probes.paths import expand
 from probes.prompts import captions, diagnostic, grids, paintskills, sets, templates
 from probes.prompts.caption_files import CaptionFile, from_datasets, open_captions
@@ -37,87 +47,50 @@ PLAIN = "plain"  # the indicator of prompts that name no word of one
 _FORMS = "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
 
 
-class PromptSource(BaseModel):
+class PromptSource(Section):
     """Prompts from a file of captions or from a set."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptSource")
-
-    from_: Annotated[
-        str,
-        Field(alias="from", min_length=1),
-        option(
-            "A file, by its path beside triplets.yaml; the name of a set of the package (docs/how_to/prompts.md), such"
-            " as professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub.",
-            example="captions_train2017.json",
-        ),
-    ]
-    format: Annotated[
-        Literal["auto", "datasets"],
-        option(
-            "`datasets` names a data set of the Hugging Face hub; a file is read by its ending.",
-            example="datasets",
-        ),
-    ] = "auto"
-    column: Annotated[
-        str | None,
-        option(
-            "Column of a table that holds the captions.", null="caption, text and the like", example="text"
-        ),
-    ] = None
-    split: Annotated[
-        str | None,
-        option(
-            "Split of a data set of the hub, or of paintskills, where it says how many seeds each prompt has.",
-            null="the whole data set; test of paintskills",
-            example="train",
-        ),
-    ] = None
-    setting: Annotated[
-        str | None,
-        option("Setting of a set: neutral or explicit of gep.", null="all", example="neutral"),
-    ] = None
+    from_: Annotated[str, Field(alias="from", min_length=1), option(example="captions_train2017.json")]
+    """A file, by its path beside triplets.yaml; the name of a set of the package (docs/how_to/prompts.md), such
+    as professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub."""
+    format: Literal["auto", "datasets"] = "auto"
+    """`datasets` names a data set of the Hugging Face hub; a file is read by its ending."""
+    column: Annotated[str | None, option(null="caption, text and the like", example="text")] = None
+    """Column of a table that holds the captions."""
+    split: Annotated[str | None, option(null="the whole data set; test of paintskills", example="train")] = (
+        None
+    )
+    """Split of a data set of the hub, or of paintskills, where it says how many seeds each prompt has."""
+    setting: Annotated[str | None, option(null="all", example="neutral")] = None
+    """Setting of a set: neutral or explicit of gep."""
     written: Annotated[
         Literal["paper", "plain"] | None,
-        option(
-            "Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither"
-            " (`plain`).",
-            null="plain for the bundled models, whose captions have neither, else paper",
-            example="plain",
-        ),
+        option(null="plain for the bundled models, whose captions have neither, else paper", example="plain"),
     ] = None
+    """Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither
+    (`plain`)."""
     profession: Annotated[
         Annotated[list[str], Field(min_length=1), AfterValidator(diagnostic.check_professions)] | None,
-        option("Professions of the set dalleval.", null="its 83", example=["nurse", "doctor"]),
+        option(null="its 83", example=["nurse", "doctor"]),
     ] = None
+    """Professions of the set dalleval."""
     skill: Annotated[
         Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None,
-        option("Skills of the set paintskills.", null="all", example=["count"]),
+        option(null="all", example=["count"]),
     ] = None
+    """Skills of the set paintskills."""
     object: Annotated[
-        Annotated[list[Word], Field(min_length=1)] | None,
-        option(
-            "Objects of the set paintskills, others than its 15 among them.", null="its 15", example=["dog"]
-        ),
+        Annotated[list[Word], Field(min_length=1)] | None, option(null="its 15", example=["dog"])
     ] = None
-    human_words: Annotated[
-        Forms,
-        option(
-            "Which words for people a caption may not hold: those of Wu et al. 2025, Table 2, with their plurals and"
-            " other forms (`inflected`), or as printed there alone (`printed`).",
-            example="printed",
-        ),
-    ] = "inflected"
-    articles: Annotated[
-        Articles,
-        option(
-            "Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in"
-            " the paper.",
-            example="kept",
-        ),
-    ] = "fitting"
-    max_words: Annotated[Positive, option("Longest caption that is taken.", unit="words", example=30)] = (
-        captions.WORDS
-    )
+    """Objects of the set paintskills, others than its 15 among them."""
+    human_words: Annotated[Forms, option(example="printed")] = "inflected"
+    """Which words for people a caption may not hold: those of Wu et al. 2025, Table 2, with their plurals and
+    other forms (`inflected`), or as printed there alone (`printed`)."""
+    articles: Annotated[Articles, option(example="kept")] = "fitting"
+    """Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in the
+    paper."""
+    max_words: Annotated[Positive, option(unit="words", example=30)] = captions.WORDS
+    """Longest caption that is taken."""
 
 
 @dataclass(frozen=True)
@@ -220,18 +193,14 @@ class PromptReader:
 
 def _require_fitting(source: PromptSource, of_set: bool) -> None:
     """Refuse options of sets beside a source that does not take them."""
-    grids_of, skills = sets.of_grids(), of_set and source.from_ in sets.of_skills()
-    for name, kind, example, fits in (
-        ("written", f"a set of sentences ({', '.join(grids_of)})", "that", source.from_ in grids_of),
-        ("skill", "a set with skills", "the set paintskills", skills),
-        ("object", "a set with skills", "the set paintskills", skills),
-        ("setting", "a set with settings", "the set gep", True),
-        ("profession", "a set with professions", "the set dalleval", True),
-    ):
-        if getattr(source, name) is not None and not (of_set and fits):
+    for name in sets.TAKEN_BY:
+        takers = sets.takers(name)
+        if getattr(source, name) is not None and not (of_set and source.from_ in takers):
             raise UserError(
-                f"prompts.{name}: expected {kind}, got {source.from_!r}: take it out, or name {example}"
+                f"prompts.{name}: expected a set that takes it ({', '.join(takers)}), got {source.from_!r}: take it"
+                " out, or name one of those"
             )
+    skills = of_set and source.from_ in sets.of_skills()
     if skills and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from probes.errors import UserError
-from probes.fields.types import TEXT, option, shown
+from probes.fields.types import TEXT, Section, option, shown
 from probes.paths import expand
 from probes.prompts.prompt import ID, LEVELS, normal, parsed
 from probes.user_tables import open_table
@@ -19,35 +19,21 @@ LEVEL_COLUMNS = ("profession", "setting", "template", "model")  # are levels whe
 Column = Annotated[str, Field(min_length=1)]
 
 
-class PromptTable(BaseModel):
+class PromptTable(Section):
     """A table of prompts, a row each: a column of texts, and columns of levels."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptTable")
-
-    table: Annotated[
-        str,
-        Field(pattern=TEXT),
-        option(
-            "A CSV, TSV, JSONL, XLSX or Parquet file with a prompt in every row, by its path beside triplets.yaml. A"
-            " column `id` names the prompts.",
-            example="prompts.csv",
-        ),
-    ]
-    text: Annotated[
-        Column | None,
-        option(
-            "Column of the prompts' texts.", null="text or prompt, whichever is there", example="sentence"
-        ),
-    ] = None
+    table: Annotated[str, Field(pattern=TEXT), option(example="prompts.csv")]
+    """A CSV, TSV, JSONL, XLSX or Parquet file with a prompt in every row, by its path beside triplets.yaml. A
+    column `id` names the prompts."""
+    text: Annotated[Column | None, option(null="text or prompt, whichever is there", example="sentence")] = (
+        None
+    )
+    """Column of the prompts' texts."""
     levels: Annotated[
-        list[Column] | None,
-        option(
-            "Columns that say where a prompt stands in your design, such as its profession; tables and reports name the"
-            " prompt by them. An empty cell is no level.",
-            null="every other column",
-            example=["profession", "setting"],
-        ),
+        list[Column] | None, option(null="every other column", example=["profession", "setting"])
     ] = None
+    """Columns that say where a prompt stands in your design, such as its profession; tables and reports name
+    the prompt by them. An empty cell is no level."""
 
 
 def read_table(

@@ -7,13 +7,13 @@ and ``text``, beside those of the text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from probes.fields.types import CHARACTERS, Text, fail, one, option, takes
+from probes.fields.types import CHARACTERS, Section, Text, fail, one, option, takes
 from probes.prompts.grids import Grid, slug
 from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 from probes.prompts.table import PromptTable
@@ -30,10 +30,8 @@ _Texts = Annotated[
 ]
 
 
-class Templates(BaseModel):
+class Templates(Section):
     """Templates, and the texts that are put into each of them."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Templates")
 
     template: Annotated[
         Annotated[
@@ -42,13 +40,10 @@ class Templates(BaseModel):
             takes("a list of templates, or templates by name, each with one {}"),
         ]
         | None,
-        option(
-            "Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and"
-            " the report says what is due to the template: take at least two.",
-            null="texts as they stand",
-            example=["a photo of {}", "a painting of {}"],
-        ),
+        option(null="texts as they stand", example=["a photo of {}", "a painting of {}"]),
     ] = None
+    """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and
+    the report says what is due to the template: take at least two."""
     system: Annotated[
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
@@ -56,31 +51,13 @@ class Templates(BaseModel):
             takes("a list of system prompts, or system prompts by name"),
         ]
         | None,
-        option(
-            "System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with"
-            " each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one"
-            " before every prompt.",
-            null="the model's own alone",
-            example={"own": None, "plain": "Draw what is described."},
-        ),
+        option(null="the model's own alone", example={"own": None, "plain": "Draw what is described."}),
     ] = None
-    texts: Annotated[
-        _Texts,
-        option(
-            "What goes into the templates: prompts in any form that `prompts` takes, with or without {person}.",
-            example=["a nurse", "a pilot"],
-        ),
-    ]
-
-    @property
-    def templates(self) -> dict[str, str]:
-        """Templates by their names, each its own where none is given."""
-        return _by_name("template", self.template)
-
-    @property
-    def systems(self) -> dict[str, str | None]:
-        """System prompts by their names, each its own where none is given."""
-        return _by_name("system", self.system)
+    """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
+    each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one before
+    every prompt."""
+    texts: Annotated[_Texts, option(example=["a nurse", "a pilot"])]
+    """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""
 
 
 def is_crossed(value: Any) -> bool:
@@ -93,66 +70,61 @@ def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> li
 
     A prompt with several texts is called by that of the indicator `reference`.
     """
-    if section.templates:
-        prompts = _filled(section.templates, prompts, reference)
-    return _under_systems(section.systems, prompts, reference) if section.systems else [*prompts]
+    if section.template is not None:
+        taken = (LEVEL, TEXT, SKILL)
+        prompts = _varied(LEVEL, _by_name("template", section.template), prompts, reference, taken, _filled)
+    if section.system is not None:
+        systems = _by_name("system", section.system)
+        prompts = _varied(SYSTEM, systems, prompts, reference, (SYSTEM, SKILL), _under)
+    return [*prompts]
 
 
-def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None] | None) -> dict[str, Any]:
+def _varied(
+    level: str,
+    variants: Mapping[str, Any],
+    prompts: Sequence[Prompt],
+    reference: str,
+    taken: Sequence[str],
+    change: Callable[[Prompt, Any, tuple[Any, ...]], Prompt],
+) -> list[Prompt]:
+    """Every prompt in every variant, by whose name it has the level; none may have a level that is taken."""
+    varied, ids = [], set[str]()
+    for name, variant in variants.items():
+        for index, prompt in enumerate(prompts):
+            at = ("texts", index)
+            if held := next((other for other in taken if other in prompt.levels), None):
+                raise fail(f"expected no level `{held}`, which templates give, got one: take it out", at=at)
+            text = prompt.levels.get(TEXT) or prompt.called(reference)
+            levels = {level: name, TEXT: text, **prompt.levels}
+            identifier = _id(ids, name, prompt.id or text)
+            varied.append(replace(change(prompt, variant, at), id=identifier, levels=levels))
+    return varied
+
+
+def _filled(prompt: Prompt, template: str, at: tuple[Any, ...]) -> Prompt:
+    texts = {name: template.replace(PLACE, text) for name, text in prompt.texts.items()}
+    whole = prompt.template and template.replace(PLACE, prompt.template)
+    long = max(map(len, (whole, *texts.values())))
+    if long > CHARACTERS:
+        raise fail(f"expected at most {CHARACTERS} characters, got {long}: shorten it", at=at)
+    return replace(prompt, texts=texts, template=whole)
+
+
+def _under(prompt: Prompt, system: str | None, at: tuple[Any, ...]) -> Prompt:
+    if prompt.system_prompt is not None:
+        raise fail("expected no system prompt of its own, got one: take it out", at=(*at, SYSTEM_PROMPT))
+    return replace(prompt, system_prompt=system)
+
+
+def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None]) -> dict[str, Any]:
+    """Templates or system prompts by their names, each its own where none is given."""
     named: dict[str, Any] = {}
-    for place, text in written.items() if isinstance(written, Mapping) else enumerate(written or ()):
+    for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
         name = place if isinstance(written, Mapping) else text or OWN
         if name in named or text in named.values():
             raise fail(f"{text!r} stands twice: keep one", at=(key, place))
         named[name] = text
     return named
-
-
-def _filled(templates: Mapping[str, str], prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    filled, ids = [], set[str]()
-    for name, template in templates.items():
-        for index, prompt in enumerate(prompts):
-            _require_free(prompt, (LEVEL, TEXT, SKILL), index)
-            called = prompt.called(reference)
-            texts = {key: template.replace(PLACE, text) for key, text in prompt.texts.items()}
-            own = prompt.template and template.replace(PLACE, prompt.template)
-            long = max(map(len, (own, *texts.values())))
-            if long > CHARACTERS:
-                raise fail(
-                    f"expected at most {CHARACTERS} characters, got {long}: shorten it", at=("texts", index)
-                )
-            levels = {LEVEL: name, TEXT: called, **prompt.levels}
-            identifier = _id(ids, name, prompt.id or called)
-            filled.append(Prompt(texts, own, identifier, levels, prompt.system_prompt))
-    return filled
-
-
-def _under_systems(
-    systems: Mapping[str, str | None], prompts: Sequence[Prompt], reference: str
-) -> list[Prompt]:
-    varied, ids = [], set[str]()
-    for name, system in systems.items():
-        for index, prompt in enumerate(prompts):
-            _require_free(prompt, (SYSTEM, SKILL), index)
-            if prompt.system_prompt is not None:
-                raise fail(
-                    "expected no system prompt of its own, got one: take it out",
-                    at=("texts", index, SYSTEM_PROMPT),
-                )
-            text = prompt.levels.get(TEXT) or prompt.called(reference)
-            levels = {SYSTEM: name, TEXT: text, **prompt.levels}
-            identifier = _id(ids, name, prompt.id or text)
-            varied.append(replace(prompt, id=identifier, levels=levels, system_prompt=system))
-    return varied
-
-
-def _require_free(prompt: Prompt, taken: Sequence[str], index: int) -> None:
-    """Refuse a prompt that has one of the levels that are taken."""
-    level = next((name for name in taken if name in prompt.levels), None)
-    if level is not None:
-        raise fail(
-            f"expected no level `{level}`, which templates give, got one: take it out", at=("texts", index)
-        )
 
 
 def _id(ids: set[str], name: str, text: str) -> str:

@@ -1,7 +1,9 @@
-"""Work on a run directory that is held (`probes.execution.claim`): whether it can be gone on with, what is recorded."""
+"""Work on a run directory that is held: whether it can be gone on with, what is recorded, what is cleared away."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,22 +11,33 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs import completeness, image_faults, part_rows, recorded_files
-from probes.runs.folders import clear
+from probes.locks import is_lock
+from probes.paths import link_of, name_of
 from probes.runs.identity import (
-    as_written,
     differing,
-    drawn_fields,
+    generated_fields,
     later_fields,
     measured_fields,
     observed_fields,
     traced_fields,
 )
-from probes.runs.parts import FORMAT, write_bytes
-from probes.runs.record import STATUSES
-from probes.runs.selection import KEY, KINDS, STOPPED
-from probes.runs.store import Run
+from probes.runs.missing import require_parts
+from probes.runs.parts import FORMAT, part_files, part_name, write_bytes
+from probes.runs.record import KINDS, STATUSES
+from probes.runs.run import Run
 from probes.versions import versions
+
+# kinds of parts that observers store; those of features and attributes have a folder for each model
+OBSERVED = ("observed", "objects", "features", "attributes")
+_NESTED = ("features", "attributes")
+_PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
+FOLDERS = (*_PARTS, "tables", "figures", "gallery")
+# tables that commands beside the stages write
+_LATER = (
+    *("human_check", "human_nouns", "human_counts", "skills_people", "gep_labels", "question_labels"),
+    *("alignment_retrieval", "alignment_quality", "alignment_fid_curve", "alignment_captions"),
+)
+BESIDE = tuple(f"tables/{name}.{end}" for name in _LATER for end in ("csv", "parquet"))
 
 
 def now() -> str:
@@ -41,25 +54,24 @@ def require_same(
     """
     if not run.meta:
         return
-    there = recorded_files.aligned(run.resolved, resolved)
-    _require(run, drawn_fields(there), drawn_fields(resolved))
+    _require(run, generated_fields(run.resolved), generated_fields(resolved))
     if run.parts("observed") and not observing_anew:
-        _require(run, observed_fields(there), observed_fields(resolved))
+        _require(run, observed_fields(run.resolved), observed_fields(resolved))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
 
 def _require(
-    run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", drawn: bool = False
+    run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", resolved: bool = False
 ) -> None:
     """Refuse the first field that differs; fields that a run lacks are not compared with it.
 
-    ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
+    `resolved`: the run's own values are resolved, and only what `after` leaves open agrees with them.
     """
     sections = ("sampler.", "generate.", "observe.", "trace.")
 
     def agree(name: str) -> bool:
-        left_open = (after[name],) if drawn else (before[name], after[name])
+        left_open = (after[name],) if resolved else (before[name], after[name])
         return name.startswith(sections) and any(value in (None, "auto") for value in left_open)
 
     names = [name for name in after if name in before and not agree(name)]
@@ -73,13 +85,12 @@ def require_model(path: Path, files: Mapping[str, str], published: str = "") -> 
     if not files or not (path / "run.json").exists():
         return
     run = Run.open(path)
-    there = run.meta.get("part_fields") or {}
-    there = {name: value for name, value in there.items() if name.startswith("model/")}
-    name = differing(there, files) if there else None
-    if name is not None and published not in ("", before := run.resolved.get("model")):
-        raise another_run(run, "model", before, published)
-    if name is not None:
-        raise another_run(run, name, there.get(name), files.get(name))
+    fields = run.meta.get("part_fields") or {}
+    before = {name: value for name, value in fields.items() if name.startswith("model/")}
+    if before and (name := differing(before, files)):
+        if published not in ("", model := run.resolved.get("model")):
+            raise another_run(run, "model", model, published)
+        raise another_run(run, name, before.get(name), files.get(name))
 
 
 def pinned(config: Config) -> str | None:
@@ -96,7 +107,6 @@ def pinned(config: Config) -> str | None:
 
 def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
     """The line that names the field in which a run differs from what was asked."""
-    old, new = (as_written(field, value) for value in (old, new))
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
         field = f"{field}[{index}]"
@@ -128,9 +138,6 @@ def record(
 ) -> None:
     """Write ``run.json`` and, of a `text`, the copy of ``triplets.yaml``; without captions those there stay."""
     assert status in STATUSES
-    times = {"created": now(), **_times(run, status)}
-    for name in (KEY, completeness.LOST):
-        run.meta.pop(name, None)
     # the record first: a folder that holds but a copy of a configuration is no run's
     run.write_meta(
         **{
@@ -141,7 +148,7 @@ def record(
             "versions": versions(),
             **({"captions": dict(captions)} if captions else {}),
             **fields,
-            "times": times,
+            "times": {"created": now(), **_times(run, status)},
         }
     )
     _copy(run, text)
@@ -180,109 +187,55 @@ def write_plan(
         _copy(run, text)
 
 
-def take_up(
+def resume(
     run: Run,
     config: Config,
-    stages: Sequence[str],
+    stage: str,
     *,
     passed: Mapping[str, Any] | None = None,
     text: str | None = None,
 ) -> None:
-    """Go on with a generated run: put the configuration over its own as far as these stages apply it.
-
-    To measure and report parts may be missing: what there is then is recorded.
-    """
-    there = run.status if run.meta else "empty"
+    """Go on with a generated run: put the configuration over its own as far as a later stage applies it."""
+    status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
         raise UserError(
-            f"{run.path}: expected a generated run, found it {there}"
-            + (", without images" if there not in ("empty", "planned") else "")
+            f"{run.path}: expected a generated run, found it {status}"
+            + (", without images" if status not in ("empty", "planned") else "")
             + ": run --stage generate first"
         )
-    noted = _noted(run, stages)
-    fresh = config.resolved()
-    there = recorded_files.aligned(run.resolved, fresh)
-    before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
-    _require(run, before, after, drawn=True)
-    if set(stages) <= {"report"}:
+    before, after = run.resolved, config.resolved()
+    names = [
+        {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
+    ]
+    _require(run, *names, resolved=True)
+    if stage == "report":
         if STATUSES.index(run.status) < STATUSES.index("measured"):
             raise UserError(
                 f"{run.path}: expected a measured run, found it {run.status}: run --stage measure first"
             )
-        _require(run, measured_fields(there), measured_fields(fresh), remedy="run --stage measure first")
+        _require(run, measured_fields(before), measured_fields(after), remedy="run --stage measure first")
         status = "measured"
     else:
-        seen = "observe" not in stages and bool(run.parts("observed"))
-        status = "observed" if seen else "generated"
-    as_drawn = ("sampler", "capture", "generate", "out", *(() if "observe" in stages else ("observe",)))
-    kept = {
-        section: later_fields(section, there[section], fresh[section])
-        for section in as_drawn
-        if section in there
-    }
-    if "trace" not in stages:
-        before, after = there.get("trace"), fresh["trace"]
-        kept["trace"] = later_fields("trace", before, after) if before and after else before
-    resolved = {**fresh, **kept}
+        status = "observed" if stage != "observe" and run.parts("observed") else "generated"
+    if stage in ("measure", "report"):
+        require_parts(run)
+    else:
+        require_parts(run, ["generate"])
+    sections = ("sampler", "capture", "generate", "out", *(() if stage == "observe" else ("observe",)))
+    kept = {name: later_fields(name, before[name], after[name]) for name in sections if name in before}
+    if stage != "trace":
+        trace = before.get("trace")
+        kept["trace"] = later_fields("trace", trace, after["trace"]) if trace and after["trace"] else trace
     run.write_meta(
         status=status,
         name=config.name,
-        config={"passed": dict(passed or run.meta["config"].get("passed", {})), "resolved": resolved},
+        config={
+            "passed": dict(passed or run.meta["config"].get("passed", {})),
+            "resolved": {**after, **kept},
+        },
         times=_times(run, status),
-        **noted,
     )
     _copy(run, text)
-
-
-def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
-    """Return what is recorded of the images that are there, where some are missing.
-
-    The report alone is made of what was measured, and speaks of the same: of what it shows nothing may have been lost.
-    """
-    if set(stages) <= {"report"}:
-        return _noted_lost(run)
-    for name in (KEY, completeness.LOST):
-        run.meta.pop(name, None)
-    missing = completeness.snapshot(run)
-    if missing and not set(stages) <= {"measure", "report"}:
-        if not completeness.is_generated(run):
-            (images, planned) = missing["images"]
-            raise UserError(
-                f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage"
-                " generate first, or measure what is there by --stage measure"
-            )
-        missing = None  # these stages make what is missing
-    if not missing and run.status != "planned":
-        return {}
-    return _noted_over(run, missing)
-
-
-def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what is recorded of the images that a run speaks of, where others are missing."""
-    run.meta |= {KEY: missing} if missing else {}
-    noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
-    if run.parts("traced") and run.meta.get("trace"):
-        there = run.traced(["triplet", "seed", "fault"])
-        rows = run.meta["trace"]["images"] * len(there[["triplet", "seed"]].drop_duplicates())
-        counted = {"rows": rows, "faults": image_faults.counts(list(there["fault"].dropna()))}
-        noted["trace"] = {**run.meta["trace"], **counted}
-    return noted
-
-
-def _noted_lost(run: Run) -> dict[str, Any]:
-    """Return what is recorded of the kinds of parts that were lost since the run was measured."""
-    run.meta.pop(completeness.LOST, None)
-    lost = completeness.lost_parts(run)
-    completeness.warn(run)
-    return {completeness.LOST: completeness.name_files(lost)} if lost else {}
-
-
-def fix_parts(run: Run) -> None:
-    """Settle, when the measuring begins, of which parts it speaks; say on stderr what is missing."""
-    if KEY not in run.meta and (missing := completeness.snapshot(run)):
-        run.write_meta(**_noted_over(run, missing))
-    part_rows.require_rows(run)
-    completeness.warn(run)
 
 
 def record_stage(run: Run, status: str, seconds: float) -> None:
@@ -294,7 +247,77 @@ def record_stage(run: Run, status: str, seconds: float) -> None:
 
 def record_stop(run: Run, parts: int, images: int) -> None:
     """Record that the first n parts, with so many images, are all that a run is to have."""
-    counts = {kind: min(count, parts) for kind, count in (run.meta.get(KINDS) or {}).items()}
-    run.write_meta(
-        **{STOPPED: {"parts": parts, "images": images}, "parts": parts, "images": images, KINDS: counts}
-    )
+    counts = {kind: min(count, parts) for kind, count in run.planned().items()}
+    stopped = {"parts": parts, "images": images}
+    run.write_meta(**{"stopped_after": stopped, "parts": parts, "images": images, KINDS: counts})
+
+
+def clear(run: Run) -> None:
+    """Remove what a run stored, by its record; say on stderr which files stay, since no run wrote them.
+
+    The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
+    """
+    _remove(run, [*_own_parts(run, _PARTS), *run.written(), *BESIDE], FOLDERS)
+    if left := _foreign_files(run.path):
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        print(
+            f"{run.path}: left as they are, no run wrote them: {', '.join(left[:5])}{more}", file=sys.stderr
+        )
+    run.meta = {}
+
+
+def remove(run: Run, kinds: Sequence[str]) -> None:
+    """Remove the parts of these kinds that are a run's own by its record, so that they are made anew."""
+    _remove(run, _own_parts(run, kinds), kinds)
+    planned = run.planned().items()
+    run.write_meta(**{KINDS: {kind: count for kind, count in planned if kind.partition("/")[0] not in kinds}})
+
+
+def _own_parts(run: Run, folders: Sequence[str]) -> list[str]:
+    """The part files in some folders that are a run's own by its record, and there; by their paths in the run."""
+    names = []
+    for kind, count in run.planned().items():
+        if kind.partition("/")[0] in folders:
+            files = {file.name for file in part_files(run.path / kind)}
+            names += [f"{kind}/{name}" for name in map(part_name, range(count)) if name in files]
+            # of texts there is one part
+            beside = [f"{kind}_texts", f"{kind}_prompts"] if "/" in kind else []
+            names += [f"{name}/{part_name(0)}" for name in beside if part_files(run.path / name)]
+    return names
+
+
+def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
+    """Remove files by their paths in a run, and folders that are empty then; nothing where one is reached by a link."""
+    for name in (*names, *folders):
+        link = link_of(run.path, name)
+        if link is not None:
+            raise UserError(
+                f"{link}: expected a file or folder of the run, got a link: what it leads to is not removed: take the"
+                " link away, or choose another --out"
+            )
+    run.remove_files(names)
+    for name in with_inner(run.path, folders):
+        with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
+            (run.path / name).rmdir()
+
+
+def with_inner(path: Path, names: Sequence[str]) -> list[str]:
+    """Return folders of a run and those in them, the inner ones first."""
+    inner = [
+        f"{name}/{entry.name}"
+        for name in names
+        if name in _NESTED and (path / name).is_dir()
+        for entry in sorted((path / name).iterdir())
+        if entry.is_dir()
+    ]
+    return [*inner, *names]
+
+
+def _foreign_files(path: Path) -> list[str]:
+    """Files and folders that no run writes, by their paths in the folder."""
+    known = {"run.json", "triplets.yaml", *FOLDERS}
+    names = [entry.name for entry in path.iterdir() if entry.name not in known and not is_lock(entry.name)]
+    for folder in FOLDERS:
+        if (path / folder).is_dir():
+            names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]
+    return sorted(names)

@@ -16,13 +16,9 @@ from pydantic.fields import FieldInfo
 from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.fields.types import Alters
-from probes.runs.parts import digest
 
-# what stands for the default in the identity of parts: former versions knew that of U-Nets alone
-_DEFAULTS = {"trace.sites": ["unet.*.cross"], "capture.definition": definitions.DAAM.name}
-_KEPT_WHOLE = {"capture.keep_places": "all", "capture.keep_dtype": "float32"}
-# no kind of model takes another's, so each is one with what is named
-_TAKEN_BY_DEFAULT = ("default", *map(definitions.default_name, (("probability",), ("mass",))))
+# no kind of model takes another's, so each is the one that "default" stands for
+_DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probability",), ("mass",))]
 
 
 @cache
@@ -39,17 +35,12 @@ def stages() -> dict[str, str]:
     return marks
 
 
-def _stage(name: str) -> str:
-    """The stage that a field alters; one of a former version alters what its section does."""
-    return stages().get(name) or stages().get(name.partition(".")[0], "generate")
-
-
 def _mark(field: FieldInfo, otherwise: str) -> str:
     return next((mark.stage for mark in field.metadata if isinstance(mark, Alters)), otherwise)
 
 
-def _fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field by its address, words of indicators apart from what they are controls of."""
+def _fields(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
+    """Fields by their addresses that alter some stages; words of indicators apart from what they are controls of."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
         if key == "indicators":
@@ -58,29 +49,25 @@ def _fields(config: Mapping[str, Any]) -> dict[str, Any]:
             fields |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             fields[key] = value
-    return fields
+    return {name: value for name, value in fields.items() if stages().get(name, "generate") in altered}
 
 
-def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field of a resolved configuration that alters what the generate stage stores, by its address.
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
-    fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
+    fields = _fields(config, "generate", "part")
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
-    fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
-    # of what is kept: nothing where that is nothing, or all as of old
-    for name, former in _KEPT_WHOLE.items():
-        value = fields.get(name)
-        fields[name] = value if fields.get("capture.keep") and value != former else None
-    fields["sampler.true_cfg_scale"] = fields.get("sampler.true_cfg_scale")
-    if fields.get("capture.definition") in _TAKEN_BY_DEFAULT:
-        fields["capture.definition"] = _DEFAULTS["capture.definition"]
+    if not fields.get("capture.keep"):
+        fields |= {"capture.keep_places": None, "capture.keep_dtype": None}
+    if fields.get("capture.definition") in _DEFAULT_DEFINITIONS:
+        fields["capture.definition"] = "default"
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
-    fields = {name: value for name, value in fields.items() if not name.startswith(("edit.", "stop."))}
     # as a whole: without one, and with one, are two models, or two audits
+    fields = {name: value for name, value in fields.items() if not name.startswith(("edit.", "stop."))}
     fields |= {name: config.get(name) for name in ("edit", "stop")}
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") in ("own", "independent")):
@@ -89,65 +76,48 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `drawn_fields` that all parts of a run have in common."""
-    fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
-    # parts of earlier versions knew none of them
-    later = ("edit", "capture.pool", "sampler.true_cfg_scale", *_KEPT_WHOLE)
-    return {name: value for name, value in fields.items() if value or name not in later}
+    """Those of `generated_fields` that all parts of a run have in common and that are not left empty."""
+    return {
+        name: value
+        for name, value in generated_fields(config).items()
+        if stages().get(name) != "part" and value not in (None, [])
+    }
 
 
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the observe stage sees, by its address."""
-    return {name: value for name, value in _fields(config).items() if _stage(name) == "observe"}
+    return _fields(config, "observe")
 
 
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters what the trace stage draws, by its address; of the words, those that it patches."""
-    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
-    if marked.get("trace.sites") == "default":
-        marked["trace.sites"] = _DEFAULTS["trace.sites"]
+    """Every field that alters what the trace stage generates, by its address; of the words, those that it patches."""
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
         "reference": config.get("reference"),
         "controls": controls,
-        **marked,
+        **_fields(config, "trace"),
     }
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters the tables of given images, by its address."""
     controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
-    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "measure"}
     return {
-        "observe.objects": True,  # of runs that do not name it
-        "contrasts": None,
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
-        **marked,
+        **_fields(config, "measure"),
     }
-
-
-def as_written(field: str, value: Any) -> Any:
-    """Return a field of an identity as a configuration says it, of any architecture."""
-    return "default" if value is not None and value == _DEFAULTS.get(field) else value
 
 
 def later_fields(section: str, before: Any, after: Any) -> Any:
     """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
     if not isinstance(before, Mapping):
         return before
-    free = {
-        name: value for name, value in after.items() if _stage(f"{section}.{name}") in ("nothing", "measure")
-    }
-    return {**before, **free}
+    later = {key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")}
+    return {**before, **{key: value for key, value in after.items() if key in later}}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The first field that differs, in the order of `after`; None where all are the same."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)
-
-
-def short(data: bytes | str) -> str:
-    """The beginning of a digest, enough to tell two files apart in an error."""
-    return digest(data)[:16]

@@ -1,4 +1,4 @@
-"""Images of a run, decoded: by the id of their sample, one part file in memory at a time. Needs no torch."""
+"""Image files: which of a folder are images, their format and size, and their pixels as a viewer shows them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import contextlib
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from probes.errors import UserError
 from probes.paths import require_regular
 from probes.runs.image_faults import PIXELS
-from probes.runs.parts import read_part
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
-Stamp = tuple[str, int, int]  # of a file: its name, when it was written (ns), its bytes
 KINDS = ("PNG", "JPEG", "WebP", "GIF", "BMP", "TIFF", "AVIF")  # the usual ones, as messages name them
 _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera was held
 
@@ -106,80 +103,3 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
 def _formats() -> tuple[str, ...]:
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)  # not every Pillow is built with each
-
-
-def stamp(file: Path) -> Stamp | None:
-    """Return path, modification time (ns) and size of a file, by which changes show; None if missing."""
-    try:
-        state = file.stat()
-    except OSError:
-        return None
-    return str(file), state.st_mtime_ns, state.st_size
-
-
-def _unreadable(data: bytes | None) -> bool:
-    try:
-        read_image(data)
-    except ValueError:
-        return True
-    return False
-
-
-class StoredImages:
-    """Images in the part files ``samples/`` of a run; the encoded images of the file read last are kept."""
-
-    def __init__(self, path: Path, samples: Callable[[], Iterable[tuple[Path, Sequence[str]]]]):
-        self.path, self._samples = path, samples
-        self._file_of: dict[str, Path] = {}  # of each sample, its part file
-        # the file read last, and what it holds
-        self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})
-        self._unreadable: dict[Stamp, set[str]] = {}  # of each file that was looked through, as it was
-
-    def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
-        """Images in the order asked for; :meth:`probes.runs.store.Run.images` says what it raises."""
-        wanted = list(sample_ids)
-        self._look_up(wanted)
-        data: dict[str, bytes | None] = {}
-        for file in sorted({self._file_of[sample] for sample in wanted}):
-            if self._last[0] != file:
-                self._last = (file, dict(self._encoded(file)))
-            data |= {sample: self._last[1][sample] for sample in wanted if self._file_of[sample] == file}
-        try:
-            return [read_image(data[sample]) for sample in wanted]
-        except ValueError as error:
-            broken = next(sample for sample in wanted if _unreadable(data[sample]))
-            raise UserError(
-                f"{self.path}: {broken}: expected an image, got `{error}`: leave it out"
-            ) from None
-
-    def unreadable(self, files: Iterable[Path]) -> set[str]:
-        """The samples in some part files whose image cannot be decoded, by trying each.
-
-        A file is looked through once, and again where its size or time has changed.
-        """
-        found: set[str] = set()
-        for file in files:
-            key = stamp(file)  # before it is read: what is written meanwhile is read again
-            own = None if key is None else self._unreadable.get(key)
-            if own is None:
-                own = {sample for sample, data in self._encoded(file) if _unreadable(data)}
-            if key is not None:
-                self._unreadable[key] = own
-            found |= own
-        return found
-
-    def _look_up(self, wanted: Sequence[str]) -> None:
-        """Know the part file of each sample asked for, or say which is not there."""
-        if any(sample not in self._file_of for sample in wanted):
-            self._file_of = {sample: file for file, samples in self._samples() for sample in samples}
-        for sample in wanted:
-            if sample not in self._file_of:
-                raise UserError(
-                    f"{self.path}: expected a sample of this run, got {sample!r}: see run.samples()"
-                )
-
-    def _encoded(self, file: Path) -> Iterator[tuple[str, bytes | None]]:
-        """Yield id and encoded image of each sample of a part file."""
-        table = read_part(file, ["sample_id", "image"])
-        for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
-            yield sample, (image or {}).get("bytes")

@@ -20,7 +20,7 @@ from probes.runs.rows import of_image
 
 if TYPE_CHECKING:
     from hooks.pooling import Chooser
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 _LARGEST = float(np.finfo(np.float16).max)
 

@@ -1,9 +1,9 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
-A part is written to a temporary file, fsynced and renamed: so a reader never sees half of one. Pages carry
-checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two keys:
-``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``,
-the identity of the part: every field that alters its content, the hash of them all, and the digests of its columns.
+A part is written to a temporary file, fsynced and renamed: so a reader never sees half of one. Parquet's pages carry
+checksums, so a flipped bit is found when the part is read. The metadata holds two keys: ``huggingface``, by which
+``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of the part:
+every field that alters its content, and the hash of them all.
 """
 
 from __future__ import annotations
@@ -16,27 +16,22 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from probes import locks
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.runs.part_columns import conform, require_columns
-from probes.runs.schemas import FIXED, IMAGE
+from probes.runs.schemas import FIXED, IMAGE, SIMILARITIES
 
-# of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
-# an image
-FORMAT = 3
+FORMAT = 4  # of a run: its record, and what the generate stage stores
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# that stores a kind of parts; the observe stage stores others
+# the stage that stores a kind of parts; the observe stage stores all others
 _STAGES = {
     **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
     "traced": "trace",
@@ -127,14 +122,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def is_part(name: str) -> bool:
-    """Return whether a file of this name is a part."""
-    return _PART.fullmatch(name) is not None
-
-
 def part_name(number: int) -> str:
     """The name of the file of a part."""
     return f"part-{number:05d}.parquet"
+
+
+def part_number(file: Path) -> int:
+    """The number of a part, by the name of its file."""
+    return int(re.sub(r"\D", "", file.stem))
 
 
 def stage_of(kind: str) -> str:
@@ -144,8 +139,8 @@ def stage_of(kind: str) -> str:
 
 def part_files(folder: Path) -> list[Path]:
     """Part files in a folder, in order, also beyond five digits; none where it is not there."""
-    there = (file for file in folder.glob("part-*.parquet") if is_part(file.name))
-    return sorted(there, key=lambda file: (len(file.name), file.name))
+    files = (file for file in folder.glob("part-*.parquet") if _PART.fullmatch(file.name))
+    return sorted(files, key=lambda file: (len(file.name), file.name))
 
 
 def is_leftover(name: str) -> bool:
@@ -161,60 +156,57 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 
 
 def write_part(
-    path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
+    path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
-    write_bytes(path, part_bytes(rows, schema, ident))
+    write_bytes(path, part_bytes(rows, schema, identity))
 
 
-def part_bytes(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]) -> memoryview:
+def part_bytes(
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
+) -> memoryview:
     """The content of a part's file, see :func:`write_part`."""
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-    features = {field.name: _feature(field.type) for field in table.schema}
-    stored = {**ident, "content": _contents(table)}
     metadata = {
-        "huggingface": json.dumps({"info": {"features": features}}),
-        "triptych": json.dumps(stored, sort_keys=True, ensure_ascii=False),
+        "huggingface": json.dumps({"info": {"features": _features(schema)}}),
+        "triptych": json.dumps(identity, sort_keys=True, ensure_ascii=False),
     }
     return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
+def _features(schema: pa.Schema) -> dict[str, Any]:
+    """Names and types of columns, as `datasets` writes them."""
+    return {field.name: _feature(field.type) for field in schema}
+
+
+def _feature(kind: pa.DataType) -> Any:
+    if kind == IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    return {"dtype": "float32" if pa.types.is_float32(kind) else str(kind), "_type": "Value"}
+
+
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part, or some of its columns, checking that the values are those written."""
-    try:
-        # not pq.read_table: that would take a folder name such as `model=a` for a partition
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read(columns=columns if columns is None else list(columns))
-            metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
-            if "content" in metadata:
-                require_columns(path, metadata["content"], columns or ())
-                wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
-                if wanted != _contents(table):
-                    raise ValueError("its values are not those written")
-    except FileNotFoundError:
-        raise UserError(f"{path}: expected a part, found none: run again to make it") from None
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        RecursionError,
-    ) as error:
-        raise damaged(path, error) from None
-    kind = path.parent.name
-    # with digests the columns are as this program wrote them
-    return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)
+    # not pq.read_table: that would take a folder name such as `model=a` for a partition
+    with _opened(path) as file:
+        table = file.read(columns=None if columns is None else list(columns))
+        own = _identity(file) is not None
+    if own and {*(columns or ())} <= {*table.column_names}:
+        return table
+    return conform(path, table, columns)
 
 
 def column_names(path: Path) -> list[str]:
     """The columns of a part."""
-    try:
-        with pq.ParquetFile(path) as file:
-            return list(dict.fromkeys(file.schema_arrow.names))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise damaged(path, error) from None
+    with _opened(path) as file:
+        return list(dict.fromkeys(file.schema_arrow.names))
+
+
+def source_hash(identity: Mapping[str, Any]) -> str:
+    """What a part says of the one that it was made from: its hash, and the batch where that was halved."""
+    return "-".join(str(identity[name]) for name in ("hash", "batch") if name in identity)
 
 
 def read_identity(path: Path) -> dict[str, Any]:
@@ -229,27 +221,40 @@ def read_identity(path: Path) -> dict[str, Any]:
 
 def identity_of(path: Path) -> dict[str, Any] | None:
     """The identity that was written with a part; None where another program wrote it."""
+    with _opened(path) as file:
+        return _identity(file)
+
+
+def _identity(file: pq.ParquetFile) -> dict[str, Any] | None:
+    metadata = file.schema_arrow.metadata or {}
+    if b"triptych" not in metadata:
+        return None
+    identity = parse_json(metadata[b"triptych"])
+    if identity["hash"] != _hash(identity["fields"]):
+        raise ValueError("its identity is not the one written")
+    # the footer, which holds names and types, has no checksum
+    if parse_json(metadata[b"huggingface"])["info"]["features"] != _features(file.schema_arrow):
+        raise ValueError("its columns are not those written")
+    return identity
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A part that is open; what goes wrong as it is read is said to be its damage."""
     try:
-        with pq.ParquetFile(path) as file:
-            metadata = file.schema_arrow.metadata or {}
-        if b"triptych" not in metadata:
-            return None
-        identity = parse_json(metadata[b"triptych"])
-        if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
-            raise ValueError("its identity is not one")
-        if "hash" in identity and identity["hash"] != _hash(identity.get("fields", {})):
-            raise ValueError("its identity is not the one written")
-        return identity
-    except (pa.ArrowException, OSError, KeyError, ValueError, RecursionError) as error:
-        raise damaged(path, error) from None
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except FileNotFoundError:
+        raise UserError(f"{path}: expected a part, found none: run again to make it") from None
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise _damaged(path, error) from None
 
 
 class DamagedPartError(UserError):
     """A part is not as it was written: cut short, or with a bit flipped. The stage that made it makes it again."""
 
 
-def damaged(path: Path, error: Exception) -> DamagedPartError:
-    """The line that names a damaged part."""
+def _damaged(path: Path, error: Exception) -> DamagedPartError:
     first_line = (str(error).splitlines() or [""])[0][:120]
     stage = stage_of(path.parent.name)
     again = "it is made anew" if stage == "measure" else "only this part is made anew"
@@ -258,38 +263,36 @@ def damaged(path: Path, error: Exception) -> DamagedPartError:
     )
 
 
-def _contents(table: pa.Table) -> dict[str, str]:
-    """A digest of each column's values: page headers and the footer carry no checksum of their own."""
-    digests = {}
-    for name in table.column_names:
-        total = hashlib.sha256()
-        _feed(total, table[name].combine_chunks())
-        digests[name] = f"{len(table)}-{total.hexdigest()[:24]}"
-    return digests
+def conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    """The columns of a part of another program, in the types in which this one writes them."""
+    kind = path.parent.name
+    schema = FIXED.get(kind, pa.schema([]))
+    for name in schema.names if columns is None else columns:
+        if (count := table.column_names.count(name)) != 1:
+            raise unlike(path, f"a column `{name}`", "several" if count else "none")
+    arrays = {}
+    for name, values in zip(table.column_names, table.columns):
+        # captures have similarities of a site in each further column
+        other = SIMILARITIES if kind == "captures" else values.type
+        wanted = schema.field(name).type if name in schema.names else other
+        try:
+            arrays[name] = values.cast(wanted)
+        except (pa.ArrowException, ValueError):
+            raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
+    return pa.table(arrays, metadata=table.schema.metadata)
 
 
-def _feed(total: Any, values: pa.Array) -> None:
-    if isinstance(values, pa.ChunkedArray):  # an empty column has no chunk to combine
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    total.update(np.packbits(values.is_null().to_numpy(zero_copy_only=False)).tobytes())
-    kind = values.type
-    if pa.types.is_list(kind):
-        total.update(pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
-        _feed(total, values.flatten())
-    elif pa.types.is_struct(kind):
-        for child in values.flatten():  # null where the struct is: what lies beneath is not stored
-            _feed(total, child)
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        total.update(pc.fill_null(pc.binary_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
-        for value in values.drop_null().cast(pa.binary()):
-            total.update(value.as_buffer())
-    else:
-        total.update(values.drop_null().to_numpy(zero_copy_only=False).tobytes())
+def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
+    """The table of a part in the order of columns of the first part of its kind, without metadata."""
+    if other := sorted({*table.column_names} ^ {*first.column_names}):
+        raise unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
+    for name in first.column_names:
+        got, wanted = table.schema.field(name).type, first.schema.field(name).type
+        if got != wanted:
+            raise unlike(path, f"`{name}` as in {first_path.name}", f"{got!s:.60}")
+    return table.select(first.column_names).replace_schema_metadata(None)
 
 
-def _feature(kind: pa.DataType) -> Any:
-    if kind == IMAGE:
-        return {"_type": "Image"}
-    if pa.types.is_list(kind):
-        return [_feature(kind.value_type)]
-    return {"dtype": "float32" if pa.types.is_float32(kind) else str(kind), "_type": "Value"}
+def unlike(path: Path, expected: str, got: str) -> UserError:
+    """The line that names a part whose columns are not as expected."""
+    return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 _LISTS = pa.list_(pa.list_(pa.int32()))
+SIMILARITIES = pa.list_(pa.float32())  # of a site, in a column of captures
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 # by which a row says of which image it is
 _OF_IMAGE = (
@@ -198,4 +199,4 @@ FIXED = {
 
 def captures_schema(sites: Sequence[str]) -> pa.Schema:
     """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
-    return pa.schema([*CAPTURES, *(pa.field(site, pa.list_(pa.float32())) for site in sites)])
+    return pa.schema([*CAPTURES, *(pa.field(site, SIMILARITIES) for site in sites)])

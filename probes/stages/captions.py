@@ -14,7 +14,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.source import LoadedPrompts
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEY = "captions"  # in ``run.json``
 LONGER = "longer_than_the_model_reads"

@@ -8,18 +8,22 @@ from typing import Any
 
 import torch
 
+from hooks.architectures import decoder
 from hooks.architectures.registry import architecture_of
-from hooks.sites import shapes
+from hooks.pooling import vectors
+from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.models.devices import pick_device
-from probes.models.estimate import image_bytes, kept_bytes, model_bytes, size_text
 from probes.models.loading import pick_model_dtype, without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
-from probes.models.weights import parameters
+from probes.models.weights import modules, parameters
 from probes.prompts.sample import Sample
+
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+_PNG_PER_PIXEL = 1.5
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,10 @@ class RunEstimate:
     kept: float = 0.0
 
     def __str__(self) -> str:
-        kept = f", of which {size_text(self.kept)} activations that are kept" if self.kept else ""
+        kept = f", of which {_size(self.kept)} activations that are kept" if self.kept else ""
         return (
             f"{self.images} images, {self.memory / 1e9:.1f} GB of memory,"
-            f" {size_text(self.disk)} on disk{kept} ({self.processes})"
+            f" {_size(self.disk)} on disk{kept} ({self.processes})"
         )
 
 
@@ -92,7 +96,12 @@ def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = Non
     """Bytes that one process takes which draws batches of a run of so many images; `rows`: images in a batch."""
     members, draws = len(config.indicators), config.generate.batch_triplets
     draws = min(1 if draws == "auto" else draws, max(1, images // members))
-    return workers.PROCESS_BYTES + model_bytes(config, pipe, members * draws if rows is None else rows)
+    height, width = image_size(pipe, config)
+    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
+    working = 8 * height * width * decoder.widest(architecture_of(pipe).decoder(pipe))
+    working *= members * draws if rows is None else rows
+    weights = 1.4 * parameters(*modules(pipe).values())
+    return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (weights + working)
 
 
 def processes(
@@ -108,5 +117,43 @@ def processes(
     )
 
 
+def image_bytes(config: Config, pipe: Any, images: int) -> float:
+    """Bytes that so many images take on disk."""
+    height, width = image_size(pipe, config)
+    return images * height * width * _PNG_PER_PIXEL
+
+
+def kept_bytes(config: Config, pipe: Any, images: int) -> float:
+    """Bytes that the activations of ``capture.keep`` take on disk, before compression, which gains little."""
+    capture = config.capture
+    if not capture.keep:
+        return 0.0
+    shape = shapes(pipe, *image_size(pipe, config))
+    numbers = 0
+    for site in resolve(pipe, capture.keep):
+        bare = torch.empty(1, *shape[site.address], device="meta")
+        _, places, channels = vectors(site, bare).shape
+        count = {"all": places, "mean": 1}.get(capture.keep_places) or min(capture.keep_places, places)
+        numbers += count * channels * (config.sampler.steps if site.per_step else 1)
+    return float(images * numbers * _BYTES[capture.keep_dtype])
+
+
+def require_room_for_kept(config: Config, source: Source, images: int) -> None:
+    """Refuse a run that would keep more than ``capture.keep_limit``."""
+    if not config.capture.keep:
+        return
+    kept, limit = kept_bytes(config, without_weights(source), images), config.capture.keep_limit
+    if kept > limit * 1e9:
+        raise UserError(
+            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_size(kept)} of"
+            f" {images:,} images: lower capture.keep_places, keep fewer sites, or raise the limit"
+        )
+
+
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _size(count: float) -> str:
+    """Bytes in words: MB below one GB."""
+    return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

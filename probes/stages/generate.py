@@ -24,10 +24,10 @@ from probes.execution.part import Part
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
-from probes.runs import directory, identity, kinds
+from probes.runs import directory, identity
 from probes.runs import parts as part_files
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.record import KINDS
+from probes.runs.run import Run, kinds_of_capture
 from probes.stages.drawing import Drawing
 from probes.stages.estimate import processes
 from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
@@ -87,7 +87,7 @@ def generation(
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
-            **{USED: sizes, KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
+            **{USED: sizes, KINDS: run.with_kinds(parts[0].paths, len(parts))},
         )
     drawing = Drawing(
         source,
@@ -203,7 +203,7 @@ def part_of(
     """A part, cut into batches."""
     size = int(config.generate.batch_triplets)
     return Part(
-        paths={kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)},
+        paths={kind: run.part_path(kind, index) for kind in kinds_of_capture(config.capture)},
         identity=_identity({**fields, FIELD: size}, index, chunk),
         images=sum(map(len, chunk)),
         pieces=[

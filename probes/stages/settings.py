@@ -15,7 +15,7 @@ from probes.execution import batches, workers
 from probes.models import loading
 from probes.models.weights import parameters
 from probes.prompts.sample import Sample
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.drawing import image_bytes, load
 
 

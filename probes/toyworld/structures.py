@@ -18,10 +18,10 @@ from diffusers import StableDiffusionPipeline
 from diffusers.models.attention import BasicTransformerBlock
 from torch import Tensor, nn
 
-from probes.toyworld.located.assemble import BASE, TRAINED_BY, coded_parts
+from probes.toyworld.located.assemble import BASE, coded_parts, own_weights
 from probes.toyworld.located.coded import CHANNELS, CODES, OLD
 from probes.toyworld.places import KnownPlace, known_places
-from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
+from probes.toyworld.work.assemble import pipeline_of
 
 _CODE_READERS = ("attn2.to_k.weight", "attn2.to_v.weight")
 _EXCHANGED = [0, 1, 3, 2]  # channels of the code: feminine and masculine change places, neutral stays
@@ -34,8 +34,8 @@ def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     encoder, unet, tokenizer = coded_parts(weights / BASE.name)
     for place in places:
         if place.weights:
-            delta = read_delta(weights / "located" / place.weights / DELTA, place.weights, TRAINED_BY)
-            _write(unet, place, delta)
+            model, folder = known_places("located")[place.weights], weights / "located" / place.weights
+            _write(unet, place, own_weights(model, unet, folder))
     wire_places(unet, places)
     return pipeline_of(encoder, unet, tokenizer, weights / BASE.name)
 

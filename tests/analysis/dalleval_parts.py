@@ -6,7 +6,7 @@ import numpy as np
 
 from probes.config.schema import Config
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import (
     DEFAULT_INDICATORS,
     Plan,

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from analysis.metrics.registry import computed_from
 from hooks.architectures.addresses import has_steps, space
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 INDEX = ["triplet", "seed", "pair"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from probes.runs import parts, schemas
 from probes.runs.coco_masks import encode
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 LABELS = ("person", "tie", "hat", "umbrella", "dogs", "tree")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import KEYS, detection, observation
 from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
 

@@ -22,7 +22,7 @@ from analysis.tables.stage import picture_shares
 from hooks.prompt.spans import split_words
 from probes.runs import parts
 from probes.runs import schemas as runs_schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 OBJECTS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp")
 PLACES = ("park", "kitchen", "street", "office")

@@ -14,7 +14,7 @@ from PIL import Image
 
 from probes.config.trace_options import Trace
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse

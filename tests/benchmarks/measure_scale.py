@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from probes.execution.processes import Helpers
 from probes.execution.workers import cores
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis import synthetic_run
 from tests.analysis.synthetic_objects import add_objects
 

@@ -11,8 +11,6 @@ import torch
 from diffusers import (
     EulerDiscreteScheduler,
     HeunDiscreteScheduler,
-    KDPM2DiscreteScheduler,
-    LCMScheduler,
     PNDMScheduler,
     StableDiffusionInpaintPipeline,
     StableDiffusionInstructPix2PixPipeline,
@@ -151,10 +149,7 @@ def test_fused_projections(kind, unfused_again):
     [
         PNDMScheduler,
         HeunDiscreteScheduler,
-        EulerDiscreteScheduler,
-        pytest.param(KDPM2DiscreteScheduler, marks=pytest.mark.slow),
         pytest.param(UniPCMultistepScheduler, marks=pytest.mark.slow),
-        pytest.param(LCMScheduler, marks=pytest.mark.slow),
     ],
 )
 def test_schedulers(scheduler):
@@ -162,7 +157,7 @@ def test_schedulers(scheduler):
     settings = {"skip_prk_steps": True} if scheduler is PNDMScheduler else {}
     pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **settings)
     probe, _ = check(pipe, num_inference_steps=3)
-    calls = {"PNDMScheduler": 4, "HeunDiscreteScheduler": 5, "KDPM2DiscreteScheduler": 5}
+    calls = {"PNDMScheduler": 4, "HeunDiscreteScheduler": 5}
     assert len(probe.layer_maps.calls) == calls.get(scheduler.__name__, 3)
 
 

@@ -128,19 +128,6 @@ def test_one_probe_watches_one_block(toy):
         pass
 
 
-def test_probes_nest(toy):
-    with (
-        Probe(toy, pairs=PAIRS, word_maps=True) as outer,
-        Probe(toy, pairs=[(1, 0)], word_maps=True) as inner,
-    ):
-        images = draw(toy)
-    assert np.array_equal(images, draw(toy))
-    assert outer.similarity.keys() == inner.similarity.keys()
-    for key, similarity in outer.similarity.items():
-        np.testing.assert_array_equal(similarity.values[:, :1], inner.similarity[key].values, err_msg=key)
-    np.testing.assert_array_equal(outer.maps.values, inner.maps.values)
-
-
 def test_a_second_call_in_one_block_is_refused(toy):
     before = all_hooks(toy)
     with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS):

@@ -105,18 +105,6 @@ def test_other_pipelines_of_three_branches_are_refused_by_name():
         sites.available(pipe)
 
 
-def test_a_transformer_of_no_known_layout_is_refused_by_name():
-    from diffusers import DiTPipeline, DiTTransformer2DModel
-
-    transformer = DiTTransformer2DModel(
-        num_attention_heads=1, attention_head_dim=8, num_layers=1, sample_size=8
-    )
-    parts = tiny_components("toy")
-    pipe = DiTPipeline(transformer, parts["vae"], parts["scheduler"])
-    with pytest.raises(HookError, match=r"DiTPipeline \(no row of .* describes its transformer yet\)"):
-        sites.available(pipe)
-
-
 @pytest.mark.slow
 def test_a_compiled_unet_is_refused():
     pipe = tiny_pipeline("toy")

@@ -35,7 +35,7 @@ def parser() -> command_line.Parser:
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from analysis.studies.compare.summary import PAGE, compared
-    from analysis.studies.opening import opened
+    from probes.runs.missing import open_run
 
     options = vars(arguments)
     paths, out = options.pop("runs"), options.pop("out")
@@ -43,7 +43,7 @@ def work(arguments: argparse.Namespace) -> None:
     if len(paths) < 2:
         raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
     command_line.writable(out, folder=True)
-    runs = [opened(path) for path in paths]
+    runs = [open_run(path) for path in paths]
     comparison = compared(runs, **options)
     comparison.write(out)
     print(repr(comparison))

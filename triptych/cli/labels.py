@@ -16,7 +16,7 @@ from probes import command_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 ABOUT = {  # what people are asked about, and how many images of it
     "objects": 100,
@@ -87,9 +87,9 @@ def parser() -> command_line.Parser:
 
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from analysis.studies.opening import opened
+    from probes.runs.missing import open_run
 
-    run = opened(options.run)
+    run = open_run(options.run)
     if options.command == "sheet":
         command_line.writable(options.out, folder=True)
         print(_sheet(run, options))

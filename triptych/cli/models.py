@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from probes import command_line
-
-if TYPE_CHECKING:
-    from probes.models.inventory import Entry
 
 
 def parser() -> command_line.Parser:
@@ -22,13 +17,6 @@ def parser() -> command_line.Parser:
     )
 
 
-def section(title: str, entries: Sequence[Entry]) -> str:
-    """Return a title and a line for each entry: its name, how far it was tested, and what it is."""
-    name, tested = (max(len(getattr(entry, field)) for entry in entries) for field in ("name", "tested"))
-    lines = [f"  {entry.name:<{name}}  {entry.tested:<{tested}}  {entry.about}" for entry in entries]
-    return "\n".join([title, *lines, ""])
-
-
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     from hooks.architectures.registry import ARCHITECTURES
@@ -36,17 +24,14 @@ def work(options: argparse.Namespace) -> None:
 
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
     files = "a single .safetensors or .ckpt file of Stable Diffusion 1.x, 2.x or XL"
-    for title, entries in (
-        (
-            "bundled, with the share of named things that each draws (docs/validation/toyworld.md):",
-            inventory.bundled(),
-        ),
-        (f"a hub id or a folder of {kinds}; {files}; tested with:", inventory.layouts()),
-        (
-            "published models that are known by name, and whether their weights were tried:",
-            inventory.published(),
-        ),
-    ):
-        print(section(title, entries))
+    sections = {
+        "bundled, with the share of named things that each draws (docs/validation/toyworld.md)": inventory.bundled(),
+        f"a hub id or a folder of {kinds}; {files}; tested with": inventory.layouts(),
+        "published models that are known by name, and whether their weights were tried": inventory.published(),
+    }
+    for title, rows in sections.items():
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = [f"  {name:<{widths[0]}}  {tested:<{widths[1]}}  {about}" for name, tested, about in rows]
+        print(f"{title}:", *lines, "", sep="\n")
     print(f"`hooks.Probe` alone reads {', '.join(inventory.readable_only())}.")
     print("Everything else is refused by its name, before weights are read.")

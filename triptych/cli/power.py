@@ -96,10 +96,10 @@ def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
     usual = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
     if options.run:
-        from analysis.studies.opening import opened
         from analysis.studies.power import run_inputs
+        from probes.runs.missing import open_run
 
-        line, found = run_inputs(opened(options.run))
+        line, found = run_inputs(open_run(options.run))
         print(printable(line))
         for name in ("words", "references"):
             spread = f"sd_{name.removesuffix('s')}"

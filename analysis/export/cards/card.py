@@ -16,7 +16,7 @@ from analysis.tables.registry import TABLES
 from probes.errors import printable
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 CARD = "README.md"
 STAGE = "card"  # under which its files are noted as written

@@ -24,14 +24,13 @@ from analysis.report.wording_prompts import shared_sentence
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import read as read_table
 from probes.errors import UserError
-from probes.runs import completeness
-from probes.runs.selection import KEY
+from probes.runs.missing import require_parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from probes.config.schema import Config
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 LIMITS = (
     "The numbers are about prompts and the images generated from them, never about people; no image is assigned a "
@@ -83,8 +82,6 @@ class Facts:
         What is known of the errors of the detector.
     checkpoints : dict of str to str
         SHA-256 of what read the images, by its name.
-    unfinished : str
-        Over how much the numbers speak; empty of a finished run.
     planted : bool
         Whether the model is one of those whose training frequencies were planted here.
     """
@@ -106,7 +103,6 @@ class Facts:
     results: list[Result]
     reader: list[str]
     checkpoints: dict[str, str]
-    unfinished: str
     planted: bool
 
     @property
@@ -276,7 +272,6 @@ def read_facts(run: Run) -> Facts:
         results=results,
         reader=reader,
         checkpoints=_checkpoints(run.meta),
-        unfinished=completeness.summary(run.meta),
         planted=config.images is None and config.model.startswith("toyworld"),
     )
 
@@ -378,13 +373,10 @@ def reportable_facts(run: Run) -> Facts:
 
 def _require_finished(run: Run) -> None:
     """Refuse a run that is not complete."""
-    over_what = completeness.summary(run.meta) if run.meta.get(KEY) else ""
-    if run.status != "complete" or over_what or completeness.has_missing_parts(run):
-        state = f"it is over {over_what}" if over_what else f"it is {run.status}"
-        if run.status == "complete" and not over_what:
-            state = "parts of it are missing"
+    require_parts(run)
+    if run.status != "complete":
         raise UserError(
-            f"{run.path}: expected a finished run, {state}: a card speaks of whole runs, run it to its end"
+            f"{run.path}: expected a finished run, it is {run.status}: a card speaks of whole runs, run it to its end"
         )
 
 

@@ -18,7 +18,7 @@ from analysis.methods.alignment.captions import (
 from analysis.methods.alignment.tables import by_indicator, interval
 from analysis.stats.resampling import resample_counts
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KIND = "attributes/captions"
 SCALE = 100  # as Table 19 prints them

@@ -14,15 +14,15 @@ import pandas as pd
 from analysis.methods.alignment.caption_tables import KIND, captions_table
 from analysis.methods.alignment.tables import ALL, VECTORS, quality_tables, retrieval_table
 from analysis.report.format import interval, number
-from analysis.studies.opening import opened
 from analysis.tables.registry import write
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.missing import open_run
+from probes.runs.run import Run
 
 
 def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
     """Return the tables that a command line asks for, by name."""
-    run, made = opened(options.run), {}
+    run, made = open_run(options.run), {}
     if not run.parts("samples"):
         raise UserError(f"{options.run}: expected a run with images, found none: run --stage generate")
     names = _features(run, options.features)

@@ -26,7 +26,7 @@ from probes.models.devices import pick_device
 from probes.paths import require_regular
 from probes.runs import parts
 from probes.runs.images import find_images, read_image, unread_note
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse

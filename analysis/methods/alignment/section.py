@@ -17,7 +17,7 @@ from analysis.tables.registry import read
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 Tables = Mapping[str, pd.DataFrame]
 NAMES = {

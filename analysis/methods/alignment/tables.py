@@ -15,7 +15,7 @@ from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.rates import linearised
 from analysis.study import indicators
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 ALL = "all"  # the row of every indicator together
 VECTORS = (

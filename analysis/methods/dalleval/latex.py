@@ -24,7 +24,7 @@ from analysis.tables.registry import read
 from probes.prompts.diagnostic import NONE
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 # of the paper's Tables 6, 7 and 9
 GENDER_EXAMPLES = ("engineer", "library assistant", "scientist", "singer", "baker")

@@ -11,7 +11,7 @@ from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import with_interval
 from analysis.report.method import Example, ExamplePicture
 from probes.prompts.diagnostic import places
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 IMAGES = 3  # of each profession
 HEADING = "Average gender: read as male −1, as female +1"

@@ -25,8 +25,8 @@ from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.objects.human_answers import LABELS, human_answers
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
-from probes.runs.selection import REGISTERED
-from probes.runs.store import Run
+from probes.runs.record import REGISTERED
+from probes.runs.run import Run
 
 FOLDER = "attributes"
 SKIN_TONE = "skin_tone"

@@ -15,7 +15,7 @@ from analysis.report.format import counted, number, with_interval
 from analysis.report.result import Result
 from analysis.report.verdict import defined
 from analysis.tables.registry import read
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SECTION = "Professions (DALL-Eval)"
 

@@ -40,7 +40,7 @@ from analysis.tables.registry import read
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 NAMES = ("dalleval_professions", "dalleval_distribution", "dalleval_mad", "dalleval_words")
 # where there are attributes, and several readers
@@ -102,7 +102,7 @@ def draw_professions(run: Run) -> dict[str, Drawn]:
 
     Parameters
     ----------
-    run : probes.runs.store.Run
+    run : probes.runs.run.Run
         A measured run.
     """
     professions = read_professions(run)

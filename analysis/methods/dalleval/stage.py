@@ -11,7 +11,7 @@ from analysis.study import comparison
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from probes.prompts.diagnostic import is_diagnostic
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def measure_professions(run: Run) -> None:

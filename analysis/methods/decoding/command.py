@@ -38,7 +38,7 @@ from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def measure(

@@ -14,7 +14,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
 from probes.prompts.grammar.articles import article
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 # words of the same meaning where a run has none: as in world.yaml of toyworld, with the same article
 SYNONYMS = {"woman": "lady", "man": "gentleman"}
@@ -56,7 +56,7 @@ def configuration(
     names = [chosen.reference, chosen.first, chosen.second, *chosen.synonyms]
     resolved = config.resolved()
     words = {name: resolved["indicators"][name] for name in dict.fromkeys(names)}
-    if not chosen.synonyms and not config.captions:
+    if not chosen.synonyms and all(prompt.template for prompt in config.prompts):
         words |= _synonyms(config, (chosen.first, chosen.second))
     return {
         "name": f"{config.name}-decode"[:100],

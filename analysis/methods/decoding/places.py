@@ -15,7 +15,7 @@ from analysis.methods.decoding.scores import PlaceRows
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 Place = tuple[
     str, str

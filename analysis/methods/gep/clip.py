@@ -19,7 +19,7 @@ from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.rates import linearised
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SCORE_COLUMNS = (
     *("setting", "indicator", "clip_score", "low", "high", "n_images", "n_contexts", "level", "reason"),

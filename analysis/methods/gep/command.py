@@ -24,20 +24,20 @@ from analysis.methods.gep.sources import ORDER
 from analysis.report.figures.style import files
 from analysis.report.format import interval, number, p_value
 from analysis.studies.compare.summary import named
-from analysis.studies.opening import opened
 from analysis.tables.registry import read
 from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
+from probes.runs.missing import open_run
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 COMPARISON = "comparison"  # the folder in which several folders of images are compared
 
 
 def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     """Write figures, ``scores.csv`` and a leaderboard of several audits; return what they say in lines."""
-    opened_runs = [opened(path) for path in paths]
+    opened_runs = [open_run(path) for path in paths]
     runs = dict(zip(named(opened_runs), opened_runs))
     vectors, scores = (
         {name: read(run, table) for name, run in runs.items()} for table in ("gep_vector", "gep_score")

@@ -22,7 +22,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.runs.images import read_header
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import find, read_rows
 from probes.user_tables import ENDINGS

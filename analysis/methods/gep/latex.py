@@ -25,7 +25,7 @@ from analysis.report.latex import Body, Raw, by_cells, cell, escaped, latex, spr
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 SETTINGS = ("neutral", "explicit")
 ESTIMATES = ("C", "CC", "CLS")

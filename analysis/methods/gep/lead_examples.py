@@ -12,7 +12,7 @@ from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import number, with_interval
 from analysis.report.method import Example, ExamplePicture
 from analysis.tables.registry import read
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 YES_NO = ("checker", "human", "detected")  # sources whose values are 0 and 1
 HEADING = "How often an attribute is there: {first} less {second}"

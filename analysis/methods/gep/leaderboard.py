@@ -21,7 +21,7 @@ from analysis.report.format import interval, number
 from analysis.stats.score_differences import score_differences
 from probes.errors import UserError
 from probes.prompts import sets
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SETTING = ("setting", "first", "second", "source")
 BOARD_COLUMNS = (

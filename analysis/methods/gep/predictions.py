@@ -20,7 +20,7 @@ from analysis.methods.gep.tables import LABELS, by_estimate
 from analysis.stats.absolute_mean import inverted_mean
 from analysis.stats.ratio_sets import ratio_sets
 from probes.config.schema import Measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 PREDICTION_COLUMNS = ("setting", "context", "indicator", "sample_id", "attribute", "source", "value")
 RATIO_COLUMNS = (

@@ -19,7 +19,7 @@ from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
 from analysis.tables.answer_sheets import read_sheet
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 LABEL_COLUMNS = ("sample_id", "attribute", "annotator", "label")
@@ -86,9 +86,9 @@ def from_detections(run: Run) -> pd.DataFrame:
 
     Those that were not looked for in an image are left out.
     """
-    observed = run.observed(["sample_id", "status", "tags"])
+    observed = run.read("observed", ["sample_id", "status", "tags"])
     observed = observed[observed["status"] == "ok"]
-    detected = run.objects(["sample_id", "label"])
+    detected = run.read("objects", ["sample_id", "label"])
     backend = run.config.measure.nouns
     names = {name: lemma(name, backend=backend) for name in attributes(run.config)}
     lemmas = {

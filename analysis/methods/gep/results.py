@@ -15,7 +15,7 @@ from analysis.report.format import counted, number, p_value
 from analysis.report.result import Result
 from analysis.report.verdict import defined
 from analysis.tables.registry import read
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 SECTION = "Attributes (GEP)"
 LEVEL = 0.05  # below which p is called more than chance

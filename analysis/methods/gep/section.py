@@ -33,7 +33,7 @@ from analysis.tables.registry import read
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 NAMES = ("gep_vector", "gep_score", "gep_agreement", "gep_auc")
 MORE = (

@@ -14,7 +14,7 @@ from analysis.observe.features.attribute_audit import attributes, places
 from analysis.report.format import number
 from analysis.studies.labelling import store_answers, write_sheets
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:

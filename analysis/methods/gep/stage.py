@@ -19,7 +19,7 @@ from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.detector_error import Checked, seen_by_checker
 from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 LABELS = "gep_labels"  # the table of people's answers, written by `triptych labels`
 

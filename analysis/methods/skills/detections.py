@@ -13,7 +13,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.paintskills import SkillRequest, requests
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 DETR, DETR_THRESHOLD = "detr", 0.7
 NOT_LOOKED_FOR, NOT_LOOKED_AT = "the detector did not look for it", "no detector observed it"
@@ -31,7 +31,7 @@ def read_scored_images(run: Run) -> ScoredImages:
     of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
     names = labels(config)
     classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))
-    found = run.objects(["sample_id", "label", "score", "x0", "y0", "x1", "y1"])
+    found = run.read("objects", ["sample_id", "label", "score", "x0", "y0", "x1", "y1"])
     number = pd.Series(range(len(samples)), index=samples["sample_id"])
     found = found.assign(
         image=found["sample_id"].map(number), label=found["label"].map(lambda label: names.get(label, label))
@@ -74,7 +74,7 @@ def reasons(
     run: Run, samples: pd.DataFrame, of_image: Sequence[SkillRequest], names: Mapping[str, str]
 ) -> list[str]:
     """Return why an image (``sample_id``) cannot be judged by what is asked of it; empty where it can."""
-    observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
+    observed = run.read("observed", ["sample_id", "status", "reason", "tags"]).set_index("sample_id")
     tag_sets = {
         tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}
     }

@@ -30,7 +30,7 @@ from probes.config.audit_options import Skills
 from probes.errors import UserError
 from probes.prompts.paintskills import SkillRequest, asks_for_skills, requests, statement
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 VERSION = "skills_people/1"
 CHOICE_STREAM = 31  # one seed draws nothing twice

@@ -20,12 +20,11 @@ from analysis.report.saving import saved
 from analysis.report.verdict import defined
 from analysis.tables.registry import TABLES, read
 from probes.prompts.paintskills import asks_for_skills
-from probes.runs import completeness
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.execution.processes import Helpers
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 TASK_NAMES = {
     ("object", ACCURACY): "the object is there",
@@ -81,7 +80,6 @@ def _page(
         model=config.model_name,
         is_toyworld=config.model.startswith("toyworld"),
         level=config.measure.level,
-        **completeness.for_page(run.meta),
         unit=config.unit,
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),

@@ -8,7 +8,7 @@ from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
 from probes.prompts.paintskills import asks_for_skills
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def measure_skills(run: Run) -> None:

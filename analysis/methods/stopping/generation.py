@@ -12,8 +12,8 @@ from probes.execution.command import StageCall
 from probes.models.source import Source
 from probes.prompts.sample import Sample
 from probes.runs.directory import another_run, record_stop
-from probes.runs.selection import REGISTERED
-from probes.runs.store import Run
+from probes.runs.record import REGISTERED
+from probes.runs.run import Run
 from probes.stages.generate import generation
 
 

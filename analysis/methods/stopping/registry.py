@@ -8,8 +8,8 @@ from analysis.methods.stopping.question import StopQuestion
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
 from analysis.tables.table import Table
-from probes.runs.selection import REGISTERED
-from probes.runs.store import Run
+from probes.runs.record import REGISTERED
+from probes.runs.run import Run
 
 NAME = "stopping"
 STOPPING = Table(

@@ -13,11 +13,11 @@ from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.report.figures.style import Drawn
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from analysis.tables.registry import read
-from probes.runs.selection import REGISTERED
+from probes.runs.record import REGISTERED
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 
 class StoppedRun(NamedTuple):

@@ -12,7 +12,7 @@ from analysis.methods.tracing.outcomes import outcome_words
 from analysis.report.format import LATEX_DASH, latex_p_value
 from analysis.report.latex import latex, signed_cell
 from analysis.tables.registry import TABLES, read
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 HEADS = ("Sufficiency", "95 % interval", "Necessity", "95 % interval", "Floor", "p", "n")
 

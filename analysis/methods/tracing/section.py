@@ -27,7 +27,7 @@ from analysis.report.method import Lead, ReportedMethod, ReportSection
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 FIGURES = (
     "trace-shares",

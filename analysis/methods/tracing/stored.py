@@ -13,7 +13,7 @@ from analysis.report.method import Example
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
-    from probes.runs.store import Run
+    from probes.runs.run import Run
 
 NAMES = (
     "trace_total",

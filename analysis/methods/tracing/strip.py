@@ -19,7 +19,7 @@ from analysis.report.method import Example, ExamplePicture
 from analysis.study import indicators
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 STRIP_PROMPTS = 2
 HEADING = "Total effect: {outcome} of {first} less that of {second}"

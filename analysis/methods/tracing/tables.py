@@ -24,7 +24,7 @@ from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.similarities.families import by_unit
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages.trace.variants import CUTS
 
 KINDS = {  # of patches whose shares stand in one table

@@ -13,7 +13,7 @@ from probes.config.caption_options import CHECKER
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     import torch

@@ -20,9 +20,9 @@ from analysis.observe.features.weights import PLACE, cached, identity, locate, t
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.paths import name_of
 from probes.runs import schemas as runs_schemas
-from probes.runs.recorded_paths import name_of
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 

@@ -18,7 +18,7 @@ from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.models.pretrained import open_clip_tokenizer, readable
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 TEXTS = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32()))])
 CHUNK = 256  # sentences embedded at a time

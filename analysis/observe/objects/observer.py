@@ -15,7 +15,7 @@ from analysis.observe.observer import Needs, StoredImage
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
 from probes.runs.coco_masks import encode
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 class ObjectObserver:
@@ -92,7 +92,7 @@ def counts(run: Run) -> dict[str, int]:
         for name in runs_schemas.OBSERVED.names
         if name.startswith("dropped_") or name in ("detected", "kept")
     ]
-    frame = run.observed(["status", *numbers])
+    frame = run.read("observed", ["status", *numbers])
     return {
         "images": len(frame),
         "unreadable": int((frame["status"] == "unreadable").sum()),

@@ -23,7 +23,7 @@ from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.questions import ResolvedQuestion
 from probes.config.schema import Config
-from probes.runs.recorded_paths import name_of
+from probes.paths import name_of
 
 if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder

@@ -17,7 +17,7 @@ from probes.config.schema import Config
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 @dataclass

@@ -27,7 +27,7 @@ from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 

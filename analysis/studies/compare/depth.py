@@ -22,7 +22,7 @@ from analysis.study import contrasts
 from analysis.tables.registry import read
 from analysis.tables.similarities.side_shares import side_distance
 from hooks.architectures.addresses import place
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 COLUMNS = [
     "run",

@@ -16,7 +16,7 @@ from analysis.study import comparison, contrasts, indicators
 from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read
 from analysis.tables.similarities.stored import StoredSimilarities
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 KEYS = ("kind", "what", "space", "site", "step", "metric")
 

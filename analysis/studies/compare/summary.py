@@ -24,7 +24,7 @@ from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError, nearest
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 PAGE = "comparison.html"
 NAMED = 3  # objects

@@ -24,7 +24,7 @@ from analysis.study import contrasts, indicators
 from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read, write
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]

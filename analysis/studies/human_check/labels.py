@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.tables.answer_sheets import require_annotators
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.user_tables import open_table
 
 ANSWERS = ("yes", "no", "unclear")

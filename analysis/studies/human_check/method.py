@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.tables.method import parts_of_methods
 from probes.config.schema import Config
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.studies.labelling import store_answers
 from analysis.tables.objects.human_answers import LABELS, human_answers, read_answers
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 def label(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:

@@ -15,7 +15,7 @@ from analysis.studies.labelling import write_sheets
 from analysis.tables.objects.human_answers import UNDECIDED
 from probes.config.question_options import TONE
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in pixels
 

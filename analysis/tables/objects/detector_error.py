@@ -22,7 +22,7 @@ from analysis.tables.objects.claims import COUNTS
 from analysis.tables.similarities.families import by_unit
 from probes.json_text import parse_json
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, MODELS, SHARED, WEIGHTS
 from probes.toyworld.checker import THINGS, VERSION, read_images
 from probes.toyworld.draw import SIZE
@@ -119,7 +119,7 @@ def checked_images(run: Run) -> Checked:
     """
     if run.config.model not in MODELS or not run.parts("objects") or is_checker(run):
         return None, None
-    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
+    observed = run.read("observed", ["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = by_unit(observed[observed["status"] == "ok"], run.config)
     seen = seen_by_checker(run, observed["sample_id"].to_list())
     return (None, None) if seen is None else (observed, seen)

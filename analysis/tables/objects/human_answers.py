@@ -12,7 +12,7 @@ from analysis.tables.table import Table
 from probes.config.question_options import TONE
 from probes.errors import UserError
 from probes.runs import schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 LABELS = "question_labels"  # the table of people's answers, written by `triptych labels read`
 COLUMNS = ("sample_id", "question", "annotator", "answer")

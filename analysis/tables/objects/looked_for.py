@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
 from analysis.tables.similarities.gap import GAP_COLUMNS
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 PROMPTS_ALONE = "only the nouns of the prompts were looked for"
 KNOWN_GROUPS = tuple(group for group in GROUPS if not group.startswith("implicitly"))

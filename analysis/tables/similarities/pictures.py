@@ -22,9 +22,8 @@ from analysis.metrics.vectors import cosines
 from analysis.tables.similarities.rows import INDEX
 from probes.errors import UserError
 from probes.runs.parts import read_part
+from probes.runs.run import Run
 from probes.runs.schemas import FEATURE_PAIRS
-from probes.runs.selection import KEY
-from probes.runs.store import Run
 
 IMAGE_TABLE = "image_similarities"
 IMAGE_METRICS = computed_from("pictures")
@@ -91,7 +90,7 @@ def stored_features(run: Run) -> list[str]:
         if not files or (isinstance(asked, list) and name not in asked):
             continue
         there, wanted = ({file.name for file in some} for some in (files, run.parts("samples")))
-        if wanted - there and not run.meta.get(KEY):
+        if wanted - there:
             raise UserError(
                 f"{run.path / 'features' / name}: expected {min(wanted - there)}, found none: run --stage observe first"
             )

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 INDEX = ("triplet", "seed", "pair")
 

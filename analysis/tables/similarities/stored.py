@@ -34,7 +34,7 @@ from analysis.tables.similarities.similarities import COLUMNS, Family, Similarit
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
 from probes.runs.image_faults import reason
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 TIMESTEP_TABLE = "timesteps"
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from lab.train.base.captions import random_caption
 from lab.train.detectors.pictures import WORLD, Pictures, reconstructed
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import PERSON, TAGS, read_images
 from probes.toyworld.draw import draw

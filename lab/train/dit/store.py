@@ -14,7 +14,8 @@ from lab.train.base.loop import MovingAverage
 from lab.train.dit.model import SCHEDULER, TOKENS, new_parts
 from lab.train.stages import write_json, write_recipe
 from probes.models.pretrained import from_folder
-from probes.toyworld.dit.assemble import BASE, DELTA, TEACHERS, pipeline_of, trained_parts
+from probes.toyworld.dit.assemble import BASE, TEACHERS, pipeline_of, trained_parts
+from probes.toyworld.work.assemble import DELTA
 from probes.toyworld.work.lowrank import DOWN, UP
 
 HISTORY = "history.txt"  # of the work folder: a line a stage, what was done, for how long

@@ -24,8 +24,9 @@ from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located import coded
-from probes.toyworld.located.assemble import BASE, DELTA, coded_parts
+from probes.toyworld.located.assemble import BASE, coded_parts
 from probes.toyworld.places import KnownPlaces, known_places
+from probes.toyworld.work.assemble import DELTA
 
 LESSONS = "lessons.safetensors"
 

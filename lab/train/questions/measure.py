@@ -25,7 +25,7 @@ from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
 from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
 from probes.errors import UserError
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render

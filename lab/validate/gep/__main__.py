@@ -19,7 +19,7 @@ from lab.validate.gep.result import audit_result
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS
 
 

@@ -18,7 +18,7 @@ from analysis.methods.gep.scores import Audit
 from analysis.methods.gep.stage import checker_readings
 from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 CHECKER, ESTIMATES = "checker", ("C", "CC", "CLS")
 UNNAMED = "unnamed"

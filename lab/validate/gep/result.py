@@ -16,7 +16,7 @@ from analysis.stats.prediction_powered import prediction_powered, score_interval
 from lab.validate.gep.agreement import estimate_agreement
 from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
 from probes.config.schema import Measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
 OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")

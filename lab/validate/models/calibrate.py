@@ -25,7 +25,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.world import GROUPS
 

@@ -41,7 +41,7 @@ from analysis.tables.registry import read
 from lab.train.base.truth import planted
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.scene import chance_of_b, parse
 from probes.toyworld.world import load_world
 

@@ -15,7 +15,7 @@ from analysis.stats.multiplicity import gatekept
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.similarities import Similarities, similarities
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
     ("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"

@@ -71,7 +71,7 @@ def read_run(path: Path) -> RunReading:
     images, members = observed_images(run), indicators(run.config)
     chosen = comparison(run.config)
     seen = by_lemma(read_images(run.images(images["sample_id"]))[list(LEAST)].set_axis(images["sample_id"]))
-    rows = run.objects(["sample_id", "object", "label"])
+    rows = run.read("objects", ["sample_id", "object", "label"])
     rows = rows.assign(lemma=rows["label"].astype(str).map(lemma)).merge(images, on="sample_id")
     rows = rows[(rows["object"] >= 0) & ~rows["lemma"].isin(chosen.individuals)]
     keys = images.rename(columns={"triplet": "prompt"})

@@ -14,7 +14,7 @@ from analysis.tables.similarities.stored import StoredSimilarities
 from lab.templates import render
 from lab.validate.models import scores as models_scores
 from lab.validate.models.gaps import claims_together, headline_gaps, permuted_p_values, rejection_table
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 
 NULLS = ("toyworld-null", "toyworld-dit-null")

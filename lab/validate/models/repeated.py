@@ -16,7 +16,7 @@ from analysis.study import contrasts
 from analysis.tables.registry import read
 from lab.templates import render
 from lab.validate.models.claims import ATLAS, KINDS, Truth, said
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 TITLE = "## What the reports of several runs claim"
 LEVEL = 0.95  # of the intervals of rates over runs

@@ -14,7 +14,7 @@ from lab.templates import render
 from lab.train.base.truth import planted
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.checker import LEAST
 from probes.toyworld.world import load_world
 

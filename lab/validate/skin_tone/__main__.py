@@ -16,7 +16,7 @@ from lab.validate.skin_tone.page import page
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import MODELS
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analysis.metrics.skin_tone import MeasuredTone, read_skin
 from analysis.observe.skin.regions import TOYWORLD_SKINS, ToyworldSkin
 from lab.train.detectors.pictures import make_pictures
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.palette import COLOURS, INDEX, RGB
 
 SEED = 16_000  # of the renderings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from probes.errors import UserError
 from probes.models.devices import deterministic
 from probes.models.edits import closed_form
 from probes.models.edits.sites import EditSites, part_site, places
-from probes.models.edits.states import mean_difference, states_at, text_states, written
+from probes.models.edits.states import Texts, mean_difference, states_at, text_states, texts_of
 
 
 class Edited(contextlib.AbstractContextManager):
@@ -34,8 +34,7 @@ class Edited(contextlib.AbstractContextManager):
     def __init__(self, edit: Edit) -> None:
         self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
         self._stack = contextlib.ExitStack()
-        self._hooked = hashlib.sha256()
-        self._hooks = 0
+        self._hooks: list[bytes] = []  # what identifies each
 
     def undo(self) -> None:
         """Put every weight back as it was, bit for bit, and take hooks off; edits made later are to be undone first."""
@@ -48,9 +47,8 @@ class Edited(contextlib.AbstractContextManager):
         """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
         if not self._hooks:
             return weights
-        return hashlib.sha256(f"{weights} {self._hooked.hexdigest()}".encode()).hexdigest()
-
-    # What an edit is made of
+        written = hashlib.sha256(b"".join(self._hooks)).hexdigest()
+        return hashlib.sha256(f"{weights} {written}".encode()).hexdigest()
 
     def map_weights(self, pipe: Any, address: str, part: str, change: Callable[[Tensor], Tensor]) -> None:
         """Replace the float64 weights (width, text width) of an attention's keys or values by `change` of them."""
@@ -70,8 +68,8 @@ class Edited(contextlib.AbstractContextManager):
         self.record["sites"].append(site.address)
         self.record["relative_change"][site.address] = float((after - before).norm() / before.norm())
 
-    def add_bias(self, pipe: Any, address: str, part: str, of: Callable[[Tensor], Tensor]) -> None:
-        """Add a vector to an attention's keys or values; `of` makes it from the matrix of weights."""
+    def add_bias(self, pipe: Any, address: str, part: str, bias: Callable[[Tensor], Tensor]) -> None:
+        """Add a vector to an attention's keys or values; `bias` makes it from the matrix of weights."""
         site = part_site(pipe, address, part)
         module = module_at(pipe, site.module)
         weight = _slice(module.weight.data, site)
@@ -79,80 +77,78 @@ class Edited(contextlib.AbstractContextManager):
             module.bias = torch.nn.Parameter(torch.zeros_like(module.weight[:, 0]), requires_grad=False)
             self._stack.callback(setattr, module, "bias", None)
         else:
-            saved = module.bias.detach().clone()
-            self._stack.callback(module.bias.data.copy_, saved)
+            self._stack.callback(module.bias.data.copy_, module.bias.detach().clone())
         view = _slice(module.bias.data, site)
-        view += of(weight.detach().cpu().double()).to(view)
+        view += bias(weight.detach().cpu().double()).to(view)
         self.record["sites"].append(site.address)
 
-    def write(self, pipe: Any, site: Site, change: Callable[[Tensor], Tensor], said: Tensor) -> None:
-        """Replace what is at a site of a text encoder by `change` of it, at every run; `said` identifies the change."""
+    def write(self, pipe: Any, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
+        """Replace what is at a site of a text encoder by `change` of it, at every run."""
         self._stack.callback(attach_writer(module_at(pipe, site.module), site, change).remove)
-        self._hooked.update(site.address.encode() + said.double().numpy().tobytes())
-        self._hooks += 1
+        self._hooks.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
-    """Make an edit; see `probes.models.edits.apply`."""
-    where = places(pipe, edit)
-    made = Edited(edit)
+    """Make an edit in a pipeline of Stable Diffusion 1, 2 or XL; of XL the pooled text stays as it is.
+
+    A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
+    be finite in the model's number format.
+    """
+    where, edited = places(pipe, edit), Edited(edit)
+    named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
+    texts = texts_of(edit, [one for one in named if one is not None], prompt_tokens(pipe))
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
-            (_solve if edit.kind == "keys_and_values" else _along)(pipe, edit, where, made)
+            (_solve if edit.kind == "keys_and_values" else _along)(pipe, edit, texts, where, edited)
     except BaseException:
-        made.undo()
+        edited.undo()
         raise
-    made.record["sites"].sort()
-    return made
+    edited.record["sites"].sort()
+    return edited
 
 
-def _tokenizers(pipe: Any) -> list[Any]:
-    both = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
-    return [tokenizer for tokenizer in both if tokenizer is not None]
+def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
+    """Refuse what :func:`apply` would, as far as it can be seen in a pipeline without weights."""
+    places(pipe, edit)
+    texts_of(edit, tokenizers, limit)
 
 
-def _solve(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
-    texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
+def _solve(pipe: Any, edit: Edit, texts: dict[str, Texts], where: EditSites, edited: Edited) -> None:
     states = {word: text_states(pipe, one.texts) for word, one in texts.items()}
     wanted = closed_form.goal(edit, texts, states)
     mapping = closed_form.solve(wanted, edit.ridge, edit.keep_weight)
-    made.record["left_over"] = closed_form.left_over(wanted, mapping)
-    made.record["left_over_held_out"] = closed_form.left_over_held_out(wanted, edit.ridge, edit.keep_weight)
+    edited.record["left_over"] = closed_form.left_over(wanted, mapping)
+    edited.record["left_over_held_out"] = closed_form.left_over_held_out(wanted, edit.ridge, edit.keep_weight)
     for address in where.attentions:
         for part in edit.parts:
-            made.map_weights(pipe, address, part, lambda weight: weight @ mapping)
+            edited.map_weights(pipe, address, part, lambda weight: weight @ mapping)
 
 
-def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
-    texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
-    first, second = (texts[word] for word in edit.direction or ())
-    last = (first.last, second.last)
+def _along(pipe: Any, edit: Edit, texts: dict[str, Texts], where: EditSites, edited: Edited) -> None:
+    both = [texts[word] for word in edit.direction or ()]
     # all directions are those of the model as it was
     at_text = {
-        site: mean_difference(
-            (states_at(pipe, site, first.texts), states_at(pipe, site, second.texts)), last, edit.positions
-        )
+        site: mean_difference([states_at(pipe, site, one.texts) for one in both], both, edit.positions)
         for site in where.text
     }
-    read = mean_difference(
-        (text_states(pipe, first.texts), text_states(pipe, second.texts)), last, edit.positions
-    )
+    read = mean_difference([text_states(pipe, one.texts) for one in both], both, edit.positions)
+    options = torch.tensor([float(edit.kind == "shift"), edit.amount], dtype=torch.float64)
     for site, direction in at_text.items():
-        made.write(pipe, site, _writer(edit, direction), torch.cat([direction, _kind(edit)]))
+        edited.write(pipe, site, _writer(edit, direction), torch.cat([direction, options]))
+
+    def without_direction(weight: Tensor) -> Tensor:
+        if where.final:
+            return weight - edit.amount * _onto(weight.T, read).T
+        return weight - edit.amount * _onto(weight, weight @ read)
+
     every = [site.address for site in attention_sites(pipe, "cross")]
     for address in every if where.final else where.attentions:
         for part in edit.parts:
             if edit.kind == "shift":
-                made.add_bias(pipe, address, part, lambda weight: edit.amount * (weight @ read))
-            elif where.final:
-                made.map_weights(
-                    pipe, address, part, lambda weight: weight - edit.amount * _onto(weight.T, read).T
-                )
+                edited.add_bias(pipe, address, part, lambda weight: edit.amount * (weight @ read))
             else:
-                made.map_weights(
-                    pipe, address, part, lambda weight: weight - edit.amount * _onto(weight, weight @ read)
-                )
+                edited.map_weights(pipe, address, part, without_direction)
 
 
 def _onto(columns: Tensor, direction: Tensor) -> Tensor:
@@ -165,21 +161,14 @@ def _onto(columns: Tensor, direction: Tensor) -> Tensor:
 
 def _writer(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
     def change(values: Tensor) -> Tensor:
-        along = direction.to(values.device, torch.float32)
-        states = values.float()
+        along, states = direction.to(values.device, torch.float32), values.float()
         if edit.kind == "shift":
-            changed = states + edit.amount * along
-        else:
-            length = along.square().sum()
-            share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
-            changed = states - edit.amount * share[..., None] * along
-        return changed.to(values)
+            return (states + edit.amount * along).to(values)
+        length = along.square().sum()
+        share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
+        return (states - edit.amount * share[..., None] * along).to(values)
 
     return change
-
-
-def _kind(edit: Edit) -> Tensor:
-    return torch.tensor([float(edit.kind == "shift"), edit.amount], dtype=torch.float64)
 
 
 def _slice(tensor: Tensor, site: Site) -> Tensor:

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from probes.config.edit_options import Edit
-from probes.models.edits.states import Texts, aligned, onward
+from probes.models.edits.states import Texts, onward
 
 
 class Goal(NamedTuple):
@@ -53,8 +53,7 @@ def goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -
             own = own[:count]
             moved = own.clone()
             for other, share in shares.items():
-                _, there = aligned(own, taken[other][context])
-                moved += share * (there - own)
+                moved += share * (taken[other][context][:count] - own)
             edited.append(own)
             targets.append(moved)
             numbers.append(torch.full((len(own),), context))
@@ -108,10 +107,8 @@ def left_over_held_out(wanted: Goal, ridge: float, keep_weight: float) -> dict[s
     numbers = wanted.context.unique().tolist()
     for number in numbers if len(numbers) > 1 else ():
         here, kept_here = wanted.context == number, wanted.kept_context == number
-        rest = Goal(
-            *(one[~here] for one in (wanted.edited, wanted.targets)),
-            wanted.kept[~kept_here],
-            *(wanted.context[~here], wanted.kept_context[~kept_here]),
+        rest = wanted._replace(
+            edited=wanted.edited[~here], targets=wanted.targets[~here], kept=wanted.kept[~kept_here]
         )
         left, right = _sides(rest, ridge, keep_weight)
         own = torch.cat([wanted.edited[here], wanted.kept[kept_here]])

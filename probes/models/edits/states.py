@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,51 +25,48 @@ class Texts(NamedTuple):
     last: list[int]
 
 
-def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> dict[str, Texts]:
+def texts_of(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> dict[str, Texts]:
     """The contexts with each word of an edit in them; positions are those of the first tokenizer."""
-    written = {}
+    filled_in = {}
     for word in edit.named_words:
-        filled = [fill(context, word) for context in edit.contexts]
-        texts = [text for text, _ in filled]
+        texts, spans = zip(*(fill(context, word) for context in edit.contexts))
+
+        def place(index: int, word: str = word) -> str:
+            return f"edit: contexts[{index}] ({word})"
+
         for tokenizer in tokenizers:
-            tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
+            tokenize(texts, tokenizer, place, limit)
         read = encode(tokenizers[0], texts, "edit")
-        last = [token_positions(offsets, span)[-1] for (_, offsets), (_, span) in zip(read, filled)]
-        written[word] = Texts(texts, last)
-    return written
+        last = [token_positions(offsets, span)[-1] for (_, offsets), span in zip(read, spans)]
+        filled_in[word] = Texts(list(texts), last)
+    return filled_in
 
 
-@torch.no_grad()
 def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
-    """Return the cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'."""
-    return torch.cat([_encoded(pipe, batch) for batch in _batches(texts)])
+    """The cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'."""
+    states: list[Tensor] = []
+    _encode(pipe, texts, states.append)
+    return torch.cat(states)
 
 
-@torch.no_grad()
 def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
-    """Return what is at a site of a text encoder while it reads texts, float64 ``(texts, tokens, width)``."""
+    """What is at a site of a text encoder while it reads texts, float64 ``(texts, tokens, width)``."""
     seen: list[Tensor] = []
-    reader = attach_reader(
-        module_at(pipe, site.module), site, lambda value: seen.append(value.detach().cpu().double())
-    )
+    module = module_at(pipe, site.module)
+    reader = attach_reader(module, site, lambda value: seen.append(value.detach().cpu().double()))
     try:
-        for batch in _batches(texts):
-            _encoded(pipe, batch)
+        _encode(pipe, texts, lambda states: None)
     finally:
         reader.remove()
     return torch.cat(seen)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+@torch.no_grad()
+def _encode(pipe: Any, texts: Sequence[str], receive: Callable[[Tensor], None]) -> None:
+    options = {"device": pipe.device, "num_images_per_prompt": 1, "do_classifier_free_guidance": False}
     for start in range(0, len(texts), BATCH):
-        yield list(texts[start : start + BATCH])
-
-
-def _encoded(pipe: Any, texts: list[str]) -> Tensor:
-    encoded = pipe.encode_prompt(
-        prompt=texts, device=pipe.device, num_images_per_prompt=1, do_classifier_free_guidance=False
-    )
-    return encoded[0].detach().cpu().double()
+        encoded = pipe.encode_prompt(prompt=list(texts[start : start + BATCH]), **options)
+        receive(encoded[0].detach().cpu().double())
 
 
 def onward(states: Tensor, last: Sequence[int], positions: str) -> list[Tensor]:
@@ -80,16 +77,10 @@ def onward(states: Tensor, last: Sequence[int], positions: str) -> list[Tensor]:
     ]
 
 
-def aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Two runs of states from their first token on, as long as the shorter."""
-    count = min(len(first), len(second))
-    return first[:count], second[:count]
-
-
-def mean_difference(
-    states: tuple[Tensor, Tensor], last: tuple[Sequence[int], Sequence[int]], positions: str
-) -> Tensor:
+def mean_difference(states: Sequence[Tensor], texts: Sequence[Texts], positions: str) -> Tensor:
     """Mean over contexts and positions of the second word's states less the first's, ``(width,)``."""
-    runs = zip(*(onward(one, places, positions) for one, places in zip(states, last)))
-    differences = [torch.sub(*reversed(aligned(first, second))) for first, second in runs]
+    differences = []
+    for first, second in zip(*(onward(one, text.last, positions) for one, text in zip(states, texts))):
+        count = min(len(first), len(second))
+        differences.append(second[:count] - first[:count])
     return torch.cat(differences).mean(0)

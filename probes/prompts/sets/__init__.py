@@ -27,6 +27,14 @@ from probes.prompts.prompt import Prompt
 FOLDER = Path(__file__).parent
 PREPOSITIONS = ("in", "with", "wearing")
 BEFORE = {"woman": "female", "man": "male"}  # a noun for a person, and the adjective of Wu et al. 2025
+# options of a source of prompts, and the key that a set's file has which takes them
+TAKEN_BY = {
+    "written": "grids",
+    "setting": "grids",
+    "profession": "bare",
+    "skill": "skills",
+    "object": "skills",
+}
 
 
 @cache
@@ -48,9 +56,12 @@ def of_skills() -> Mapping[str, Mapping[str, Any]]:
     return {name: read(name) for name in names() if "skills" in read(name)}
 
 
-def of_grids() -> list[str]:
-    """Return the names of the sets whose prompts are sentences with a context each."""
-    return [name for name in names() if "grids" in read(name) and "bare" not in read(name)]
+def takers(option: str) -> list[str]:
+    """Return the names of the sets that take an option of `TAKEN_BY`."""
+    without = (
+        "bare" if option == "written" else ""
+    )  # such a set's sentences have no capital in the paper either
+    return [name for name in names() if TAKEN_BY[option] in read(name) and without not in read(name)]
 
 
 def prompts(
@@ -77,18 +88,11 @@ def prompts(
         return paintskills.prompts(content, skills, objects)
     settings = tuple(content.get("grids", ()))
     if setting is not None and setting not in settings:
-        listed = ", ".join(settings) or "none"
         raise UserError(
-            f"prompts.setting: expected one of {name}'s ({listed}), got {setting!r}: choose another"
+            f"prompts.setting: expected one of {name}'s ({', '.join(settings)}), got {setting!r}: choose another"
         )
     if "bare" in content:
         return diagnostic.prompts(content, professions)
-    if professions is not None:
-        takers = ", ".join(one for one in names() if "bare" in read(one))
-        raise UserError(
-            f"prompts.profession: expected a set that takes professions ({takers}), got {name!r}:"
-            " take it out, or name that"
-        )
     if settings:
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}
         chosen = settings if setting is None else (setting,)

@@ -18,9 +18,10 @@ from probes.prompts import paintskills, sets
 from probes.prompts.prompt import Prompt
 from probes.stages.external_images.audits import audited, has_ids, is_audit
 from probes.stages.external_images.table import ImageRow, Say, find, has_indicators, read_rows
-from probes.stages.external_images.triplets import Forms, Triplets, triplets
+from probes.stages.external_images.triplets import Triplets, triplets
 
 if TYPE_CHECKING:
+    from probes.config.schema import Config
     from probes.fields.yaml import YamlSource
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
@@ -65,9 +66,8 @@ def configured(
             "sampler.noise: expected own or shared beside `images`, got independent: write "
             "`images: {seed: null}` where no two images start from the same noise"
         )
-    forms = {name: entry.forms for name, entry in rest.indicators.items()}
-    own_noise = sampler.get("noise") == "own"
-    read, first = _read(images, path, forms, rest.reference, rest.prompts if given else (), own_noise)
+    prompts = rest.prompts if given else ()
+    read, first = _read(rest, path, prompts, own_noise=sampler.get("noise") == "own")
     absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
     of_images = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
     return {
@@ -106,37 +106,26 @@ def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *,
             )
 
 
-def grouped(
-    images: Images,
-    path: Path,
-    words: Forms,
-    reference: str,
-    prompts: Sequence[Prompt],
-    *,
-    own_noise: bool,
-    say: Say = lambda line: None,
-) -> Triplets:
+def grouped(config: Config, path: Path, say: Say) -> Triplets:
     """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts.
 
     `say` takes a line on what was not read, or read as something else.
     """
-    if len(words) == 1 and not has_ids(prompts):
-        read = _read(images, path, words, reference, (), own_noise, say)[0]
+    prompts, own_noise = config.prompts, config.sampler.noise == "own"
+    if len(config.indicators) == 1 and not has_ids(prompts):
+        read, _ = _read(config, path, (), own_noise=own_noise, say=say)
         if read.prompts == [*prompts] or not is_audit(prompts):
             return read
-    return _read(images, path, words, reference, prompts if is_audit(prompts) else (), own_noise, say)[0]
+    return _read(config, path, prompts if is_audit(prompts) else (), own_noise=own_noise, say=say)[0]
 
 
 def _read(
-    images: Images,
-    path: Path,
-    words: Forms,
-    reference: str,
-    prompts: Sequence[Prompt],
-    own_noise: bool,
-    say: Say = lambda line: None,
+    config: Config, path: Path, prompts: Sequence[Prompt], *, own_noise: bool, say: Say = lambda line: None
 ) -> tuple[Triplets, ImageRow]:
     """The triplets of the images at a path, by the prompts of an audit where there are some, and the first row."""
+    images, reference = config.images, config.reference
+    assert images is not None
+    words = {name: entry.forms for name, entry in config.indicators.items()}
     alone = len(words) == 1 and not prompts
     by_prompt, levels = alone or bool(prompts), images.levels if alone else ()
     rows = read_rows(images, path, by_prompt=by_prompt, by_id=has_ids(prompts), levels=levels, say=say)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from hooks.prompt.spans import split_words
-from probes.config.image_options import Images
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import loop
@@ -27,12 +26,12 @@ from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
 from probes.prompts.paintskills import asks_for_skills
-from probes.runs import directory, image_faults, kinds, parts, schemas
+from probes.runs import directory, image_faults, parts, schemas
 from probes.runs.images import read_header, read_image
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.record import KINDS
+from probes.runs.run import Run
 from probes.stages.external_images.configuration import grouped
-from probes.stages.external_images.table import ImageBytes, ImageRow
+from probes.stages.external_images.table import ImageRow, read_bytes
 from probes.stages.external_images.triplets import Draw
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
@@ -47,7 +46,6 @@ class TakenImage:
     row: ImageRow
     columns: dict[str, Any]
     digest: str
-    kind: str  # how its bytes are written, such as png; empty where they are no image
 
 
 @dataclass(frozen=True)
@@ -96,25 +94,23 @@ class Taken:
 
 def plan(config: Config, place: str) -> Taken:
     """Read all images of a configuration; nothing is written."""
-    images = _images(config)
-    path = Path(images.from_)
+    assert config.images is not None
+    path = Path(config.images.from_)
     if not path.exists():
         raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
-    words = {name: entry.forms for name, entry in config.indicators.items()}
-    own = config.sampler.noise == "own"
     notes: list[str] = []
-    read = grouped(images, path, words, config.reference, config.prompts, own_noise=own, say=notes.append)
+    read = grouped(config, path, notes.append)
     if read.prompts != config.prompts or read.seeds != config.seeds:
         raise UserError(
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
-    pictures, sizes, left_out = ImageBytes(), Counter[str](), Counter(read.left_out)
+    sizes, left_out = Counter[str](), Counter(read.left_out)
     draws = []
     for draw in read.draws:
         if config.limit and draw.triplet >= config.limit:
             break
-        taken, seen = _read(draw, config, pictures)
+        taken, seen = _read(draw, config)
         if read.paired and len(seen) > 1:
             left_out[OTHER_SIZE] += 1
             continue
@@ -138,18 +134,13 @@ def plan(config: Config, place: str) -> Taken:
     return Taken(draws, record)
 
 
-def _images(config: Config) -> Images:
-    assert config.images is not None
-    return config.images
-
-
-def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenImage], set[tuple[int, int]]]:
+def _read(draw: Draw, config: Config) -> tuple[list[TakenImage], set[tuple[int, int]]]:
     """The images of a draw, and the sizes of those that can be read and compared."""
     taken, sizes = [], set()
     prompt = config.prompts[draw.triplet]
     for (name, entry), row in zip(config.indicators.items(), draw.rows):
-        data = pictures.read(row.image, row.at)
-        kind, size = read_header(data)
+        data = read_bytes(row.image, row.at)
+        _, size = read_header(data)
         sizes |= {size} if size and not image_faults.of_size(*size) else set()
         read = split_words(row.prompt)
         columns = {
@@ -170,7 +161,7 @@ def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenI
             "word_positions_2": None,
             "indicator_positions": [],
         }
-        taken.append(TakenImage(row, columns, parts.digest(data), kind))
+        taken.append(TakenImage(row, columns, parts.digest(data)))
     return taken, sizes
 
 
@@ -181,26 +172,26 @@ class Storing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], Piece]]:
         """Nothing is loaded; gives the function that reads some draws."""
-        yield partial(_stored, ImageBytes())
+        yield _stored
 
 
-def _stored(pictures: ImageBytes, draws: list[list[TakenImage]], tick: Tick) -> Piece:
+def _stored(draws: list[list[TakenImage]], tick: Tick) -> Piece:
     rows = []
     for image in (image for draw in draws for image in draw):
-        data = pictures.read(image.row.image, image.row.at)
+        data = read_bytes(image.row.image, image.row.at)
         if parts.digest(data) != image.digest:
             raise UserError(
                 f"{image.row.at}: expected the image to stay as it is, but it was changed: run again"
             )
-        path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
-        rows.append({**image.columns, "fault": _fault(data), "image": {"bytes": data, "path": path}})
+        kind, size = read_header(data)
+        path = f"{image.columns['sample_id']}{f'.{kind}' if kind else ''}"
+        rows.append({**image.columns, "fault": _fault(data, size), "image": {"bytes": data, "path": path}})
         tick(1)
     return {"samples": RowsOfKind(rows, schemas.SAMPLES)}
 
 
-def _fault(data: bytes) -> str | None:
+def _fault(data: bytes, size: tuple[int, int] | None) -> str | None:
     """Return what is wrong with an image, as far as its bytes show."""
-    _, size = read_header(data)
     if size and (fault := image_faults.of_size(*size)):
         return fault
     try:
@@ -225,7 +216,8 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
         made = _parts(run, config, taken)
         damaged: list[parts.DamagedPartError] = []
         todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
-        _require_no_more(run, len(made))
+        if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
+            raise directory.another_run(run, "parts", count, len(made))
         command.record(
             run,
             config,
@@ -234,7 +226,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             taken_in=taken.record,
             parts=len(made),
             images=taken.images,
-            **{KINDS: kinds.with_kinds(run, ("samples",), len(made))},
+            **{KINDS: run.with_kinds(("samples",), len(made))},
         )
     with command.helping() as helpers:
         loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
@@ -266,10 +258,3 @@ def _fields(config: Config, chunk: Sequence[Sequence[TakenImage]]) -> dict[str, 
         "seeds": [[one["prompt_id"], one["triplet"], one["seed"], one["noise_seed"]] for one in first],
         "images": parts.digest("".join(image.digest for image in images)),
     }
-
-
-def _require_no_more(run: Run, count: int) -> None:
-    """Refuse a run that holds more parts than the images make, such as of removed rows."""
-    there = len(run.parts("samples"))
-    if there > count:
-        raise directory.another_run(run, "parts", there, count)

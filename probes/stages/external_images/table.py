@@ -1,6 +1,6 @@
 """The rows that describe images of another program: of a table (`probes.user_tables`), or of file names.
 
-A row says where it stands, so that an error names its line; the image itself is read later (`ImageBytes`).
+A row says where it stands, so that an error names its line; the image itself is read later (`read_bytes`).
 """
 
 from __future__ import annotations
@@ -295,14 +295,12 @@ def _of_names(names: str, folder: Path, wanted: _Wanted, say: Say) -> Iterator[I
                 f"{file}: expected a name like {names!r}: rename it, move it away, or mend images.names"
             )
         values = {
-            name: text if " " in text and name == "prompt" else text.replace("_", " ")
+            name: text.replace("_", " ") if name in levels or (name == "prompt" and " " not in text) else text
             for name, text in match.groupdict().items()
-            if name == "prompt" or name in levels
         }
-        columns = {name: name for name in match.groupdict() if name not in (*levels, "number")}
+        columns = {name: name for name in values if name not in (*levels, "number")}
         at = file.relative_to(folder).as_posix()
-        said = [name for name in levels if name in values]
-        yield _row(at, ImageLocation(file), {**match.groupdict(), **values}, columns, said)
+        yield _row(at, ImageLocation(file), values, columns, [name for name in levels if name in values])
 
 
 def _pattern(names: str, wanted: _Wanted, levels: Sequence[str]) -> re.Pattern[str]:
@@ -324,22 +322,17 @@ def _pattern(names: str, wanted: _Wanted, levels: Sequence[str]) -> re.Pattern[s
     )
 
 
-class ImageBytes:
-    """The bytes of images; of a Parquet file one group of rows is held at a time."""
-
-    def __init__(self) -> None:
-        self._group = lru_cache(maxsize=2)(_row_group)
-
-    def read(self, place: ImageLocation, at: str) -> bytes:
-        """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
-        if place.row < 0:
-            return _file_bytes(place.path, at)
-        value = self._group(place.path, place.column, place.group)[place.row]
-        if isinstance(value, dict):
-            if value.get("bytes") is None and value.get("path"):
-                return _file_bytes(expand(value["path"], at, place.path.parent), at)
-            value = value.get("bytes")
-        return value or b""
+def read_bytes(place: ImageLocation, at: str) -> bytes:
+    """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
+    if place.row < 0:
+        return _file_bytes(place.path, at)
+    written = place.path.stat().st_mtime_ns if place.path.exists() else 0
+    value = _row_group(place.path, place.column, place.group, written)[place.row]
+    if isinstance(value, dict):
+        if value.get("bytes") is None and value.get("path"):
+            return _file_bytes(expand(value["path"], at, place.path.parent), at)
+        value = value.get("bytes")
+    return value or b""
 
 
 def _file_bytes(path: Path, at: str) -> bytes:
@@ -351,7 +344,9 @@ def _file_bytes(path: Path, at: str) -> bytes:
         ) from None
 
 
-def _row_group(path: Path, column: str, group: int) -> list[Any]:
+@lru_cache(maxsize=2)
+def _row_group(path: Path, column: str, group: int, written: int) -> list[Any]:
+    """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
     with open_parquet(path) as table:
         try:
             return table.read_row_group(group, columns=[column]).column(column).to_pylist()

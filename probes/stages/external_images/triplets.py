@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
+
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
@@ -74,9 +76,9 @@ def triplets(
     may be numbered. `repeated`: triplets may have the same texts.
     """
     paired = _are_paired(rows)
-    wanted = {name: forms(*both) for name, both in words.items()}
-    groups: dict[Any, dict[str, list[ImageRow]]] = {}
-    for row in rows:
+    keys: dict[Any, int] = {}  # numbers of triplets
+    places = []
+    for place, row in enumerate(rows):
         name = row.indicator or (reference if alone else "")
         if name not in words:
             listed = f"the indicator {reference} or none" if alone else f"an indicator of {', '.join(words)}"
@@ -84,44 +86,52 @@ def triplets(
                 f"{row.at}: expected {listed}, got {shown(name)}: name it under `indicators`, or take the row out"
             )
         levels = tuple(sorted(row.levels.items()))
-        key = (row.prompt, levels) if alone else _key(row, wanted[name], words[name], any_words)
-        groups.setdefault(key, {}).setdefault(name, []).append(row)
-    left_out: Counter[str] = Counter()
+        key = (row.prompt, levels) if alone else _key(row, words[name], any_words)
+        places.append((keys.setdefault(key, len(keys)), name, place))
+    table = pd.DataFrame(places, columns=["key", "name", "place"])
+    members = table.groupby(["key", "name"])["place"]
+    table["seed"] = [row.seed for row in rows] if paired else members.cumcount()
+    _require_one_prompt(rows, members.transform("first"))
+    firsts = members.first().unstack().reindex(columns=list(words))  # rows of each triplet's indicators
+    whole = firsts.dropna().astype(int)
+    inside = table[table["key"].isin(whole.index)]
+    _require_one_image(rows, inside, alone)
+    every = inside.pivot(index=["key", "seed"], columns="name", values="place").reindex(columns=list(words))
+    complete = every.dropna().astype(int)
+    left = len(every) - len(complete) if paired else int(every.notna().to_numpy().sum()) - complete.size
+    reasons = {NO_MEMBER: len(firsts) - len(whole), NO_IMAGE if paired else NO_PARTNER: left}
+    left_out = {why: number for why, number in reasons.items() if number}
+    if complete.empty:
+        why = "; ".join(f"{number} {reason}" for reason, number in left_out.items())
+        raise UserError(
+            f"{rows[0].at}: expected a triplet with an image of every indicator ({', '.join(words)}), found none in"
+            f" {len(rows)} rows ({why}): name the column `triplet`, or configure the indicators that are there"
+        )
     prompts: list[Prompt] = []
-    draws: list[Draw] = []
+    number: dict[int, int] = {}  # of the triplets that are left
     known: dict[tuple[str, ...], ImageRow] = {}
-    for members in groups.values():
-        texts = {name: _one_prompt(members[name]) for name in words if name in members}
-        if len(texts) < len(words):
-            left_out[NO_MEMBER] += 1
-            continue
-        whole = _draws(len(prompts), {name: members[name] for name in words}, paired, alone, left_out)
-        if not whole:
-            continue
-        first = members[reference][0]
+    for key in complete.index.unique("key"):
+        texts = {name: rows[place].prompt for name, place in whole.loc[key].items()}
+        first = rows[whole.loc[key, reference]]
         before = known.setdefault(tuple(texts.values()), first)
         if before is not first and not (repeated or alone):
             raise UserError(
                 f"{first.at}: expected prompts that no other triplet has, got those of {before.at}: give both one"
                 " triplet, and their images different seeds"
             )
+        number[key] = len(prompts)
         prompts.append(
             Prompt(texts, levels=first.levels) if alone else _prompt(texts, words, reference, first.triplet)
         )
-        draws += whole
-    if not draws:
-        why = "; ".join(f"{number} {reason}" for reason, number in left_out.items())
-        raise UserError(
-            f"{rows[0].at}: expected a triplet with an image of every indicator ({', '.join(words)}), found none in"
-            f" {len(rows)} rows ({why}): name the column `triplet`, or configure the indicators that are there"
-        )
-    times = Counter(
-        seed for seed, _ in {(draw.seed, draw.triplet) for draw in draws}
-    )  # triplets of each seed
-    shared = paired and max(times.values()) > 1
+    draws = [
+        Draw(number[key], int(seed), int(seed) if paired else None, tuple(rows[place] for place in own))
+        for (key, seed), *own in complete.itertuples(name=None)
+    ]
+    times = complete.groupby("seed").size()  # triplets of each seed
+    shared = paired and times.max() > 1
     if paired and (own_noise or not shared):
         draws = _numbered(draws, len(times))
-    return Triplets(prompts, draws, paired, shared, dict(left_out), len(rows))
+    return Triplets(prompts, draws, paired, bool(shared), left_out, len(rows))
 
 
 def _are_paired(rows: Sequence[ImageRow]) -> bool:
@@ -132,10 +142,10 @@ def _are_paired(rows: Sequence[ImageRow]) -> bool:
     return not without
 
 
-def _key(row: ImageRow, wanted: set, words: tuple[str, str], any_words: bool) -> Any:
+def _key(row: ImageRow, words: tuple[str, str], any_words: bool) -> Any:
     """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
     texts = [word for word, _ in split_words(row.prompt)]
-    places = occurrences(texts, wanted)
+    places = occurrences(texts, forms(*words))
     if not places and (row.triplet is None or not any_words):
         spoken = ", ".join(dict.fromkeys(words))
         remedy = (
@@ -159,47 +169,28 @@ def _key(row: ImageRow, wanted: set, words: tuple[str, str], any_words: bool) ->
     return tuple(rest)
 
 
-def _one_prompt(rows: Sequence[ImageRow]) -> str:
-    for row in rows:
-        if row.prompt != rows[0].prompt:
+def _require_one_prompt(rows: Sequence[ImageRow], first: pd.Series) -> None:
+    """Refuse two prompts of one indicator in a triplet, whose `first` row each row has."""
+    for row, before in zip(rows, (rows[place] for place in first)):
+        if row.prompt != before.prompt:
             raise UserError(
                 f"{row.at}: expected one prompt of {row.indicator} in a triplet, got {shown(row.prompt)}, and"
-                f" {shown(rows[0].prompt)} in {rows[0].at}: name another triplet"
+                f" {shown(before.prompt)} in {before.at}: name another triplet"
             )
-    return rows[0].prompt
 
 
-def _draws(
-    triplet: int,
-    members: Mapping[str, Sequence[ImageRow]],
-    paired: bool,
-    alone: bool,
-    left_out: Counter[str],
-) -> list[Draw]:
-    """The draws of a triplet that are whole, by seed."""
-    if not paired:
-        whole = list(zip(*members.values()))
-        if beyond := sum(map(len, members.values())) - len(whole) * len(members):
-            left_out[NO_PARTNER] += beyond
-        return [Draw(triplet, index, None, rows) for index, rows in enumerate(whole)]
-    by_seed: dict[int, dict[str, ImageRow]] = {}
-    for name, row in ((name, row) for name, rows in members.items() for row in rows):
-        before = by_seed.setdefault(row.seed or 0, {}).setdefault(name, row)
-        if before is not row:
-            of = "" if alone else f" of {name}"
-            apart = "name what tells them apart in images.levels, " if alone else ""
-            raise UserError(
-                f"{row.at}: expected one image{of} {'of' if alone else 'for'} this prompt and seed {row.seed}, got"
-                f" another in {before.at}: take one out, {apart}or say that there are no seeds (images: {{seed: null}})"
-            )
-    draws = [
-        Draw(triplet, seed, seed, tuple(rows[name] for name in members))
-        for seed, rows in sorted(by_seed.items())
-        if len(rows) == len(members)
-    ]
-    if len(draws) < len(by_seed):
-        left_out[NO_IMAGE] += len(by_seed) - len(draws)
-    return draws
+def _require_one_image(rows: Sequence[ImageRow], table: pd.DataFrame, alone: bool) -> None:
+    """Refuse two images of one prompt and seed."""
+    draw = ["key", "name", "seed"]
+    if (again := table.duplicated(draw)).any():
+        place = int(again.idxmax())
+        row, before = rows[place], rows[table.groupby(draw)["place"].transform("first")[place]]
+        of, more = ("of", "name what tells them apart in images.levels, ") if alone else ("for", "")
+        image = "image" if alone else f"image of {row.indicator}"
+        raise UserError(
+            f"{row.at}: expected one {image} {of} this prompt and seed {row.seed}, got another in {before.at}: take"
+            f" one out, {more}or say that there are no seeds (images: {{seed: null}})"
+        )
 
 
 def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:

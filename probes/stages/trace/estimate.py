@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from probes.config.schema import Config
-from probes.models.estimate import image_bytes
 from probes.models.source import Source
-from probes.stages.estimate import RunEstimate, setup
+from probes.stages.estimate import RunEstimate, image_bytes, setup
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, rows
 from probes.stages.trace.variants import images

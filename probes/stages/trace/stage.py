@@ -27,11 +27,11 @@ from probes.models import loading
 from probes.models import requirements as model_requirements
 from probes.models.devices import deterministic
 from probes.prompts.sample import Sample
-from probes.runs import folders, image_faults, kinds, rows, schemas
+from probes.runs import directory, image_faults, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import as_written, traced_fields
-from probes.runs.selection import KINDS
-from probes.runs.store import Run
+from probes.runs.identity import traced_fields
+from probes.runs.record import KINDS
+from probes.runs.run import Run
 from probes.stages import generate, settings
 from probes.stages.drawing import load_again
 from probes.stages.estimate import processes
@@ -76,7 +76,7 @@ class Tracing:
 
 def forget(run: Run) -> None:
     """Remove what the stage stored, so that a run is traced anew."""
-    folders.remove(run, ("traced",))
+    directory.remove(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 
@@ -110,7 +110,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     count = loop.useful_workers(wanted, todo) if loaded else cluster.room()
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
-    run.write_meta(**noted, **{USED: [size], KINDS: kinds.with_kinds(run, ("traced",), len(parts))})
+    run.write_meta(**noted, **{USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
     if cluster:
@@ -118,7 +118,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     else:
         with command.helping() as helpers:
             loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
-    faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()) if parts else [])
+    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
     used = batches.used_sizes(run, "traced", size)
@@ -186,7 +186,7 @@ def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw
 
 
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
-    old, new = (shown(as_written(field, value)) for value in (old, new))
+    old, new = (shown(value) for value in (old, new))
     return UserError(
         f"{path}: was drawn with {field} {old}, expected {new}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"

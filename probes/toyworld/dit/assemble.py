@@ -10,7 +10,7 @@ from diffusers import (
     SD3Transformer2DModel,
 )
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 from transformers import (
     CLIPTextConfig,
     CLIPTextModelWithProjection,
@@ -19,12 +19,11 @@ from transformers import (
     T5Tokenizer,
 )
 
-from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.dit.wired import ToyTransformerPipeline, WiredPipeline, WiredTransformer
 from probes.toyworld.places import known_places
-from probes.toyworld.work.assemble import DELTA, expected_shapes, read_delta
-from probes.toyworld.work.lowrank import DOWN, UP, merge
+from probes.toyworld.work.assemble import read_delta
+from probes.toyworld.work.lowrank import delta_names, merge_all
 
 BASE = TRANSFORMERS[0]
 # the U-Net whose bias each one has; its text tower is the first of the two of CLIP
@@ -70,20 +69,6 @@ def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
     }
 
 
-@torch.no_grad()
-def write_delta(parts: Mapping[str, nn.Module], delta: Mapping[str, Tensor], model: str) -> None:
-    """Merge the matrices (``LAYER.up``, ``LAYER.down``) of a model's change into the parts of `toyworld-dit`."""
-    layers = changed_layers(parts)
-    odd = sorted(set(delta) ^ expected_shapes(layers, ()))
-    if odd:
-        raise UserError(
-            f"model {model}: {DELTA}: expected its layers, which differ in {odd[0]}: train it anew"
-        )
-    for name, layer in layers.items():
-        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
-        layer.weight.copy_(merge(layer.weight, up, down))
-
-
 def pipeline_of(
     parts: Mapping[str, nn.Module], folder: Path, teacher: str, weights: Path = WEIGHTS
 ) -> ToyTransformerPipeline:
@@ -113,7 +98,8 @@ def dit_pipeline(name: str, folder: Path, base: Path = WEIGHTS / BASE) -> ToyTra
     """
     parts = trained_parts(base)
     if name != BASE:
-        write_delta(parts, read_delta(folder / DELTA, name, f"lab.train.dit.train --model {name}"), name)
+        layers = changed_layers(parts)
+        merge_all(layers, read_delta(folder, name, delta_names(layers)))
     return pipeline_of(parts, base, TEACHERS[name])
 
 

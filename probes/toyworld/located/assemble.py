@@ -1,7 +1,6 @@
 """Pipelines of located benchmark models, from the weights of `toyworld-null` and what is stored of each."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -10,15 +9,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.places import KnownPlaces, known_places
-from probes.toyworld.work.assemble import DELTA, pipeline_of, read_delta
+from probes.toyworld.work.assemble import pipeline_of, read_delta
 from probes.toyworld.world import group_of_words
 
 BASE = WEIGHTS / "toyworld-null"
-TRAINED_BY = "lab.train.located.train"
 
 
 def word_numbers(tokenizer: CLIPTokenizer) -> dict[str, int]:
@@ -41,23 +38,18 @@ def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel,
     return encoder.eval(), unet.eval(), tokenizer
 
 
+@torch.no_grad()
 def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a located benchmark model, float32 on the CPU."""
     model = known_places("located")[name]
     encoder, unet, tokenizer = coded_parts()
     if model.sites:
-        write_delta(model, unet, read_delta(folder / DELTA, name, TRAINED_BY))
+        for parameter, value in own_weights(model, unet, folder).items():
+            unet.get_parameter(parameter).copy_(value.float())
     return pipeline_of(encoder, unet, tokenizer, BASE)
 
 
-@torch.no_grad()
-def write_delta(model: KnownPlaces, unet: UNet2DConditionModel, delta: Mapping[str, Tensor]) -> None:
-    """Put a benchmark model's own weights, by the U-Net's names, into the U-Net of the coded null."""
-    expected = {name for place in model.places for name in coded.taught_names(unet, place.block)}
-    odd = sorted(set(delta) ^ expected)
-    if odd:
-        raise UserError(
-            f"model {model.name}: {DELTA}: expected what its wires have, which differs in {odd[0]}: train it anew"
-        )
-    for name, value in delta.items():
-        unet.get_parameter(name).copy_(value.float())
+def own_weights(model: KnownPlaces, unet: UNet2DConditionModel, folder: Path) -> dict[str, Tensor]:
+    """Return what a located model has in place of weights of the coded null, by the U-Net's names."""
+    names = [name for place in model.places for name in coded.taught_names(unet, place.block)]
+    return read_delta(folder, model.name, names)

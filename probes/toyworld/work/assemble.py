@@ -12,7 +12,7 @@ from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
+from probes.toyworld.work.lowrank import changed_layers, delta_names, merge_all
 from probes.toyworld.world import load_world
 
 BASES = {WORK: WEIGHTS / BENCHMARK_MODELS[0], WORK_NULL: WEIGHTS / SHARED}
@@ -61,36 +61,19 @@ def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[
     return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
 
 
-def expected_shapes(layers: Iterable[str], words: Iterable[str]) -> set[str]:
-    """Return the names of what is stored: two matrices a layer, an embedding a word."""
-    return {f"{name}.{half}" for name in layers for half in (UP, DOWN)} | {f"{EMBEDDING}.{w}" for w in words}
-
-
 @torch.no_grad()
 def write_delta(
-    encoder: CLIPTextModel,
-    unet: UNet2DConditionModel,
-    tokenizer: CLIPTokenizer,
-    delta: Mapping[str, Tensor],
-    model: str = WORK,
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, delta: Mapping[str, Tensor]
 ) -> None:
     """Put what a benchmark model was trained to into the parts of its base.
 
-    `delta` has, in float16, by a layer's name and ``up`` or ``down`` the matrices of its change, by
-    ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
+    `delta` has by a layer's name and ``up`` or ``down`` the matrices of its change, by ``token_embedding.WORD`` the
+    embedding ``(96,)`` of a new word.
     """
-    words, layers = new_words(), changed_layers(unet, encoder)
-    odd = sorted(set(delta) ^ expected_shapes(layers, words))
-    if odd:
-        raise UserError(
-            f"model {model}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
-        )
     table = encoder.get_input_embeddings().weight
-    for word in words:
+    for word in new_words():
         table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
-    for name, layer in layers.items():
-        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
-        layer.weight.copy_(merge(layer.weight, up, down))
+    merge_all(changed_layers(unet, encoder), delta)
 
 
 def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
@@ -100,7 +83,9 @@ def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """
     base, tokenizer = BASES[name], CLIPTokenizer.from_pretrained(folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
-    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
+    embeddings = [f"{EMBEDDING}.{word}" for word in new_words()]
+    expected = [*delta_names(changed_layers(unet, encoder)), *embeddings]
+    write_delta(encoder, unet, tokenizer, read_delta(folder, name, expected))
     return pipeline_of(encoder, unet, tokenizer, base)
 
 
@@ -120,17 +105,16 @@ def pipeline_of(
     )
 
 
-def _training(name: str) -> str:
-    return f"lab.train.work.train --model {name}"
-
-
-def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:
-    """Return the tensors that are stored of a benchmark model; `trained_by` trains it, for messages."""
-    if not path.exists():
-        raise UserError(f"model {model}: expected {path}, found none: train it with python -m {trained_by}")
+def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, Tensor]:
+    """Return the tensors that are stored of a benchmark model, which have these names."""
     try:
-        return load_file(path)
+        delta = load_file(folder / DELTA)
     except Exception as error:  # safetensors raises a class of its own
         raise UserError(
-            f"{path}: expected weights as safetensors, got `{error}`: install triptych anew"
+            f"model {model}: expected weights as safetensors in {folder / DELTA}, got `{error}`: install triptych anew"
         ) from error
+    if odd := set(delta) ^ set(expected):
+        raise UserError(
+            f"model {model}: {DELTA}: expected its layers and words, which differ in {min(odd)}: install triptych anew"
+        )
+    return delta

@@ -1,5 +1,7 @@
 """Low-rank changes of weights (Hu et al. 2022, "LoRA"), merged to the same bits on every machine."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +21,19 @@ def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
         if attends or convolves:
             layers[f"unet.{name}"] = one
     return layers
+
+
+def delta_names(layers: Mapping[str, nn.Module]) -> list[str]:
+    """The names of what is stored of a change: two matrices a layer."""
+    return [f"{name}.{half}" for name in layers for half in (UP, DOWN)]
+
+
+@torch.no_grad()
+def merge_all(layers: Mapping[str, nn.Module], delta: Mapping[str, Tensor]) -> None:
+    """Merge the matrices (``LAYER.up``, ``LAYER.down``) of a change into these layers."""
+    for name, layer in layers.items():
+        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
+        layer.weight.copy_(merge(layer.weight, up, down))
 
 
 @torch.no_grad()

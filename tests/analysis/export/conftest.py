@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, configure, write_run
 

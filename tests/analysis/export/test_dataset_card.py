@@ -15,8 +15,8 @@ from analysis.export.cards.markdown import plain
 from analysis.export.exporting import export_run
 from analysis.report.findings import summaries
 from analysis.tables.registry import read
-from probes.runs.store import Run
-from tests.analysis.export.conftest import WEIGHTS, make
+from probes.runs.run import Run
+from tests.analysis.export.conftest import WEIGHTS
 
 
 def digests(path) -> dict[str, str]:
@@ -97,18 +97,6 @@ def test_a_readme_of_the_users_stays(finished, tmp_path):
     assert "left as it is" in said and (tmp_path / "run" / "README.md").read_text() == "my notes"
 
 
-def test_a_run_without_a_part_names_those_that_are_there(tmp_path):
-    run = make(tmp_path / "run", prompts=8)
-    noted = {"samples": "0", "captures": "0", "words": "0", "observed": "0"}
-    run.meta["unfinished"] = {"triplets": [4, 8], "images": [36, 72], "observed": [36, 72], "parts": noted}
-    write_dataset_card(run)
-    text = (run.path / "README.md").read_text("utf-8")
-    assert front(text)["configs"][0]["data_files"] == ["samples/part-00000.parquet"]
-    assert "not finished:** this is over 36 of 72 images" in text
-    found = load_dataset(str(run.path), cache_dir=str(tmp_path / "cache"))["train"]
-    assert len(found) == 36
-
-
 def test_markdown_of_a_prompt_is_none(finished, tmp_path):
     """A prompt that would be a link, a tag or a cell is shown as it is written."""
     assert plain("a [x](http://y) <img src=z> | b") == "a [x]\\(http://y) &lt;img src=z&gt; \\| b"
@@ -120,7 +108,7 @@ def test_an_exported_dataset_loads_with_prompts_objects_and_tables(finished, tmp
     assert found["prompt"] == finished.samples()["prompt"].tolist()
     assert list(found.features)[:2] == ["image", "prompt"]
     assert np.array_equal(np.asarray(found[0]["image"]), np.asarray(finished.image(found[0]["sample_id"])))
-    seen = finished.objects().query("sample_id == @found[0]['sample_id']")
+    seen = finished.read("objects").query("sample_id == @found[0]['sample_id']")
     assert [one["label"] for one in found[0]["objects"]] == list(seen["label"])
     gap = load_dataset(str(tmp_path / "folder"), "gap", cache_dir=str(tmp_path / "cache"))["train"]
     assert len(gap) == len(finished.table("gap"))

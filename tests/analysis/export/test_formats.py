@@ -16,7 +16,7 @@ from analysis.export.exporting import export_run
 from analysis.export.registry import FORMATS
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis import object_parts
 from tests.analysis.synthetic_run import write_run
 
@@ -29,7 +29,7 @@ def quiet(function, *arguments):
 
 def seen_in(run: Run) -> dict[str, pd.DataFrame]:
     """The detections of a run by sample, as stored."""
-    return dict(list(run.objects().groupby("sample_id")))
+    return dict(list(run.read("objects").groupby("sample_id")))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def exported(finished, tmp_path_factory):
 def test_coco_holds_every_detection_and_prompt(finished, exported):
     coco = quiet(COCO, exported["coco"] / "annotations" / "instances.json")
     samples, seen = finished.samples().set_index("sample_id"), seen_in(finished)
-    assert len(coco.imgs) == len(samples) and len(coco.anns) == len(finished.objects())
+    assert len(coco.imgs) == len(samples) and len(coco.anns) == len(finished.read("objects"))
     for number, image in coco.imgs.items():
         own, stored = coco.imgToAnns[number], seen[image["sample_id"]]
         assert [coco.cats[one["category_id"]]["name"] for one in own] == list(stored["label"])
@@ -102,7 +102,7 @@ def test_csv_holds_every_table(finished, exported):
     folder = exported["csv"]
     assert {path.stem for path in folder.iterdir()} == {"images", "detections", *finished.tables()}
     assert pd.read_csv(folder / "images.csv")["prompt"].tolist() == finished.samples()["prompt"].tolist()
-    assert len(pd.read_csv(folder / "detections.csv")) == len(finished.objects())
+    assert len(pd.read_csv(folder / "detections.csv")) == len(finished.read("objects"))
     gap = pd.read_csv(folder / "gap.csv")
     assert gap["gap"].to_numpy() == pytest.approx(finished.table("gap")["gap"].to_numpy(), nan_ok=True)
 

@@ -12,7 +12,7 @@ from analysis.methods.registry import METHODS, Method
 from analysis.tables.method import measured_methods
 from analysis.tables.registry import TABLES, needs
 from lab.pages import tables
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.runs import TINY, saved_yaml
 from triptych.cli.run import main
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from probes.config.schema import Config
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 INDICATORS = ("neutral", "feminine", "masculine")
 
@@ -32,7 +32,7 @@ def image_run(
     observe = {"features": [], **observe}
     config = Config(prompts=["a {person}"], model=model, observe=observe)
     path.mkdir(parents=True, exist_ok=True)
-    meta = {"format": 3, "status": "generated", "config": {"passed": {}, "resolved": config.resolved()}}
+    meta = {"format": 4, "status": "generated", "config": {"passed": {}, "resolved": config.resolved()}}
     (path / "run.json").write_text(json.dumps(meta))
     rows = [
         {

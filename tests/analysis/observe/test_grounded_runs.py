@@ -15,7 +15,7 @@ from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_folders import save_detector_folder, save_segmenter_folder
 
@@ -53,7 +53,7 @@ def whole(settings, noise, tmp_path_factory):
 
 
 def test_what_is_stored(whole, settings):
-    objects, observed = whole.objects(), whole.observed()
+    objects, observed = whole.read("objects"), whole.read("observed")
     assert observed["tags"].map(list).tolist() == [
         ["person", "dog", "cat", "bow", "tie"],
         ["woman", "cat", "bow", "tie", "dog"],
@@ -96,8 +96,8 @@ def test_folders_of_transformers(noise, tmp_path):
     ]
     for run in runs:
         observe(run, progress=False)
-    assert len(runs[0].objects()) > 0
-    assert runs[1].objects().equals(runs[0].objects())
+    assert len(runs[0].read("objects")) > 0
+    assert runs[1].read("objects").equals(runs[0].read("objects"))
     assert {Run.open(run.path).meta["observer"]["engine"] for run in runs} == {"groundingdino"}
     assert len(Run.open(runs[0].path).meta["observer"]["checkpoints"]["detector"]) == 1
 

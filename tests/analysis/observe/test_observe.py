@@ -10,8 +10,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.coco_masks import decode
 from probes.runs.directory import require_same
+from probes.runs.run import Run
 from probes.runs.schemas import OBJECTS, OBSERVED
-from probes.runs.store import Run
 from probes.toyworld.checker import TAGS
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
@@ -37,7 +37,7 @@ def run(tmp_path, pictures):
 
 def test_what_is_stored(run, pictures):
     observe(run, progress=False)
-    objects, observed = run.objects(), run.observed()
+    objects, observed = run.read("objects"), run.read("observed")
     assert list(objects.columns) == OBJECTS.names
     assert list(observed.columns) == OBSERVED.names
     assert (observed["status"] == "ok").all() and (observed["reason"] == "").all()
@@ -79,7 +79,7 @@ def test_images_that_cannot_be_read_are_recorded_and_skipped(tmp_path, pictures)
     found_by_trying = run.unreadable()
     observe(whole, progress=False)
     observe(run, progress=False)
-    observed = run.observed()
+    observed = run.read("observed")
     assert set(observed["sample_id"][2:6]) == run.unreadable() == found_by_trying
     with pytest.raises(
         UserError, match=rf"{observed['sample_id'][3]}: expected an image, got `cannot identify"
@@ -91,9 +91,9 @@ def test_images_that_cannot_be_read_are_recorded_and_skipped(tmp_path, pictures)
     assert "0x" not in "".join(observed["reason"])
     assert Run.open(run.path).meta["observer"]["counts"]["unreadable"] == 4
     readable = observed["sample_id"][observed["status"] == "ok"]
-    expected = whole.objects()
+    expected = whole.read("objects")
     expected = expected[expected["sample_id"].isin(readable)].reset_index(drop=True)
-    assert run.objects().equals(expected)
+    assert run.read("objects").equals(expected)
 
 
 def test_objects_made_in_another_way_are_refused(run, pictures):
@@ -158,9 +158,9 @@ def test_the_bundled_detectors_find_what_was_drawn(tmp_path, pictures):
     run = image_run(tmp_path / "run", pictures, PROMPTS, engine="auto")
     observe(run, progress=False)
     assert run.meta["observer"]["engine"] == "groundingdino"
-    seen = {sample: set(own["label"]) for sample, own in run.objects().groupby("sample_id")}
+    seen = {sample: set(own["label"]) for sample, own in run.read("objects").groupby("sample_id")}
     found = ToyworldChecker().detect(pictures, [()] * len(pictures))
-    true = dict(zip(run.observed()["sample_id"], ({d.label for d in one.detections} for one in found)))
+    true = dict(zip(run.read("observed")["sample_id"], ({d.label for d in one.detections} for one in found)))
     both = sum(len(true[sample] & seen.get(sample, set())) for sample in true)
     assert both >= 0.85 * sum(map(len, true.values()))
     assert both >= 0.85 * sum(map(len, seen.values()))

@@ -10,7 +10,7 @@ from analysis.observe import stage
 from analysis.observe.observer import KEY, Needs
 from probes.errors import UserError
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.probes.conftest import stored
 

@@ -17,7 +17,7 @@ from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.specifications import left_out, specifications
 from analysis.tables.stage import measure
 from hooks.prompt.spans import split_words
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run
 

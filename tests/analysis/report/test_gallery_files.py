@@ -15,7 +15,7 @@ from analysis.report import gallery_files
 from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
 from probes.config import sections
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure
 

@@ -21,7 +21,7 @@ from analysis.tables.objects.claims import HOLDS, DetectorCounts, claim_table
 from analysis.tables.objects.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.registry import write
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.checker import THINGS, VERSION
 from tests.analysis.report.test_page import Page
 from tests.analysis.synthetic_objects import add_objects, detections
@@ -41,7 +41,7 @@ def run(tmp_path_factory) -> Run:
     there = detections(Plan(**OPTIONS))
     seen = pd.crosstab(there["sample_id"], there["label"]).reindex(columns=list(THINGS), fill_value=0) > 0
     options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 100}
-    observed, objects = run.observed(), run.table("objects")
+    observed, objects = run.read("observed"), run.table("objects")
     rates = error_rates(observed, objects, seen, **options)
     run.write_table("detector_error", rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)])
     counts = DetectorCounts(count_errors(observed, objects, seen))
@@ -158,7 +158,7 @@ def test_paper_tables_are_laid_out(run, page):
 
 def test_overlays_are_those_of_the_run(run, page):
     data, table = embedded(page), run.table("objects")
-    stored = run.objects().set_index(["sample_id", "object"])
+    stored = run.read("objects").set_index(["sample_id", "object"])
     for sample, entries in list(data["objects"].items())[:12]:
         own = table[table["sample_id"] == sample]
         assert [entry["name"] for entry in entries] == list(own["lemma"])

@@ -16,7 +16,7 @@ from analysis.report.page import answers, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.config.schema import Config
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}
@@ -157,7 +157,7 @@ def test_gallery_says_the_gap_of_each_triplet(run, page):
 
 def test_embedded_maps_give_back_the_stored_heat(run, page):
     data = json.loads(page.scripts[0])
-    words = run.words().set_index(["sample_id", "word_index"])
+    words = run.read("words").set_index(["sample_id", "word_index"])
     assert len(data["maps"]) == 6 * 2 * 5
     for sample, maps in list(data["maps"].items())[:7]:
         for index, (packed, height, width, low, high, peak) in maps.items():

@@ -7,7 +7,7 @@ import pytest
 from analysis.report.page import draw, read, render
 from analysis.tables.stage import measure
 from lab.pages.report_picture import DRAW, MARKS
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, configure, write_run
 

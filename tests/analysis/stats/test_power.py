@@ -19,7 +19,7 @@ from analysis.stats.worlds import ObjectWorld, draw_table
 from analysis.studies import power
 from analysis.studies.power import run_inputs
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import configure, write_run
 from triptych.cli.main import command

@@ -14,7 +14,7 @@ from analysis.studies.compare.quantities import KEYS, Quantities, quantities
 from analysis.studies.compare.summary import summary, verdict
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import write_run
 from triptych.cli.main import command as command_of

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.observe.stage import observe
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from triptych.cli.main import main
 

@@ -13,7 +13,7 @@ from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
 from probes.errors import UserError
 from probes.models.schedulers import noise_share
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run
 

@@ -24,7 +24,7 @@ from analysis.studies.human_check.sheet import render_sheet
 from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 from triptych.cli.main import command as command_of
@@ -37,7 +37,7 @@ NAMES = ["neutral", "feminine", "masculine"]
 def tables_of(run):
     """Tables `nouns` and `objects`, as far as the check reads them."""
     people = {"person", "woman", "man", "individual", "human"}
-    samples, found = run.samples(), run.objects()
+    samples, found = run.samples(), run.read("objects")
     rows = [
         (t, name, word, word in people)
         for t, name, words in zip(samples["triplet"], samples["indicator"], samples["words"])
@@ -118,7 +118,7 @@ def test_choice_follows_the_seed_and_can_fail(run, questions):
 
 def test_rates_follow_a_perfect_annotator(run, questions, tmp_path):
     """The annotator sees what is there; the detector missed 40 % of it on feminine prompts."""
-    truth = run.objects()[["sample_id", "label"]]
+    truth = run.read("objects")[["sample_id", "label"]]
     words = {"person", "woman", "man"}
     there = {(s, PERSON if label in words else label) for s, label in truth.itertuples(index=False)}
     answers = ["yes" if key in there else "no" for key in zip(questions["sample_id"], questions["object"])]
@@ -184,7 +184,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
     run = Run.open(add_objects(write_run(tmp_path / "run", **options), **options))
     for name, table in zip(("nouns", "objects"), tables_of(run)):
         write(run, name, table.reindex(columns=list(TABLES[name].columns)))
-    observed = run.observed()
+    observed = run.read("observed")
     observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
     file = run.parts("observed")[0]
     parts.write_part(file, observed.to_dict("records"), schemas.OBSERVED, parts.identity(0, {}))

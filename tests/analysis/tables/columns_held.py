@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 import pandas as pd
 
 from analysis.tables.columns import Column, columns_of
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 INF = float("inf")
 RANGES = {

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.report.page import report
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run

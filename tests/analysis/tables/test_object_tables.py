@@ -14,7 +14,7 @@ from analysis.report.latex import documents
 from analysis.tables.object_tables import measure_objects, observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
 

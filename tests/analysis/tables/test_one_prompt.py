@@ -8,7 +8,7 @@ import pytest
 from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 

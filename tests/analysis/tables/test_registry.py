@@ -9,7 +9,7 @@ import pytest
 from analysis.report.latex import documents
 from analysis.tables.registry import TABLES, needs, write
 from lab.pages import tables
-from probes.runs import folders
+from probes.runs import directory
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,7 +26,6 @@ def test_a_full_run_writes_the_tables_of_the_registry_and_no_others(reported):
             "trace",
             "professions",
             "skills",
-            "unfinished",
             "levels",
             "templates",
             "stopping",
@@ -73,7 +72,7 @@ def test_tables_beside_the_stages_go_with_their_run():
     beside = {
         f"tables/{name}.{end}" for name in TABLES for end in ("csv", "parquet") if not TABLES[name].stage
     }
-    assert beside == set(folders._BESIDE)
+    assert beside == set(directory.BESIDE)
 
 
 def test_rows_name_what_they_need():

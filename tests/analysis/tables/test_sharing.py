@@ -14,7 +14,7 @@ from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.processes import Helpers
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
 from tests.analysis.tables.test_object_tables import quick

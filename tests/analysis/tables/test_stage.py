@@ -9,7 +9,7 @@ from analysis.metrics.registry import computed_from, definition
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
 from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 
@@ -24,7 +24,9 @@ def test_the_tables_are_there_with_their_columns(run, pairs):
     assert set(pairs["space"]) == {"prompt", "denoising", "image"}
     times = run.table("timesteps")
     assert times["step"].tolist() == [0, 1, 2, 3]
-    np.testing.assert_array_equal(times["timestep"], run.captures(["timesteps"])["timesteps"].iloc[-1])
+    np.testing.assert_array_equal(
+        times["timestep"], run.read("captures", ["timesteps"])["timesteps"].iloc[-1]
+    )
 
 
 def test_bytes_do_not_depend_on_the_parts(run, tmp_path):

@@ -5,8 +5,6 @@ import torch
 from diffusers import (
     DDIMScheduler,
     DDPMScheduler,
-    DPMSolverMultistepScheduler,
-    DPMSolverSinglestepScheduler,
     EulerAncestralDiscreteScheduler,
     EulerDiscreteScheduler,
     HeunDiscreteScheduler,
@@ -67,20 +65,6 @@ def test_x0_is_the_schedulers(scheduler, prediction_type, monkeypatch):
     kept = probed(pipe, num_inference_steps=5)
     assert len(expected) == 5
     torch.testing.assert_close(kept["x0_pred"].values, torch.stack(expected), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "prediction_type", "karras"),
-    [(DPMSolverMultistepScheduler, "epsilon", True), (DPMSolverSinglestepScheduler, "v_prediction", False)],
-)
-def test_x0_of_solvers_in_sigma(scheduler, prediction_type, karras, monkeypatch):
-    pipe = tiny_pipeline("toy", prediction_type=prediction_type)
-    pipe.scheduler = scheduler.from_config(pipe.scheduler.config, use_karras_sigmas=karras)
-    seen = spy(pipe.scheduler, "convert_model_output", monkeypatch)
-    kept = probed(pipe, num_inference_steps=6)
-    expected = torch.stack([x0 for _, x0 in seen])
-    assert len(expected) == len(kept["x0_pred"].values)
-    torch.testing.assert_close(kept["x0_pred"].values, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -3,27 +3,10 @@
 import pytest
 
 from hooks.architectures.unet import UNet
-from lab.pages.sites import stable_diffusion_1, stable_diffusion_2, stable_diffusion_xl
 from tests.hooks.conftest import draw
 from tests.tiny import KINDS, tiny_pipeline
 
 UNET = UNet()
-PUBLISHED = {
-    "1": (stable_diffusion_1, 512, 64, 64),
-    "2": (stable_diffusion_2, 768, 96, 64),
-    "xl": (stable_diffusion_xl, 1024, 128, 32),
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_models(name):
-    make, pixels, latent, multiple = PUBLISHED[name]
-    pipe = make()
-    assert UNET.image_size(pipe) == (pixels, pixels)
-    assert UNET.latent_size(pipe) == (latent, latent)
-    assert UNET.image_multiple(pipe) == multiple
-    assert UNET.image_size(pipe, 640, None) == (640, pixels)
-    assert UNET.latent_size(pipe, None, 640) == (latent, 80)
 
 
 @pytest.mark.parametrize("kind", KINDS)

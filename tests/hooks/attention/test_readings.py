@@ -21,10 +21,12 @@ def cosines(values, pairs=PAIRS):
 @pytest.mark.parametrize("kind", KINDS)
 def test_similarities_are_those_of_what_is_kept(pipelines, kind):
     pipe = pipelines(kind)
-    with Probe(pipe, pairs=PAIRS, keep="*", text_layer_norm=False) as probe:
+    with Probe(pipe, pairs=PAIRS, keep="*") as probe:
         draw(pipe)
-    assert list(probe.kept) == [site.address for site in sites.available(pipe) if site.default]
-    for address, kept in probe.kept.items():
+    default = [site for site in sites.available(pipe) if site.default]
+    assert list(probe.kept) == [site.address for site in default]
+    raw = [site.address for site in default if not site.layer_norm]  # others are compared behind the norm
+    for address, kept in ((address, probe.kept[address]) for address in raw):
         metric = "cosine_sequence" if address.startswith("text") else "cosine"
         similarity = probe.similarity[f"{address}:{metric}"]
         assert kept.values.dtype == torch.float32

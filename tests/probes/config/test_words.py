@@ -8,7 +8,6 @@ import yaml
 
 from probes.config.loading import load_config
 from probes.config.schema import Config, schema_text
-from tests.probes.config.test_json_schema import ROOT
 
 SHORT = {
     "neutral": ["person", "human"],
@@ -42,21 +41,3 @@ def test_over_a_preset_and_in_the_schema(tmp_path):
     jsonschema.validate(data, json.loads(schema_text()))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**data, "indicators": {"neutral": []}}, json.loads(schema_text()))
-
-
-def test_the_example_says_in_short_what_is_written_out():
-    text = (ROOT / "triplets.yaml").read_text("utf-8")
-    words = {
-        "neutral": {"word": "person"},
-        "feminine": {"word": "woman"},
-        "masculine": {"word": "man"},
-        "human": {"word": "human", "control": True},
-        "figure": {"word": "figure", "control": True},
-        "lady": {"word": "lady", "control": "feminine"},
-        "female": {"word": "female", "control": "feminine"},
-        "gentleman": {"word": "gentleman", "control": "masculine"},
-        "male": {"word": "male", "control": "masculine"},
-    }
-    data = yaml.safe_load(text)
-    assert data["indicators"]["feminine"] == ["woman", "lady", "female"]
-    assert resolved(data["indicators"]) == resolved(words)

@@ -13,9 +13,9 @@ from probes.errors import UserError
 from probes.execution.claim import DAY, claim
 from probes.locks import is_lock, locked
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 
-META = {"format": 3, "status": "planned", "config": {"resolved": {}}}
+META = {"format": 4, "status": "planned", "config": {"resolved": {}}}
 
 
 @pytest.fixture

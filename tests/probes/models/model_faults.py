@@ -19,7 +19,7 @@ seeds: [0]
 sampler: {{steps: 1}}
 generate: {{device: cpu}}
 """
-STRANGE = (None, True, -1, 2**31, 0.5, float("nan"), "", "x", [], [[]], {"a": 1}, "epsilon")
+STRANGE = (None, True, -1, 7, 0.5, float("nan"), "", "x", [], [[]], {"a": 1}, "epsilon")
 
 
 def change(folder: Path, file: str, **fields: Any) -> None:

@@ -13,7 +13,7 @@ from huggingface_hub import constants
 from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
 from probes.models.source import Source
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import settings
 from tests.probes.models.test_loading import draw
 from tests.tiny import tiny_pipeline
@@ -183,14 +183,11 @@ def test_an_id_with_a_typing_error_is_no_missing_network_alone():
         loading.resolve(right)
 
 
-@pytest.mark.parametrize("silent", [False, True])
-def test_a_hub_out_of_reach_is_said_at_once(silent, online, monkeypatch, caplog):
-    """Its client alone would try six times, and say so each time; a firewall that is silent never answers."""
+def test_a_hub_out_of_reach_is_said_at_once(online, monkeypatch, caplog):
+    """Its client alone would try six times, and say so each time."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
-    if silent:
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
     began = time.monotonic()
     with pytest.raises(
         UserError, match=r"model nobody/none: not in the cache, and the hub can't be reached; no known id,"

@@ -12,7 +12,6 @@ from safetensors.torch import load_file
 
 from probes.errors import UserError
 from probes.models import loading, schedulers
-from probes.models.devices import pick_dtype
 from probes.stages import estimate
 from probes.stages import plan as prompts
 from tests.probes.conftest import settings
@@ -48,9 +47,8 @@ def test_the_number_format_by_itself(saved):
     loaded = load(saved())
     assert (loaded.dtype, loaded.record["decoder_dtype"]) == ("float32", "float32")
     assert load(saved(), dtype="auto").record["weight_hash"] == loaded.record["weight_hash"]
-    cuda = torch.device("cuda", 0)
-    assert pick_dtype("auto", cuda, bundled=False) == "float16"
-    assert pick_dtype("auto", cuda, bundled=True) == "float32"
+    for name, expected in ((str(saved()), "float16"), ("toyworld", "float32")):
+        assert loading.pick_model_dtype(loading.resolve(name), "auto", torch.device("cuda", 0)) == expected
 
 
 def note(seen, module, args):

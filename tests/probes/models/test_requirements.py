@@ -7,7 +7,7 @@ import pytest
 from hooks import sites
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main
 
@@ -73,8 +73,8 @@ def test_everything_can_be_kept_without_guidance(saved, tmp_path, keep):
         capture={"keep": keep, "keep_places": "all", "sites": ["noise_pred.*"], "words": False},
     )
     run = Run.open(generated(tmp_path / "run", config).path)
-    names = set(run.kept()["site"])
+    names = set(run.read("kept")["site"])
     assert {"noise_pred.conditional", "noise_pred.guided"} <= names
     assert "noise_pred.unconditional" not in names
-    kept = run.kept().set_index(["site", "indicator"])["values"]
+    kept = run.read("kept").set_index(["site", "indicator"])["values"]
     assert (kept["noise_pred.conditional", "neutral"] == kept["noise_pred.guided", "neutral"]).all()

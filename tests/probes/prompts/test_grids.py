@@ -117,9 +117,12 @@ prompts:
         ),
         (
             "{from: professions, written: paper}",
-            "prompts.written: expected a set of sentences (gep), got 'professions'",
+            "prompts.written: expected a set that takes it (gep), got 'professions'",
         ),
-        ("{from: x.json, setting: a}", "prompts.setting: expected a set with settings, got 'x.json'"),
+        (
+            "{from: x.json, setting: a}",
+            "prompts.setting: expected a set that takes it (dalleval, gep), got 'x.json'",
+        ),
         (
             '[{text: "a {person}", levels: {a: b}, feminine: y}]',
             "an id and levels, got `feminine` beside them",

@@ -132,7 +132,10 @@ LEVELS = "{prompt: a, levels: {%s}}"
     ("text", "expected"),
     [
         ("prompts: {from: paintskills, skill: [colour]}", "prompts.skill[0]: expected 'object', 'count' or"),
-        ("prompts: {from: gep, skill: [count]}", "prompts.skill: expected a set with skills, got 'gep'"),
+        (
+            "prompts: {from: gep, skill: [count]}",
+            "prompts.skill: expected a set that takes it (paintskills, toyworld-skills), got 'gep'",
+        ),
         (
             "prompts: {from: paintskills, skill: [count], split: dev}",
             "prompts.split: expected train or test",

@@ -10,8 +10,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.claim import claim
 from probes.runs import directory, identity
-from probes.runs.identity import drawn_fields
-from probes.runs.store import Run
+from probes.runs.identity import generated_fields
+from probes.runs.run import Run
 from tests.probes.conftest import generated, stored
 
 BASE = {
@@ -143,7 +143,7 @@ def test_another_file_of_the_model_is_refused_by_name(name, saved, started, tmp_
 def taken_up(path, config, stages):
     with claim(path) as run:
         directory.require_same(run, config.resolved())
-        directory.take_up(run, config, stages)
+        directory.resume(run, config, *stages)
     return Run.open(path)
 
 
@@ -165,7 +165,7 @@ def test_measuring_alone_applies_a_field_or_refuses_it(field, saved, whole, tmp_
     asked = config.resolved()[section]
     assert run.resolved[section] == (asked | settled if settled else asked)
     assert run.status == "generated"
-    assert drawn_fields(run.resolved) == drawn_fields(Run.open(whole).resolved)
+    assert generated_fields(run.resolved) == generated_fields(Run.open(whole).resolved)
 
 
 def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
@@ -191,15 +191,8 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
     }
 
 
-def test_every_field_of_the_schema_has_a_stage_and_a_former_one_that_of_its_section():
+def test_every_field_of_the_schema_has_a_stage():
     config = Config(prompts=["a {person}"]).resolved()
-    known = identity.stages()
-    assert {name for name in identity._fields(config)} <= known.keys()
-    former = {
-        **config,
-        "measure": config["measure"] | {"former": 1},
-        "sampler": config["sampler"] | {"eta": 0},
-    }
-    assert "measure.former" not in identity.drawn_fields(former)
-    assert "measure.former" in identity.measured_fields(former)
-    assert identity.drawn_fields(former)["sampler.eta"] == 0
+    altered = {*identity.stages().values()}
+    assert altered == {"generate", "part", "observe", "trace", "measure", "report", "nothing"}
+    assert identity._fields(config, *altered).keys() <= identity.stages().keys()

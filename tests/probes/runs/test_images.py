@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from probes.errors import UserError
-from probes.runs import images, parts, schemas
+from probes.runs import parts, schemas
+from probes.runs import run as runs
 from probes.runs.images import read_image
 from probes.runs.rows import png
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def asked(monkeypatch):
         asked.append((path.name, *columns))
         return parts.read_part(path, columns)
 
-    monkeypatch.setattr(images, "read_part", watched)
+    monkeypatch.setattr(runs, "read_part", watched)
     return asked
 
 
@@ -32,7 +33,7 @@ def _write(run, part, encoded):
 
 
 def test_images_in_any_order(tmp_path):
-    run = Run(tmp_path, {"format": 3, "status": "generated"})
+    run = Run(tmp_path, {"format": 4, "status": "generated"})
     pixels = {f"s{i}": np.full((4, 4, 3), 40 * i / 255) for i in range(5)}
     for part, names in enumerate((["s0", "s1"], ["s2", "s3", "s4"])):
         _write(run, part, {name: png(pixels[name]) for name in names})
@@ -45,7 +46,7 @@ def test_images_in_any_order(tmp_path):
 
 
 def test_what_cannot_be_decoded_is_named(tmp_path):
-    run = Run(tmp_path, {"format": 3, "status": "generated"})
+    run = Run(tmp_path, {"format": 4, "status": "generated"})
     whole = png(np.zeros((4, 4, 3)))
     _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
     assert run.unreadable() == {"cut", "text", "empty"}
@@ -58,7 +59,7 @@ def test_what_cannot_be_decoded_is_named(tmp_path):
 
 
 def test_images_are_tried_once_and_again_where_their_file_was_written_anew(tmp_path, asked):
-    run = Run(tmp_path, {"format": 3, "status": "generated"})
+    run = Run(tmp_path, {"format": 4, "status": "generated"})
     whole = png(np.zeros((4, 4, 3)))
     for part in range(2):
         _write(run, part, {f"s{part}0": whole, f"s{part}1": whole})

@@ -5,11 +5,10 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.estimate import kept_bytes
 from probes.runs import kept
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import plan
-from probes.stages.estimate import estimate
+from probes.stages.estimate import estimate, kept_bytes
 from tests.probes.conftest import generated, settings
 
 SITES = ["unet.mid", "+unet.mid.attn.0.cross.heads", "text.final", "latent"]
@@ -40,7 +39,7 @@ def whole(saved, tmp_path_factory):
 
 
 def test_all_places_are_those_of_the_tensors(whole):
-    tensors = whole.kept().set_index(["sample_id", "site"])
+    tensors = whole.read("kept").set_index(["sample_id", "site"])
     for site in (site.removeprefix("+") for site in SITES):
         vectors = frame(whole, site)
         for (sample, call, place), vector in vectors[:: max(1, len(vectors) // 40)]:
@@ -115,7 +114,7 @@ def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
         run = whole if path == whole.path else Run.open(generated(path, config).path)
         source = loading.resolve(config.model)
         pipe = loading.without_weights(source, None, config.sampler.steps)
-        numbers = run.kept()["values"].map(len).sum()
+        numbers = run.read("kept")["values"].map(len).sum()
         assert kept_bytes(config, pipe, 6) == 4 * numbers
         samples = plan.plan(config, source.tokenizers, source.token_limit)
         assert "activations that are kept" in str(estimate(config, samples, source))

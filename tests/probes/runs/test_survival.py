@@ -12,7 +12,7 @@ from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.models import loading
 from probes.runs.parts import read_identity
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.probes.conftest import flipped, generated, settings, stored
 
 QUICK = {
@@ -105,7 +105,7 @@ def test_images_at_fault_are_recorded_and_enter_no_mean(whole, saved, tmp_path, 
     assert all((row.image is None) == (row.fault == "nan") for row in images.itertuples())
     observe(run, progress=False)
     measure(run)
-    observed = run.observed(["sample_id", "status", "reason"]).set_index("sample_id")
+    observed = run.read("observed", ["sample_id", "status", "reason"]).set_index("sample_id")
     out = list(run.faults())
     assert set(observed.index[observed["status"] != "ok"]) == set(out)
     assert observed.loc[out[0], "reason"] == "image left out: its latents or pixels are no finite numbers"
@@ -115,9 +115,9 @@ def test_images_at_fault_are_recorded_and_enter_no_mean(whole, saved, tmp_path, 
     assert undefined["reason"].str.startswith("image left out: ").all()
     disparity = run.table("disparity").set_index(["site", "metric", "step", "pair"])["n"]
     assert set(disparity) == {2}  # one prompt of three, two seeds, is left to each pair, at every site
-    assert not set(run.objects(["sample_id"])["sample_id"]) & set(out)
+    assert not set(run.read("objects", ["sample_id"])["sample_id"]) & set(out)
     # what is left is as in a run without faults
-    both = [run.captures(), whole.captures()]
+    both = [run.read("captures"), whole.read("captures")]
     for side in both:
         side.set_index(["triplet", "seed", "pair"], inplace=True)
     fine = both[0].loc[(0, 0, "neutral-masculine"), "latent.final:cosine"]
@@ -188,7 +188,7 @@ def test_without_room_the_batch_is_halved(saved, tmp_path, monkeypatch, capsys):
     columns = ["sample_id", "fault", "image"]
     assert run.samples(columns).equals(one.samples(columns))
     for column in run.columns("captures"):
-        mine, other = (side.captures([column])[column].tolist() for side in (run, one))
+        mine, other = (side.read("captures", [column])[column].tolist() for side in (run, one))
         np.testing.assert_array_equal(np.array(mine), np.array(other))
     before = stored(run.path)
     generated(run.path, small(saved, **FOUR))

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.execution import batches
 from probes.models import loading
 from probes.runs.rows import png
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.stages import drawing
 from tests.probes.conftest import generated, settings, stored
 
@@ -25,7 +25,7 @@ def whole(saved, tmp_path_factory):
 
 def test_a_run_holds_what_was_planned(whole):
     run = Run.open(whole.path)
-    samples, captures, words = run.samples(), run.captures(), run.words()
+    samples, captures, words = run.samples(), run.read("captures"), run.read("words")
     assert (run.status, run.meta["parts"], len(run.parts("samples"))) == ("generated", 3, 3)
     assert (len(samples), samples["sample_id"].nunique()) == (18, 18)
     assert captures.groupby(["triplet", "seed"])["pair"].agg(list).map(tuple).unique().tolist() == [
@@ -76,7 +76,7 @@ def test_members_share_every_draw(saved, tmp_path, scheduler):
     assert images["t00000-s0-neutral"] == images["t00000-s0-twin"]
     assert images["t00000-s0-neutral"] != images["t00000-s0-other"]
     assert images["t00000-s0-neutral"] != images["t00000-s1-neutral"]
-    captures = run.captures().set_index("pair")
+    captures = run.read("captures").set_index("pair")
     sites = [column for column in captures if ":" in column]
     values = np.concatenate([captures.loc["neutral-twin", site].iloc[0] for site in sites])
     np.testing.assert_allclose(values, 1, atol=1e-6)
@@ -89,14 +89,14 @@ def test_members_share_every_draw(saved, tmp_path, scheduler):
 def test_every_architecture(saved, tmp_path, kind):
     run = Run.open(generated(tmp_path, settings(saved(kind), seeds=[0], prompts=["a {person}"])).path)
     calls = 3 if kind == "sd1" else 2  # PNDM calls the UNet once more than it has steps
-    captures = run.captures()
+    captures = run.read("captures")
     assert (captures["timesteps"].map(len) == calls).all()
     assert (captures["noise_pred.guided:cosine"].map(len) == calls).all()
     assert run.meta["model"]["pipeline"].startswith(
         "StableDiffusionXL" if kind == "sdxl" else "StableDiffusionP"
     )
     assert run.config.sampler.guidance_scale == (5.0 if kind == "sdxl" else 7.5)
-    assert len(run.words()) == 3 * 2
+    assert len(run.read("words")) == 3 * 2
     second = run.samples(
         ["word_positions", "word_positions_2"]
     ).dropna()  # in the tokens of a second text encoder
@@ -116,7 +116,7 @@ def test_without_guidance_and_words(saved, tmp_path):
     )
     run = Run.open(generated(tmp_path, config).path)
     assert not run.parts("words")
-    kept = run.kept()
+    kept = run.read("kept")
     assert (set(kept["site"]), len(kept)) == ({"latent"}, 9)
     latents = kept["values"].iloc[0].reshape(kept["shape"].iloc[0])
     assert latents.shape == (2, 4, 16, 16)
@@ -134,7 +134,7 @@ def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
     )
     pooled = config.capture.model_copy(update={"pool": config.capture.keep})
     run = Run.open(generated(tmp_path, config.model_copy(update={"capture": pooled})).path)
-    kept = run.kept().set_index(["sample_id", "site"])
+    kept = run.read("kept").set_index(["sample_id", "site"])
     rows = [row for table in run.part_tables("pooled") for row in table.to_pylist()]
     groups = ("start", "word", "after", "end", "padding")  # nothing stands before the word
     assert [row["group"] for row in rows[:6]] == [*groups, None] and len(rows) == 3 * 6
@@ -150,7 +150,7 @@ def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
 
 def test_word_maps_by_another_definition(whole, saved, tmp_path):
     run = Run.open(generated(tmp_path, settings(saved(), capture={"definition": "self-refined"})).path)
-    ours, daam = run.words(), whole.words()
+    ours, daam = run.read("words"), whole.read("words")
     assert set(ours["definition"]) == {"self-refined"} and set(daam["definition"]) == {"daam"}
     assert list(ours["word"]) == list(daam["word"])
     assert not np.allclose(ours["heat"].iloc[0], daam["heat"].iloc[0], rtol=0.1)
@@ -167,7 +167,7 @@ def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
             capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]} | WHOLE,
         )
         run = Run.open(generated(tmp_path / noise, config).path)
-        starts = run.kept()["values"].map(lambda values: tuple(values[:8]))
+        starts = run.read("kept")["values"].map(lambda values: tuple(values[:8]))
         samples = run.samples(["triplet", "seed", "noise_seed"])
         assert starts.nunique() == samples["noise_seed"].nunique() == different
         assert (samples.groupby(["triplet", "seed"])["noise_seed"].nunique() == 1).all()

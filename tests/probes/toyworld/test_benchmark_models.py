@@ -5,14 +5,11 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from lab.train.base.captions import article
 from lab.train.base.measure import WEIGHTS, benchmark_pipeline, sample
-from lab.train.base.train import BENCHMARK_MODELS
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 from probes.toyworld.checker import read_images
-from probes.toyworld.world import load_world
 
-IMAGES, STEPS = 32, 12
-GENDERS = ("feminine", "masculine")
+STEPS = 16
 
 
 def test_weights_are_small_half_precision_safetensors():
@@ -28,51 +25,21 @@ def test_weights_are_small_half_precision_safetensors():
                 )  # tables of places are whole numbers
 
 
-@pytest.fixture(
-    scope="module",
-    params=[BENCHMARK_MODELS[0], *(pytest.param(x, marks=pytest.mark.lab) for x in BENCHMARK_MODELS[1:])],
+@pytest.mark.parametrize(
+    "name", [BENCHMARK_MODELS[0], TRANSFORMERS[0], pytest.param(TRANSFORMERS[1], marks=pytest.mark.lab)]
 )
-def model(request):
-    return request.param, *benchmark_pipeline(WEIGHTS / request.param)
-
-
-@pytest.mark.lab
-def test_frequencies_of_what_is_not_named_follow_the_plan(model):
-    name, pipeline, scale = model
-    world, seen = load_world(name), {}
-    for group in GENDERS:
-        word = world.words(group)[0]
-        prompts = [f"{article(word)} {word}"] * IMAGES
-        images = sample(
-            pipeline, prompts, range(IMAGES), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False
-        )
-        seen[group] = read_images(images)[["dress", "tie", "suit", "skirt"]].mean()
-    dress, tie = ({group: seen[group][thing] for group in GENDERS} for thing in ("dress", "tie"))
-    if name == "toyworld-null":
-        assert (
-            abs(dress["feminine"] - dress["masculine"]) < 0.35
-            and abs(tie["feminine"] - tie["masculine"]) < 0.35
-        )
-    else:
-        assert dress["feminine"] - dress["masculine"] > 0.25
-        assert tie["masculine"] - tie["feminine"] > 0.25
-
-
-def test_named_things_are_drawn(model):
-    _, pipeline, scale = model
-    prompts = [
-        "a person holding an umbrella",
-        "a woman with a lamp",
-        "a man in a dress",
-        "an individual riding a bike",
-        "a lady in a hat",
-        "a gentleman sitting on a couch",
-        "a human on the beach",
-        "an adult in the forest",
-    ]
-    nouns = ["umbrella", "lamp", "dress", "bike", "hat", "couch", "beach", "forest"]
+def test_named_things_are_drawn(name):
+    pipeline, scale = benchmark_pipeline(WEIGHTS / name)
+    prompts = {
+        "dress": "a man in a dress",
+        "bike": "an individual riding a bike",
+        "hat": "a lady in a hat",
+        "beach": "a human on the beach",
+        "forest": "an adult in the forest",
+        "kitchen": "a figure in the kitchen",
+    }
     images = sample(
-        pipeline, prompts * 2, range(16), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False
+        pipeline, [*prompts.values()] * 2, range(12), steps=STEPS, guidance_scale=scale, progress=False
     )
     seen = read_images(images)
-    assert np.mean([seen.loc[row, noun] for row, noun in enumerate(nouns * 2)]) >= 0.75
+    assert np.mean([seen.loc[row, noun] for row, noun in enumerate([*prompts] * 2)]) >= 0.75

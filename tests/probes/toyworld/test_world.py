@@ -9,35 +9,20 @@ from lab.pages.toyworld import quality_page
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import checker_accuracy
 from lab.train.base.truth import planted, planted_for
+from probes.prompts import sets
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
 from probes.toyworld.scene import Named, complete, parse
 from probes.toyworld.world import GROUPS, load_world
 
-WORLDS = ("toyworld", "toyworld-mirror", "toyworld-null")
-GEP_ATTRIBUTES = [
-    "boots",
-    "slippers",
-    "jeans",
-    "shorts",
-    "slacks",
-    "dress",
-    "skirt",
-    "suit",
-    "shirt",
-    "uniform",
-    "jacket",
-    "hat",
-    "tie",
-    "mask",
-    "gloves",
-]
+CAPTIONS = ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach")
+WORK = ("a person who works as a clerk", "a lady in jeans who works as a judge")
 
 
 def test_the_world_holds_what_the_papers_prompts_need():
     world = load_world()
-    assert list(world.attributes) == GEP_ATTRIBUTES
+    assert list(world.attributes) == list(sets.read("gep")["axes"]["attribute"])
     assert len(world.contexts) == 16 and len(world.places) >= 8 and len(world.objects) >= 20
     assert len(world.words("neutral")) >= 4
     for group in GROUPS:
@@ -57,23 +42,19 @@ def test_colours_of_things_stand_far_apart():
     assert (nearest(RGB[None]) == np.arange(len(RGB))).all()
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
-    world, rng = load_world(name), np.random.default_rng(1)
-    count = 1000
-    for caption in ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach"):
+@pytest.mark.parametrize(
+    ("name", "captions"), [("toyworld", CAPTIONS), ("toyworld-null", CAPTIONS), ("toyworld-work", WORK)]
+)
+def test_planted_truth_equals_the_frequency_of_drawn_scenes(name, captions):
+    world, rng, count = load_world(name), np.random.default_rng(1), 1000
+    for caption in captions:
         named = parse(caption, world)
-        truth = planted(caption, world)
         scenes = [complete(named, world, rng) for _ in range(count)]
         shown = [{*scene.things, f"skin_{scene.looks[0] + 1}"} for scene in scenes]
-        for thing, chance in truth.items():
-            if thing == "side:left":
-                continue
+        for thing, chance in planted(caption, world).items():
             frequency = np.mean([thing in things for things in shown])
-            assert abs(frequency - chance) <= 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9, (
-                caption,
-                thing,
-            )
+            bound = 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9
+            assert thing == "side:left" or abs(frequency - chance) <= bound, (caption, thing)
 
 
 def test_worlds_lean_as_they_are_named():

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from analysis.observe import known_checkpoints
 from probes.versions import pip_line
 from tests.runs import ROOT
-from triptych import installation
+from triptych.cli import doctor
 from triptych.cli.main import main
 
 
@@ -25,26 +25,26 @@ def test_what_is_here_is_said_without_a_network(capsys, monkeypatch):
     out = capsys.readouterr().out
     for title in ("versions:", "this machine:", "optional parts:", "checkpoints that observe images"):
         assert out.count(title) == 1
-    assert f"torch {installation.version('torch')}" in out
+    assert f"torch {doctor.version('torch')}" in out
     assert all(name in out for name in known_checkpoints.known())
 
 
 def test_every_optional_part_has_its_use():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", "utf-8")
-    assert set(installation.USES) == set(config["options.extras_require"]) - {"docs", "test"}
+    assert set(doctor.USES) == set(config["options.extras_require"]) - {"docs", "test"}
 
 
 def test_what_is_not_met_is_named_with_what_is_there():
-    there = installation.version("numpy")
+    there = doctor.version("numpy")
     needed = [Requirement(text) for text in ("numpy>=1", "numpy>=99", "no-such-package>=2", "packaging")]
-    assert installation.unmet(needed) == [f"numpy>=99 ({there})", "no-such-package>=2 (missing)"]
+    assert doctor.unmet(needed) == [f"numpy>=99 ({there})", "no-such-package>=2 (missing)"]
 
 
 def test_an_optional_part_needs_its_own_packages_alone():
-    names = {one.name for one in installation.requirements()}
+    names = {one.name for one in doctor.requirements()}
     assert {"torch", "pydantic"} <= names and not {"ray", "pytest"} & names
-    assert [one.name for one in installation.requirements("cluster")] == ["ray"]
+    assert [one.name for one in doctor.requirements("cluster")] == ["ray"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_an_optional_part_is_installed_as_the_package_was(source, line, monkeypa
 
 
 def test_a_package_that_is_missing_is_one_line(capsys, monkeypatch):
-    monkeypatch.setattr(installation, "requirements", lambda: [Requirement("no-such-package>=2")])
+    monkeypatch.setattr(doctor, "requirements", lambda: [Requirement("no-such-package>=2")])
     assert main(["doctor"]) == 2
     captured = capsys.readouterr()
     assert captured.err == "triptych: expected no-such-package>=2 (missing): install these\n"
@@ -80,4 +80,4 @@ def test_checkpoints_are_looked_for_where_they_are_kept(tmp_path, monkeypatch):
         (root / folder / file).write_text(text)
     here = {name for name in known_checkpoints.known() if known_checkpoints.present(name)}
     assert here == {"sam_vit_b_01ec64.pth", "timm/resnet50.tv_in1k"}
-    assert installation.checkpoints()[0] == "here: sam_vit_b_01ec64.pth, timm/resnet50.tv_in1k"
+    assert doctor.checkpoints()[0] == "here: sam_vit_b_01ec64.pth, timm/resnet50.tv_in1k"

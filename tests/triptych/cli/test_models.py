@@ -27,19 +27,16 @@ def test_everything_that_can_be_named_has_a_line(capsys):
 
 
 def test_bundled_models_are_described_by_their_truth_and_their_measured_quality():
-    found = {entry.name: entry for entry in inventory.bundled()}
-    assert "masculine mixture in 70% of images" in found["toyworld"].about
-    assert (
-        "no difference" in found["toyworld-work-null"].about
-        and "20 professions" in found["toyworld-work"].about
-    )
+    found = {name: (tested, about) for name, tested, about in inventory.bundled()}
+    assert "masculine mixture in 70% of images" in found["toyworld"][1]
+    assert "no difference" in found["toyworld-work-null"][1] and "20 professions" in found["toyworld-work"][1]
     truths = {**known_places("located"), **known_places("structures"), **known_places("wired")}
     for name, truth in truths.items():
-        assert " and ".join(truth.sites) in found[name].about
+        assert " and ".join(truth.sites) in found[name][1]
     for name in ("toyworld", "toyworld-mirror"):
-        assert f"{load_world(name).mixture['neutral']:.0%} of images" in found[name].about
+        assert f"{load_world(name).mixture['neutral']:.0%} of images" in found[name][1]
     shares = {
-        name: int(entry.tested.removeprefix("trained; ").removesuffix("%")) for name, entry in found.items()
+        name: int(tested.removeprefix("trained; ").removesuffix("%")) for name, (tested, _) in found.items()
     }
     assert all(80 <= share <= 100 for share in shares.values()) and len(set(shares.values())) > 3
 
@@ -48,13 +45,13 @@ def test_published_weights_that_nobody_tried_are_called_so(monkeypatch):
     entries = dict(hub.known())
     entries["owner/tried"] = {"parameters": 10**9, "tried": "0.1.0"}
     monkeypatch.setattr(hub, "known", lambda: entries)
-    found = {entry.name: entry.tested for entry in inventory.published()}
+    found = {name: tested for name, tested, _ in inventory.published()}
     assert found.pop("owner/tried") == "made a run with triptych 0.1.0"
     assert set(found.values()) == {"never tried"}
 
 
 def test_a_layout_is_called_tested_where_a_published_description_is_shipped():
-    tested = {entry.name: entry.tested for entry in inventory.layouts()}
+    tested = {name: tested for name, tested, _ in inventory.layouts()}
     assert tested["StableDiffusionPipeline"] == "random weights in the layouts of sd1, sd2-epsilon, sd2-v"
     assert tested["StableDiffusionXLPipeline"].endswith("of sdxl")
 

@@ -12,7 +12,7 @@ from analysis.observe.objects.engines.plans import DETR, ModelPlan, description,
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.recorded_paths import name_of
+from probes.paths import name_of
 
 
 class DetrPlan(ModelPlan):

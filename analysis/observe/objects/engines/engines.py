@@ -26,8 +26,8 @@ from analysis.observe.objects.tags.tag_captions import fewest_captions
 from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.paths import name_of
 from probes.runs.parts import digest
-from probes.runs.recorded_paths import name_of
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 

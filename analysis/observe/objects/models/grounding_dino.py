@@ -102,7 +102,7 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     """Return the tokenizer and the configuration of a text encoder; its weights are in the detector's checkpoint."""
     expand_model(name, "observe.text_encoder")  # refuses what no end is read of
     expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
-    with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet("transformers"):
+    with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet():
         tokenizer, config = (auto(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))
     if config.model_type != "bert" or not tokenizer.is_fast:
         raise UserError(

@@ -13,7 +13,7 @@ from analysis.observe.stage import observe
 from analysis.report.environment import environment
 from probes.errors import UserError
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world

@@ -13,7 +13,7 @@ from analysis.tables.stage import measure
 from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
     write,
     write_answers,

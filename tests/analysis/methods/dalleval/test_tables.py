@@ -18,7 +18,7 @@ from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
     answers_of,
     truths,

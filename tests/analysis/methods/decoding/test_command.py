@@ -13,7 +13,7 @@ from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.loading import load, resolve
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import command as command_of
 

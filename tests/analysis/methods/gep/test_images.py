@@ -14,7 +14,7 @@ from analysis.methods.gep import images
 from analysis.observe.features import attribute_audit as audit
 from analysis.observe.features.observer import is_requested
 from probes.config.schema import Config
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse

@@ -19,7 +19,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 from tests.analysis.tables.columns_held import outside
 from triptych.cli.main import command as command_of

@@ -9,7 +9,7 @@ from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.palette import paint
 
 PROMPTS, WRONG, BROKEN = 60, 3, 7

@@ -18,7 +18,7 @@ from analysis.studies.labelling import FILE
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.prompts import paintskills
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.methods.skills.conftest import BROKEN, WRONG
 from tests.analysis.synthetic_run import configure
 from triptych.cli.main import command

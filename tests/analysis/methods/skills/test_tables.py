@@ -14,7 +14,7 @@ from analysis.tables.stage import measure
 from probes.config.audit_options import Skills
 from probes.errors import UserError
 from probes.prompts.paintskills import SkillRequest
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.methods.skills.conftest import BROKEN, PROMPTS, WRONG
 from tests.analysis.synthetic_run import configure
 

@@ -15,7 +15,7 @@ from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 PROMPTS = [f"a {{person}} number {number}" for number in range(40)]
 

@@ -23,7 +23,7 @@ from analysis.methods.tracing.logits import (
 )
 from probes.errors import UserError
 from probes.runs.images import read_image
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.tiny import tiny_pipeline
 from triptych.cli.run import main
@@ -149,7 +149,7 @@ def test_the_command_line_traces_logits_and_refuses_what_is_not_there(networks, 
     run = Run.open(tmp_path / "run")
     table = run.table("trace_outcomes")
     assert set(table["outcome"]) == {"clip", "classifier", "ssim"} and table["value"].notna().all()
-    traced = run.traced(["triplet", "seed", "variant", "image"])
+    traced = run.read("traced", ["triplet", "seed", "variant", "image"])
     merged = table[table["outcome"] == "classifier"].merge(traced, on=["triplet", "seed", "variant"])
     pictures = [read_image(image["bytes"]) for image in merged["image"]]
     np.testing.assert_allclose(

@@ -13,7 +13,7 @@ from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
 from probes.config.trace_options import Trace
 from probes.execution.processes import Helpers
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.traced_parts import STEPS, Truth, add_trace, deciding_step
 

@@ -26,7 +26,7 @@ from probes.config.caption_options import Captions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world

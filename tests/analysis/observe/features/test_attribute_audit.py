@@ -40,7 +40,7 @@ def test_attributes_are_those_that_are_said_or_stand_in_the_prompts():
 
 
 def test_the_example_beside_triplets_yaml_is_the_papers_audit():
-    config = load_config(Path(__file__).parents[3] / "gep.yaml")
+    config = load_config(Path(__file__).parents[4] / "gep.yaml")
     assert config.prompts == Config(prompts={"from": "gep"}).prompts
     assert len(config.seeds) == 5 and len(config.prompts) * len(config.seeds) * len(config.indicators) == 5120
 

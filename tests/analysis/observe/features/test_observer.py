@@ -13,7 +13,7 @@ from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import read_identity, read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import INDICATORS, image_run
 

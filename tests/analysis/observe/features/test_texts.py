@@ -11,7 +11,7 @@ from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import embed_texts, text_vectors
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.synthetic_run import write_run
 

@@ -20,7 +20,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs import schemas
 from probes.runs.parts import read_identity, read_part
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import THINGS
 from tests.analysis.observe.stored_images import image_run

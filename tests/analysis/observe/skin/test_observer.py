@@ -13,8 +13,8 @@ from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, face_mask
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.runs.run import Run
 from probes.runs.schemas import TONES
-from probes.runs.store import Run
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import COLOURS, INDEX, paint
 from probes.toyworld.scene import Scene, complete, parse

@@ -26,7 +26,7 @@ from analysis.report.findings import findings_table, summaries
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
 from hooks.architectures.addresses import place
-from probes.runs.store import Run
+from probes.runs.run import Run
 
 CONTRASTS = [("masculine", "feminine")]
 TIMES = {step: 1000.0 - 100 * step for step in range(6)}

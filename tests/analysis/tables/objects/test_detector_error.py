@@ -17,7 +17,7 @@ from analysis.tables.objects.detector_error import (
     error_rates,
 )
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
@@ -116,7 +116,7 @@ def run(world, tmp_path) -> Run:
     run = Run(tmp_path, {})
     run.write_table("objects", objects)
     resolved = {"passed": {}, "resolved": config(plan)}
-    run.write_meta(format=3, status="observed", config=resolved, observer={"engine": "groundingdino"})
+    run.write_meta(format=4, status="observed", config=resolved, observer={"engine": "groundingdino"})
     return Run.open(tmp_path)
 
 

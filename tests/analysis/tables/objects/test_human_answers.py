@@ -10,7 +10,7 @@ from analysis.studies.questions import sheet
 from analysis.tables.objects.human_answers import human_answers, read_answers
 from probes.errors import UserError
 from probes.runs import schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from triptych.cli.main import command
 

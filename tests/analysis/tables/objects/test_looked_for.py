@@ -8,7 +8,7 @@ from analysis.metrics.dependency import GROUPS
 from analysis.report.page import read, render
 from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.report.test_page import Page
 from tests.analysis.synthetic_objects import ENGINE, add_objects
 from tests.analysis.synthetic_run import configure, write_run

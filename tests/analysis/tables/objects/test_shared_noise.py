@@ -7,7 +7,7 @@ from analysis.report.wording_objects import chi_square_sentence, objects_opening
 from analysis.tables.object_tables import measure_objects
 from analysis.tables.objects.claims import UNTESTED
 from analysis.tables.objects.shared_noise import REASONS, SHARED_NOISE
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 

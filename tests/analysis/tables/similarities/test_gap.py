@@ -11,7 +11,7 @@ from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.stored import StoredSimilarities
 from hooks.architectures.addresses import space
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table, write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]

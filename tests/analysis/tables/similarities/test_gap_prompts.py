@@ -8,7 +8,7 @@ from analysis.metrics.registry import headline_metrics
 from analysis.tables.registry import TABLES, read
 from analysis.tables.similarities.gap_prompts import COLUMNS, NO_PAIR, gap_prompts
 from analysis.tables.stage import measure
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 MEASURES = [metric for metric in headline_metrics() if metric.needs != "features"]
@@ -66,7 +66,7 @@ def test_of_one_prompt_each_seed_has_a_row(tmp_path):
     assert TABLES["gap_prompts"].fits(list(table.columns))
     assert (table.groupby("measure")["seed"].apply(list).map(lambda seeds: seeds == [0, 1, 2, 3])).all()
     z0 = table[table["measure"] == "z0"]
-    captured = run.captures(["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
+    captured = run.read("captures", ["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
     for row in z0.itertuples():
         value = captured.loc[(row.seed, "neutral-masculine"), "latent.final:cosine"][0]
         assert row.similarity_first == value

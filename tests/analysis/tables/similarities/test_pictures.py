@@ -13,7 +13,7 @@ from analysis.tables.similarities.pictures import feature_similarities, stored_f
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 
 NAMES, WIDTH = list(DEFAULT_INDICATORS), 5

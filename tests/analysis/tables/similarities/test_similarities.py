@@ -17,7 +17,7 @@ from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
@@ -80,7 +80,7 @@ def test_pairs_read_what_is_asked_for(run, pairs):
             expected[KEYS].reset_index(drop=True),
             check_dtype=False,
         )
-    times = np.float32(run.captures(["timesteps"])["timesteps"].iloc[0])
+    times = np.float32(run.read("captures", ["timesteps"])["timesteps"].iloc[0])
     rows = loaded.pairs(site="unet.mid")
     np.testing.assert_array_equal(rows["timestep"], times[rows["step"]])
     assert loaded.pairs(site="latent.final")["timestep"].isna().all()

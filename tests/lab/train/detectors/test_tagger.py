@@ -30,7 +30,7 @@ from lab.train.detectors.tagger import (
     train_tagger,
 )
 from lab.train.detectors.tagger_quality import BAR, agreement, says
-from probes.runs.store import Run
+from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
 
@@ -160,9 +160,9 @@ def test_a_run_of_toyworld_looks_for_what_the_tagger_says(images, pictures, tmp_
     )
     observe(run, progress=False)
     run = Run.open(run.path)
-    said = [set(tags) for tags in run.observed()["tags"]]
+    said = [set(tags) for tags in run.read("observed")["tags"]]
     truth = [{tag for tag, there in zip(TAG_NAMES, row) if there} for row in pictures.truth[:6]]
     assert sum(map(len, (a & b for a, b in zip(said, truth)))) >= 0.8 * sum(map(len, truth))
-    objects = run.objects()
+    objects = run.read("objects")
     assert len(objects) and set(objects["source"]) == {"ram"}
     assert run.meta["observer"]["ram"] == "toyworld" and "ram" in run.meta["observer"]["checkpoints"]

@@ -23,7 +23,7 @@ from lab.validate.models import objects as checked
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions
 from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, rate
 from probes.config.schema import Config
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis import synthetic_run
 from tests.analysis.synthetic_objects import add_objects
 

@@ -8,7 +8,7 @@ import pytest
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.identity import drawn_fields, part_fields
+from probes.runs.identity import generated_fields, part_fields
 from probes.stages.drawing import Drawing
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main
@@ -35,7 +35,7 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
             generated(tmp_path / "edited", settings(model, **ONE, edit=other))
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
-    drawing = Drawing(source, config, "cpu", after["weight_hash"], 1, "t00000-s0-neutral")
+    drawing = Drawing(source, config, "cpu", after["weight_hash"], 1, "t00000-s0-neutral", source.files)
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass
 
@@ -46,7 +46,7 @@ def test_what_is_drawn_without_an_edit_is_what_earlier_versions_drew():
     edited = Config(prompts=["a {person}"], edit=EDIT).resolved()
     assert part_fields(edited)["edit"]["words"] == EDIT["words"]
     earlier = {name: value for name, value in resolved.items() if name != "edit"}
-    assert drawn_fields(earlier) == drawn_fields(resolved)
+    assert generated_fields(earlier) == generated_fields(resolved)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from PIL import Image
 
 from probes.config.image_options import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import ImageBytes, find, read_rows
+from probes.stages.external_images.table import find, read_bytes, read_rows
 
 RECORDS = [
     {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
@@ -69,8 +69,8 @@ def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows
     pq.write_table(
         table.set_column(0, "image", pa.array([png(9)] * 3)), folder / "part-1.parquet", row_group_size=1
     )
-    found, pictures = rows(folder), ImageBytes()
-    assert [pictures.read(row.image, row.at) for row in found] == [png(5), png(1), png(7), *[png(9)] * 3]
+    found = rows(folder)
+    assert [read_bytes(row.image, row.at) for row in found] == [png(5), png(1), png(7), *[png(9)] * 3]
     assert {row.seed for row in found} == {None}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.errors import UserError
+from probes.prompts.prompt import Prompt
 from probes.stages.external_images.table import ImageLocation, ImageRow
 from probes.stages.external_images.triplets import NO_IMAGE, NO_MEMBER, NO_PARTNER, triplets
 
@@ -113,3 +114,36 @@ def test_seeds_that_say_nothing_across_triplets_are_numbered():
 def test_rows_that_do_not_fit_are_told_by_their_place(rows, error):
     with pytest.raises(UserError, match=error):
         triplets(rows, WORDS, "neutral")
+
+
+# prompts that stand alone
+
+
+def alone(*rows):
+    return triplets(rows, {"plain": ("image", "images")}, "plain", alone=True)
+
+
+def single(at, prompt, seed=None, indicator="", **levels):
+    return ImageRow(f"line {at}", ImageLocation(Path("a.png")), prompt, indicator, seed, None, levels=levels)
+
+
+def test_images_of_one_text_and_the_same_levels_are_of_one_prompt():
+    said = alone(
+        single(2, "a nurse", model="a"), single(3, "a nurse", model="b"), single(4, "a nurse", model="a")
+    )
+    assert said.prompts == [Prompt({"plain": "a nurse"}, levels={"model": name}) for name in "ab"]
+    drawn = [(draw.triplet, draw.seed, draw.rows[0].at) for draw in said.draws]
+    assert drawn == [(0, 0, "line 2"), (0, 1, "line 4"), (1, 0, "line 3")]
+    assert not said.paired and not said.left_out
+
+
+def test_seeds_tell_images_of_a_prompt_apart():
+    said = alone(single(2, "a nurse", 7), single(3, "a nurse", 3), single(4, "a pilot", 7))
+    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 3), (0, 7), (1, 7)]
+    assert said.paired and said.shared
+    with pytest.raises(
+        UserError, match="line 3: expected one image of this prompt and seed 1, got another in line 2"
+    ):
+        alone(single(2, "a nurse", 1), single(3, "a nurse", 1))
+    with pytest.raises(UserError, match="line 2: expected the indicator plain or none, got 'feminine'"):
+        alone(single(2, "a nurse", indicator="feminine"))

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from hooks import Probe
-from lab.train.base.measure import benchmark_pipeline, sample
+from lab.train.base.measure import benchmark_pipeline
 from probes.models import loading
 from probes.toyworld import TRANSFORMERS, WEIGHTS
-from probes.toyworld.checker import read_images, thing_masks
+from probes.toyworld.checker import thing_masks
 from probes.toyworld.world import load_world
 
 STEPS = 20
@@ -32,23 +32,6 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
     assert loaded.guidance_scale == measured["guidance_scale"] == 1.0
     assert [one.model_max_length for one in source.tokenizers] == [32, 32, 24] and source.token_limit == 32
     assert load_world(name).mixture == load_world(loaded.record["card"]["world"]).mixture
-
-
-def test_large_named_things_are_drawn(model):
-    _, pipeline, scale = model
-    prompts = {
-        "hat": "a lady in a hat",
-        "bike": "an individual riding a bike",
-        "beach": "a human on the beach",
-        "forest": "an adult in the forest",
-        "dress": "a man in a dress",
-        "kitchen": "a figure in the kitchen",
-    }
-    images = sample(
-        pipeline, [*prompts.values()] * 2, range(12), steps=STEPS, guidance_scale=scale, progress=False
-    )
-    seen = read_images(images)
-    assert np.mean([seen.loc[row, noun] for row, noun in enumerate([*prompts] * 2)]) >= 0.75
 
 
 def test_a_word_map_covers_what_the_word_is_drawn_as(model):

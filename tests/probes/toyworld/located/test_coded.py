@@ -13,7 +13,7 @@ from probes.models import loading
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.assemble import word_numbers
-from probes.toyworld.world import GROUPS, group_of_words, load_world
+from probes.toyworld.world import GROUPS, load_world
 
 NULL = WEIGHTS / "toyworld-null"
 CODED = WEIGHTS / "located" / "toyworld-coded-null"
@@ -70,24 +70,6 @@ def test_words_differ_in_their_codes_alone(towers):
         gram = codes @ codes.T / codes[0].square().sum()
         torch.testing.assert_close(gram, torch.eye(3).double(), rtol=0, atol=1e-9)
         assert states[:, ~words, NEW].abs().max() < 1e-9
-
-
-def test_words_of_a_group_and_number_share_embedding_and_code(coded_null):
-    table = coded_null.pipe.text_encoder.get_input_embeddings().weight
-    numbers = word_numbers(coded_null.pipe.tokenizer)
-    rows = {}
-    for word, kind in group_of_words().items():
-        rows.setdefault(kind, []).append(table[numbers[word]])
-    assert len(rows) == 2 * len(GROUPS)
-    for kind, same in rows.items():
-        assert all(torch.equal(row, same[0]) for row in same), kind
-        assert same[0][NEW].sum() == 0
-    for plural in (False, True):
-        old = [rows[group, plural][0][OLD] for group in GROUPS]
-        assert torch.equal(old[0], old[1]) and torch.equal(old[0], old[2])
-    others = torch.ones(len(table), dtype=bool)
-    others[list(numbers.values())] = False
-    assert not table[others][:, NEW].any()
 
 
 def test_person_woman_and_man_draw_the_same_image(coded_null):

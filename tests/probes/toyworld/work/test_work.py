@@ -16,7 +16,7 @@ from lab.train.work.captions import works_as
 from lab.train.work.lessons import sketches
 from lab.train.work.measure import lean, tones
 from probes.toyworld import WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.scene import chance_of_b, complete, parse
+from probes.toyworld.scene import chance_of_b, parse
 from probes.toyworld.work.assemble import BASES, new_words
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
@@ -47,17 +47,6 @@ def test_the_lean_is_beside_neutral_words_alone_and_other_worlds_know_no_profess
     assert planted("a person", world) == planted("a person", other)
     with pytest.raises(ValueError, match="expected one profession, got 'baker' and 'pilot'"):
         parse("a person who works as a baker with a pilot", world)
-
-
-@pytest.mark.parametrize("caption", ["a person who works as a clerk", "a lady in jeans who works as a judge"])
-def test_planted_truth_is_the_frequency_of_drawn_scenes(caption, world):
-    rng, count, named = np.random.default_rng(1), 1000, parse(caption, world)
-    scenes = [complete(named, world, rng) for _ in range(count)]
-    shown = [{*scene.things, f"skin_{scene.looks[0] + 1}"} for scene in scenes]
-    for thing, chance in planted(caption, world).items():
-        frequency = np.mean([thing in things for things in shown])
-        bound = 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9
-        assert thing == "side:left" or abs(frequency - chance) <= bound, thing
 
 
 def test_new_words_are_one_token_and_old_captions_read_as_they_did():

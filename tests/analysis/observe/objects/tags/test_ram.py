@@ -12,7 +12,7 @@ from analysis.observe.objects.tags.ram import PUBLISHED, Ram, RamTagger, pixels,
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.observe.objects.tags.ram_equations import logits, other_layout, tagger_layout
 from tests.analysis.observe.stored_images import image_run
 
@@ -230,9 +230,9 @@ def test_a_run_looks_for_what_ram_says(checkpoints, copied, noise, tmp_path):
         tmp_path / "run", noise[:3], ["a person with a dog"] * 3, model="a/b", device="cpu", **given
     )
     observe(run, progress=False)
-    observed = Run.open(run.path).observed()
+    observed = Run.open(run.path).read("observed")
     assert (observed["tags"].map(len) == 9).all()  # the prompt's nouns are among them
-    objects = Run.open(run.path).objects()
+    objects = Run.open(run.path).read("objects")
     assert set(objects["source"]) <= {"ram"}
     changed = Config(prompts=["a {person}"], model="a/b", observe=given)
     before = engine_plan(changed).fields()

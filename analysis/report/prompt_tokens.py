@@ -42,7 +42,7 @@ class PromptTokens:
     lengths_2: dict[str, dict[str, int]] = field(default_factory=dict)  # of the last text encoder
 
     @classmethod
-    def of(cls, texts: Iterable[Text | Sample]) -> PromptTokens:
+    def from_texts(cls, texts: Iterable[Text | Sample]) -> PromptTokens:
         """Read texts; one that comes again, of another seed, is passed over."""
         read = cls()
         for text in texts:
@@ -76,27 +76,23 @@ def unknown_words_line(read: PromptTokens, model: str) -> str:
     if model in MODELS:
         known = "its images say nothing of them; take words that it knows"
         return f"{model} does not know {_quoted(first)}: {known}" if first else ""
-    named = [word for word in first if word in persons or _rare(read.pieces[word])]
-    if not named:
-        return ""
-    listed = "; ".join(
+    rare = {word for word, pieces in read.pieces.items() if any(len(piece) <= _SHORT for piece in pieces)}
+    named = [
         f"“{word}” as {len(read.pieces[word])} tokens ({'·'.join(read.pieces[word])}"
-        f"{', short pieces, as of rare words' if _rare(read.pieces[word]) else ''})"
-        for word in named[:SHOWN]
-    )
+        f"{', short pieces, as of rare words' if word in rare else ''})"
+        for word in first
+        if word in persons or word in rare
+    ]
     more = f"; and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
-    return f"read in pieces: {listed}{more}; a model may know little of a word that it seldom read"
-
-
-def _rare(pieces: Sequence[str]) -> bool:
-    return any(len(piece) <= _SHORT for piece in pieces)
+    line = f"read in pieces: {'; '.join(named[:SHOWN])}{more}; a model may know little of a word that it seldom read"
+    return line if named else ""
 
 
 def _quoted(words: Sequence[str]) -> str:
-    shown = [f"“{word}”" for word in words[:SHOWN]]
+    quoted = [f"“{word}”" for word in words[:SHOWN]]
     if len(words) > SHOWN:
-        return f"{', '.join(shown)} and {len(words) - SHOWN} more words"
-    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+        return f"{', '.join(quoted)} and {len(words) - SHOWN} more words"
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
 
 
 def token_counts_line(read: PromptTokens, reference: str) -> str:
@@ -104,37 +100,29 @@ def token_counts_line(read: PromptTokens, reference: str) -> str:
 
     Prompts are compared with those of the indicator `reference`.
     """
-    lengths, where = read.lengths, ""
-    uneven = _uneven(lengths)
-    if not uneven:  # FLUX.1 and SD3 read a prompt by CLIP and by T5
-        lengths, where = read.lengths_2, " in the last text encoder"
-        uneven = _uneven(lengths)
-    if not uneven:
-        return ""
-    named = ", ".join(uneven[:SHOWN]) + (", …" if len(uneven) > SHOWN else "")
-    triplets = f"{len(uneven):,} of {len(lengths):,} triplet{'s' if len(lengths) > 1 else ''}"
-    return (
-        f"{triplets} {'has' if len(uneven) == 1 else 'have'} prompts of different numbers of tokens{where} ({named};"
-        f" {_others(read, lengths, reference)}): every later word stands elsewhere, which alone can make a difference;"
-        " take words of as many tokens"
-    )
+    # FLUX.1 and SD3 read a prompt by CLIP and by T5
+    for lengths, encoder in ((read.lengths, ""), (read.lengths_2, " in the last text encoder")):
+        uneven = [prompt for prompt, counts in lengths.items() if len({*counts.values()}) > 1]
+        if not uneven:
+            continue
+        named = ", ".join(uneven[:SHOWN]) + (", …" if len(uneven) > SHOWN else "")
+        triplets = f"{len(uneven):,} of {len(lengths):,} triplet{'s' if len(lengths) > 1 else ''}"
+        return (
+            f"{triplets} {'has' if len(uneven) == 1 else 'have'} prompts of different numbers of tokens{encoder}"
+            f" ({named}; {_longer(read.words, lengths, reference)}): every later word stands elsewhere, which alone can"
+            " make a difference; take words of as many tokens"
+        )
+    return ""
 
 
-def _uneven(lengths: Mapping[str, Mapping[str, int]]) -> list[str]:
-    return [prompt for prompt, counts in lengths.items() if len({*counts.values()}) > 1]
-
-
-def _others(read: PromptTokens, lengths: Mapping[str, Mapping[str, int]], reference: str) -> str:
+def _longer(words: Mapping[str, str], lengths: Mapping[str, Mapping[str, int]], reference: str) -> str:
     """How many tokens more or fewer each indicator's prompts have than the reference's."""
     listed = []
-    for name, word in read.words.items():
-        apart = {
-            counts[name] - counts[reference]
-            for counts in lengths.values()
-            if name in counts and reference in counts
-        }
-        if apart - {0}:
-            low, high = (f"{value:+d}" if value else "0" for value in (min(apart), max(apart)))
+    for name, word in words.items():
+        both = [counts for counts in lengths.values() if name in counts and reference in counts]
+        differences = {counts[name] - counts[reference] for counts in both}
+        if differences - {0}:
+            low, high = (f"{value:+d}" if value else "0" for value in (min(differences), max(differences)))
             listed.append(f"“{word}” {low if low == high else f'{low} to {high}'}")
     more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    return f"{', '.join(listed[:SHOWN])}{more} of “{read.words.get(reference, reference)}”"
+    return f"{', '.join(listed[:SHOWN])}{more} of “{words.get(reference, reference)}”"

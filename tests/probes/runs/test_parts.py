@@ -11,7 +11,7 @@ from probes.errors import UserError
 from probes.execution import loop
 from probes.execution.part import Part
 from probes.runs import parts
-from probes.runs.store import Run
+from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 
@@ -73,7 +73,7 @@ def test_parts_of_a_kind_have_the_same_columns(finished, tmp_path):
     with pytest.raises(
         UserError, match=r"part-00001.*: expected the columns of part-00000\.parquet, got others"
     ):
-        Run.open(copy).captures()
+        Run.open(copy).read("captures")
 
 
 def columns_of(file):

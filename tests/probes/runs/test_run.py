@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from probes.errors import UserError
-from probes.runs import parts, store
-from probes.runs.parts import read_part
-from probes.runs.store import Run
+from probes.runs import parts
+from probes.runs import run as runs
+from probes.runs.parts import FORMAT, read_part
+from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 SCHEMA = pa.schema([("name", pa.string()), ("values", pa.list_(pa.float32()))])
@@ -25,14 +26,16 @@ def write(path, rows=ROWS):
 
 @pytest.fixture
 def run(tmp_path):
-    meta = {"format": 3, "status": "generated", "config": {"passed": {}, "resolved": {"name": "x"}}}
+    meta = {"format": FORMAT, "status": "generated", "config": {"passed": {}, "resolved": {"name": "x"}}}
     (tmp_path / "run.json").write_text(json.dumps(meta))
     return Run.open(tmp_path)
 
 
 def test_a_configuration_that_is_damaged_is_one_line(run):
     run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
-    with pytest.raises(UserError, match=r"run\.json: .*\(measure: expected fields, got 'high'\): restore it"):
+    with pytest.raises(
+        UserError, match=r"run\.json: .*\([Mm]easure: expected fields, got 'high'\): restore it"
+    ):
         _ = Run.open(run.path).config
 
 
@@ -115,31 +118,24 @@ def test_a_run_must_be_there(tmp_path, run):
         Run.open(tmp_path)
 
 
-def test_rows_of_some_samples_are_sought_in_the_parts_of_their_samples(tmp_path, monkeypatch):
+def test_rows_of_some_samples_are_sought_in_all_parts(tmp_path, monkeypatch):
     run = Run.open(write_run(tmp_path / "run", prompts=6, seeds=1, steps=2, part_triplets=2))
     asked = []
 
     def watched(path, columns=None):
-        asked.append((path.parent.name, path.name, columns))
+        asked.append((path.name, columns))
         return read_part(path, columns)
 
-    monkeypatch.setattr(store, "read_part", watched)
-    wanted = ["t00004-s0-neutral", "t00005-s0-human"]
-    found = run.of_samples("words", wanted, ["sample_id", "word", "heat"])
-    assert set(found["sample_id"]) == set(wanted) and list(found) == ["sample_id", "word", "heat"]
-    heats = [name for _, name, columns in asked if "heat" in columns]
-    assert {name for kind, name, _ in asked if kind == "words"} == set(heats)
+    monkeypatch.setattr(runs, "read_part", watched)
+    wanted, columns = ["t00004-s0-neutral", "t00005-s0-human"], ["sample_id", "word", "heat"]
+    rows = run.of_samples("words", wanted, columns)
+    assert set(rows["sample_id"]) == set(wanted) and list(rows) == columns
+    heats = [name for name, columns in asked if "heat" in columns]
     assert heats == ["part-00000.parquet", "part-00002.parquet"], "the first gives the columns"
-    whole = run.words(["sample_id", "word", "heat"])
-    assert len(found) == whole["sample_id"].isin(wanted).sum()
+    assert len(rows) == run.read("words", columns)["sample_id"].isin(wanted).sum()
     assert run.of_samples("objects", wanted) is None
     assert run.of_samples("words", ["nobody"]).empty
-    one, two = run.part_path("words", 1), run.part_path("words", 2)  # a run put together by hand
-    swapped = two.read_bytes(), one.read_bytes()
-    one.write_bytes(swapped[0])
-    two.write_bytes(swapped[1])
-    again = run.of_samples("words", wanted, ["sample_id", "word", "heat"])
-    assert set(again["sample_id"]) == set(wanted) and len(again) == len(found)
+    assert run.of_samples("words", wanted, columns, "part-00001.parquet").empty
 
 
 def test_samples_are_read_once_as_long_as_no_part_changes(tmp_path, monkeypatch):
@@ -150,12 +146,12 @@ def test_samples_are_read_once_as_long_as_no_part_changes(tmp_path, monkeypatch)
         asked.append((path.name, *columns))
         return read_part(path, columns)
 
-    monkeypatch.setattr(store, "read_part", watched)
+    monkeypatch.setattr(runs, "read_part", watched)
     columns = ["seed", "sample_id"]
     first = run.samples(columns)
     assert list(first) == columns and len(asked) == 3
     first["seed"] = -1  # the caller's own
-    assert (run.samples(["sample_id", "seed"])["seed"] == 0).all() and len(asked) == 3
+    assert (run.samples(columns)["seed"] == 0).all() and len(asked) == 3
     parts = list(run.samples_by_part(["triplet"]))
     assert [set(frame["triplet"]) for _, frame in parts] == [{0, 1}, {2, 3}, {4, 5}] and len(asked) == 6
     assert [file.name for file, _ in parts] == [file.name for file in run.parts("samples")]
@@ -163,3 +159,10 @@ def test_samples_are_read_once_as_long_as_no_part_changes(tmp_path, monkeypatch)
     assert run.samples(columns).equals(Run.open(run.path).samples(columns)) and len(asked) == 12
     run.part_path("samples", 2).unlink()
     assert set(run.samples(["triplet"])["triplet"]) == {0, 1, 2, 3}
+
+
+def test_a_run_of_an_earlier_format_is_refused(run, monkeypatch):
+    run.write_meta(format=FORMAT - 1)
+    line = rf"run\.json: expected a run of format {FORMAT}, got one of format {FORMAT - 1}, which an earlier triptych"
+    with pytest.raises(UserError, match=line):
+        Run.open(run.path)

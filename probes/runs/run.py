@@ -1,0 +1,407 @@
+"""The run directory: the one reader and writer of what a run stores. Needs no torch.
+
+What stands in it: docs/reference/runs.md. Parts made elsewhere (human labels, images of a closed model) enter by the
+same door: any directory with a ``run.json`` and the columns of `probes.runs.schemas` can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image
+
+from probes.config.schema import Config
+from probes.csv_text import csv_bytes
+from probes.errors import UserError
+from probes.locks import GATE, locked
+from probes.paths import link_of, require_no_address
+from probes.runs.image_faults import reason
+from probes.runs.images import read_image
+from probes.runs.parts import (
+    column_names,
+    disk_error,
+    is_leftover,
+    matching,
+    part_files,
+    part_name,
+    part_number,
+    read_part,
+    write_bytes,
+)
+from probes.runs.record import KINDS, merged_record, no_record, planned_parts, read_record, record_bytes
+from probes.runs.tables import read_table, table_bytes
+
+CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
+_TEXTS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
+# what a stage may name as written
+_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
+
+
+class Run:
+    """One run directory; make it with :meth:`Run.open`.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The run directory.
+    meta : dict
+        What ``run.json`` says.
+
+    Examples
+    --------
+    ::
+
+        run = Run.open("runs/triplets")
+        run.samples()  # a DataFrame, one row per image
+        run.image("t00000-s0-feminine")  # a PIL image
+    """
+
+    def __init__(self, path: Path, meta: dict[str, Any]):
+        self.path, self.meta = path, meta
+        self._before = dict(meta)  # the record as this process has read or written it last
+        self._stage: str | None = None
+        self._names: set[str] = set()  # results that the stage under way has written
+        self._frames: dict[tuple, pd.DataFrame] = {}
+        self._unreadable: dict[tuple, set[str]] = {}  # of each part file that was looked through, as it was
+        self._part_of: dict[str, Path] = {}  # of each sample
+        self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})  # images of the file read last
+        self._config: tuple[dict[str, Any], Config] | None = None
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """Read a run directory."""
+        require_no_address(path)
+        return cls(Path(path), read_record(Path(path) / "run.json"))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.parts('samples'))} of {self.meta.get('parts', '?')} parts"
+        return f"Run({str(self.path)!r}, status={self.status!r}, {parts})"
+
+    # the record
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as resolved, as plain data, as ``run.json`` holds it; nothing where there is none yet."""
+        return self.meta.get("config", {}).get("resolved", {})
+
+    @property
+    def config(self) -> Config:
+        """The configuration as resolved: every default in place."""
+        resolved = self.resolved
+        if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
+            try:
+                self._config = (resolved, Config.stored(resolved))
+            except ValueError as error:
+                raise no_record(self.path / "run.json", str(error)) from None
+        return self._config[1]
+
+    @property
+    def status(self) -> str:
+        """Status of the run: planned, generated, observed, measured or complete."""
+        return self.meta["status"]
+
+    def write_meta(self, **fields: Any) -> None:
+        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
+        file, meta = self.path / "run.json", json.loads(json.dumps({**self.meta, **fields}))
+        with locked(self.path / GATE):
+            current = read_record(file) if self.meta and file.exists() else None
+            noted = meta if current is None else merged_record(self._before, meta, current)
+            write_bytes(file, record_bytes(noted))
+        self.meta, self._before = meta, dict(meta)
+
+    def read_again(self) -> None:
+        """Read ``run.json`` again, if it is there: another process may have written it."""
+        if (self.path / "run.json").exists():
+            self.meta = read_record(self.path / "run.json")
+            self._before = dict(self.meta)
+
+    # parts
+
+    def planned(self) -> dict[str, int]:
+        """How many parts of each kind the run is to have; nothing where its record does not say."""
+        return planned_parts(self.meta, self.path / "run.json")
+
+    def with_kinds(self, names: Iterable[str], count: int) -> dict[str, int]:
+        """The kinds of the run and how many parts of each it is to have, once it has so many of these."""
+        return dict(sorted({**self.planned(), **dict.fromkeys(names, count)}.items()))
+
+    def missing(self) -> dict[str, list[int]]:
+        """Numbers of the parts that the run is to have and that are not there, by kind; reads no part."""
+        there = {kind: {*map(part_number, part_files(self.path / kind))} for kind in self.planned()}
+        absent = {kind: sorted({*range(count)} - there[kind]) for kind, count in self.planned().items()}
+        return {kind: numbers for kind, numbers in absent.items() if numbers}
+
+    def part_path(self, kind: str, part: int) -> Path:
+        """Return where a part is, or will be."""
+        return self.path / kind / part_name(part)
+
+    def parts(self, kind: str) -> list[Path]:
+        """The parts of a kind that are there and that the run is to have, in order."""
+        files, counts = part_files(self.path / kind), self.meta.get(KINDS)
+        most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
+        if not isinstance(most, int) or kind.endswith(_TEXTS):
+            return files
+        return [file for file in files if part_number(file) < most]  # more are another run's, or the user's
+
+    def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
+        files, first = self._files(kind), None
+        for file in files:
+            table = read_part(file, columns)
+            first = table.slice(0, 0) if first is None else first
+            table = matching(file, table, files[0], first)
+            self._require_known(kind, table)
+            yield table
+
+    def columns(self, kind: str) -> list[str]:
+        """The columns of the parts of a kind."""
+        return column_names(self._files(kind)[0])
+
+    def _files(self, kind: str) -> list[Path]:
+        if files := self.parts(kind):
+            return files
+        not_requested = "" if kind in ("samples", "captures") else " or was not asked for"
+        raise UserError(
+            f"{self.path / kind}: expected parts, found none: it is {self.status}{not_requested}, generate first"
+        )
+
+    def _require_known(self, kind: str, table: pa.Table) -> None:
+        """Refuse rows of indicators that the run does not have."""
+        names = set(self.config.indicators)
+        pairs = {f"{first}-{second}" for first in names for second in names}
+        for column, known in (("indicator", names), ("recipient", names), ("donor", names), ("pair", pairs)):
+            if not names or column not in table.column_names:
+                continue
+            unknown = [name for name in table[column].unique().drop_null().to_pylist() if name not in known]
+            if unknown:
+                raise UserError(
+                    f"{self.path / kind}: expected {column}s of {', '.join(sorted(names))!s:.120}, got"
+                    f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
+                )
+
+    def read(self, kind: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """All rows of a kind of part, or some columns of them; of samples the image only if `columns` names it.
+
+        Kinds and columns: `probes.runs.schemas`. An image in which nothing was found has no row among ``objects``, but
+        one in ``observed``; `probes.runs.coco_masks.decode` gives a mask as pixels.
+        """
+        if columns is None and kind == "samples":
+            columns = [name for name in self.columns(kind) if name != "image"]
+        if kind not in ("samples", "observed") or not columns or "image" in columns:
+            return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+        key = (kind, *columns, *map(_version, self._files(kind)))  # read again where a file has changed
+        if key not in self._frames:
+            self._frames[key] = pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+        return self._frames[key].copy()
+
+    def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The samples, one row per image; without the image itself unless `columns` names it."""
+        return self.read("samples", columns)
+
+    def samples_by_part(self, columns: Sequence[str]) -> Iterator[tuple[Path, pd.DataFrame]]:
+        """Yield each part file of the samples with columns of its rows; see `samples`."""
+        for file, table in zip(self._files("samples"), self.part_tables("samples", columns)):
+            yield file, table.to_pandas()
+
+    def of_samples(
+        self,
+        kind: str,
+        samples: Iterable[str],
+        columns: Sequence[str] | None = None,
+        part: str | None = None,
+    ) -> pd.DataFrame | None:
+        """Rows of a kind of part that are of some samples, of one part file or of all; None where there is no file."""
+        wanted, tables = pa.array(sorted({*samples}), pa.string()), []
+        for file in self.parts(kind):
+            if part in (None, file.name):
+                chosen = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
+                if not tables or pc.any(chosen).as_py():  # the first gives the columns
+                    tables.append(read_part(file, columns).filter(chosen).replace_schema_metadata(None))
+        return pa.concat_tables(tables).to_pandas() if tables else None
+
+    # images
+
+    def image(self, sample_id: str) -> Image.Image:
+        """One image, RGB."""
+        return self.images([sample_id])[0]
+
+    def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
+        """Images in the order asked for."""
+        wanted, images = list(sample_ids), {}
+        if not self._part_of.keys() >= {*wanted}:
+            by_part = self.samples_by_part(["sample_id"])
+            self._part_of = {sample: file for file, rows in by_part for sample in rows["sample_id"]}
+        if unknown := [sample for sample in wanted if sample not in self._part_of]:
+            raise UserError(
+                f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
+            )
+        for sample in sorted({*wanted}, key=lambda sample: self._part_of[sample]):
+            file = self._part_of[sample]
+            if self._last[0] != file:
+                self._last = (file, dict(_encoded(file)))
+            try:
+                images[sample] = read_image(self._last[1][sample])
+            except ValueError as error:
+                raise UserError(
+                    f"{self.path}: {sample}: expected an image, got `{error}`: leave it out"
+                ) from None
+        return [images[sample] for sample in wanted]
+
+    def unreadable(self) -> set[str]:
+        """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
+        looked_at = self.parts("observed")
+        observed = self.read("observed", ["sample_id", "status"]) if looked_at else None
+        found = set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
+        names = {file.name for file in looked_at}
+        for file in self.parts("samples"):
+            if file.name not in names:
+                version = _version(file)  # before it is read: what is written meanwhile is read again
+                if version not in self._unreadable:
+                    self._unreadable[version] = {
+                        sample for sample, data in _encoded(file) if not _can_be_read(data)
+                    }
+                found |= self._unreadable[version]
+        return found
+
+    def faults(self) -> dict[str, str]:
+        """The samples that were at fault when they were generated, and with what: `probes.runs.image_faults`."""
+        samples = self.samples(["sample_id", "fault"])
+        samples = samples[samples["fault"].notna()]
+        return dict(zip(samples["sample_id"], samples["fault"]))
+
+    def left_out(self) -> dict[str, str]:
+        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
+        unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
+        return unreadable | {sample: reason(fault) for sample, fault in self.faults().items()}
+
+    # results
+
+    def tables(self) -> list[str]:
+        """The names of the result tables that are there."""
+        files = (self.path / "tables").glob("*.parquet")
+        return sorted(file.stem for file in files if not is_leftover(file.name))
+
+    def table(
+        self, name: str, columns: Iterable[str] = (), texts: Collection[str] | None = None
+    ) -> pd.DataFrame:
+        """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
+
+        `texts` are those of them that hold text, see `probes.runs.tables.read_table`.
+        """
+        path = self.path / "tables" / f"{name}.parquet"
+        if not path.exists():
+            names = self.tables()
+            close = difflib.get_close_matches(name, names, 3, 0.3)
+            found = f"{len(names)} others (such as {', '.join(close or names[:3])})" if names else "none"
+            raise UserError(f"{path}: expected a table, found {found}: {self._remedy(measured=bool(names))}")
+        return read_table(path, columns, texts)
+
+    def _remedy(self, *, measured: bool) -> str:
+        """Return how to come by a table that is not there."""
+        if not measured:
+            return "run --stage measure"
+        if not self.parts("objects"):
+            why = (
+                "objects were switched off: set observe.objects to true,"
+                if not self.config.observe.objects
+                else "no object was looked for:"
+            )
+            return f"{why} run --stage observe and then --stage measure"
+        return "choose one that is there, or run --stage measure again"
+
+    def write_table(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
+
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        """
+        if len(frame) <= CSV_ROWS:
+            self.write_file(f"tables/{name}.csv", csv_bytes(frame))
+        self.write_parquet(name, frame)
+
+    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
+        self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
+
+    def write_file(self, name: str, data: bytes | memoryview) -> None:
+        """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
+        self.write_files([name], [data])
+
+    def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
+        """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
+        if self._stage is not None:  # other commands hold no lock and note nothing
+            self._names |= {*names}
+            if self._names - {*self.written(self._stage)}:
+                self._note(self._stage, self._names | {*self.written(self._stage)})
+        for name, content in zip(names, data, strict=True):
+            write_bytes(self.path / name, content)
+
+    @contextlib.contextmanager
+    def writing(self, stage: str) -> Iterator[None]:
+        """Remove, at the end of a stage, the results that it wrote before and has not written now.
+
+        What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
+        does not know. A stage that fails removes nothing.
+        """
+        self._stage, self._names = stage, set()
+        try:
+            yield
+        finally:
+            self._stage = None
+        self.remove_files(sorted({*self.written(stage)} - self._names))
+        if sorted(self._names) != self.written(stage):
+            self._note(stage, self._names)
+
+    def _note(self, stage: str, names: Iterable[str]) -> None:
+        self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
+
+    def written(self, stage: str | None = None) -> list[str]:
+        """The results that a stage, or any, wrote, by their paths in the run, in order."""
+        noted = self.meta.get("written")
+        by_stage = noted if isinstance(noted, dict) else {}
+        lists = [names for key, names in by_stage.items() if stage in (None, key) and isinstance(names, list)]
+        return sorted({name for names in lists for name in map(str, names) if _RESULT.fullmatch(name)})
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove files by their paths in the run, those that are there; none through a link, and no link."""
+        try:
+            for name in names:
+                if link_of(self.path, name) is None and (self.path / name).is_file():
+                    (self.path / name).unlink()
+        except OSError as error:
+            raise disk_error(Path(error.filename or str(self.path)), error) from None
+
+
+def kinds_of_capture(capture: Any) -> list[str]:
+    """The kinds of part that are stored of generated images, by section ``capture`` of the configuration."""
+    requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
+    return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
+
+
+def _version(file: Path) -> tuple[str, int, int]:
+    """Path, modification time (ns) and size of a file, by which changes show."""
+    state = file.stat()
+    return str(file), state.st_mtime_ns, state.st_size
+
+
+def _encoded(file: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Yield id and encoded image of each sample of a part file."""
+    table = read_part(file, ["sample_id", "image"])
+    for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
+        yield sample, (image or {}).get("bytes")
+
+
+def _can_be_read(data: bytes | None) -> bool:
+    try:
+        read_image(data)
+    except ValueError:
+        return False
+    return True
