@@ -54,14 +54,7 @@ def available_memory() -> float:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
         return max(0.0, min(free, limit))
-    return min(total_memory() / 2, limit)  # a system that does not say what is free
-
-
-def total_memory() -> float:
-    """Bytes of memory of this machine."""
-    if hasattr(os, "sysconf"):
-        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    return inf
+    return limit  # of a system that does not say what is free
 
 
 def threads(parameters: float, device: str) -> int:
