@@ -88,8 +88,7 @@ def worker_count(
         return setting
     if device.split(":")[0] != "cpu":
         return 1
-    room = int(available_memory() / memory)
-    return max(1, min(cores() // threads, room, int(seconds / start)))
+    return max(1, int(min(cores() // threads, available_memory() / memory, seconds / start)))
 
 
 def expected_workers(config: Config) -> int:
