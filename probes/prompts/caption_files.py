@@ -45,7 +45,7 @@ def open_captions(path: Path, column: str | None = None) -> CaptionFile:
         raise UserError(f"{path}: expected a file of captions, got a folder: name the file")
     ending = path.suffix.lower()
     if ending == ".json":
-        return CaptionFile("json", _of_json(path, column))
+        return CaptionFile("json", _json_captions(path, column))
     binary = ending in (".parquet", ".xlsx")
     lines = [] if binary else read_text(path).split("\n")
     begins = next((line for line in lines if line.strip()), "")
@@ -79,7 +79,7 @@ def _table(path: Path, column: str | None, ending: str) -> CaptionFile:
     return CaptionFile(ending[1:], captions, table.notes([name]))
 
 
-def _of_json(path: Path, column: str | None) -> Iterator[str]:
+def _json_captions(path: Path, column: str | None) -> Iterator[str]:
     """The captions of a list, or of the list in an object: COCO's ``annotations``, Karpathy's ``images``."""
     try:
         data = parse_json(read_text(path))
