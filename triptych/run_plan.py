@@ -91,7 +91,7 @@ def _drawn(request: Request) -> RunPlan:
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
-    config, record = captions.fitted(
+    config, record = captions.without_long_ones(
         request.config, request.loaded, tokenizers, limit, request.yaml_source.name
     )
     if too_long := captions.length_summary(record):

@@ -1,4 +1,4 @@
-"""What a run will take, for ``triptych plan``: images, processes, memory and disk. Loads no weights."""
+"""What a run will take, for ``triptych plan``: images, processes and disk. Loads no weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from hooks.architectures import decoder
 from hooks.architectures.registry import architecture_of
 from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
@@ -15,10 +14,10 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.models.devices import pick_device
-from probes.models.loading import pick_model_dtype, without_weights
+from probes.models.loading import without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
-from probes.models.weights import modules, parameters
+from probes.models.weights import parameters
 from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -38,46 +37,19 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
 def in_words(
     config: Config, source: Source, images: int, disk: float, rows: int | None = None, kept: float = 0.0
 ) -> str:
-    """Images, memory, disk and processes; `rows` images at once, `kept` bytes of the disk are of `capture.keep`."""
+    """Images, disk and processes; `rows` images at once, `kept` bytes of the disk are of `capture.keep`."""
     device, pipe = pick_device(config.generate.device), without_weights(source)
-    dtype = pick_model_dtype(source, config.generate.dtype, device)
-    config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
     threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device.type)
-    count = processes(config, pipe, device.type, threads, images, rows)
-    memory = count * worker_memory(config, pipe, images, rows)
-    memory += workers.PROCESS_BYTES if count > 1 else 0  # the process that they help
+    count = processes(config, device.type, threads, images)
     of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
     at_once = f", {rows} images at once" if rows else ""
     several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
-    return (
-        f"{images} images, {memory / 1e9:.1f} GB of memory, {_size(disk)} on disk{of_kept}"
-        f" ({' of '.join(several)}{at_once})"
-    )
+    return f"{images} images, {_size(disk)} on disk{of_kept} ({' of '.join(several)}{at_once})"
 
 
-def worker_memory(config: Config, pipe: Any, images: int, rows: int | None = None) -> float:
-    """Bytes that one process takes which draws batches of a run of so many images; `rows`: images in a batch."""
-    members, draws = len(config.indicators), config.generate.batch_triplets
-    draws = min(1 if draws == "auto" else draws, max(1, images // members))
-    height, width = image_size(pipe, config)
-    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
-    working = 8 * height * width * decoder.widest(architecture_of(pipe).decoder(pipe))
-    working *= members * draws if rows is None else rows
-    weights = 1.4 * parameters(*modules(pipe).values())
-    return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (weights + working)
-
-
-def processes(
-    config: Config, pipe: Any, device: str, threads: int, images: int, rows: int | None = None
-) -> int:
-    """The number of workers for so many images; `rows`: images in a batch."""
-    return workers.worker_count(
-        config.generate.workers,
-        device=device,
-        threads=threads,
-        memory=worker_memory(config, pipe, images, rows),
-        seconds=images * config.sampler.steps * workers.IMAGE_STEP,
-    )
+def processes(config: Config, device: str, threads: int, images: int) -> int:
+    """The number of workers for so many images."""
+    return workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
 
 
 def image_bytes(config: Config, pipe: Any, images: int) -> float:

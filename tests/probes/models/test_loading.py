@@ -188,9 +188,6 @@ def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     source = loading.resolve(str(folder))
     samples = prompts.plan(config, source.tokenizers, source.token_limit)
     found = estimate.estimate(config, samples, source)
-    found = re.fullmatch(
-        r"18 images, (\d\.\d) GB of memory, \d+ MB on disk \(\d workers? of 1 thread\)", found
-    )
-    assert 0.9 < float(found[1]) < 2
+    assert re.fullmatch(r"18 images, \d+ MB on disk \(\d workers? of 1 thread\)", found)
     twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
     assert twice.startswith("36 images, ")
