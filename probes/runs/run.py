@@ -244,7 +244,7 @@ class Run:
             raise UserError(
                 f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
             )
-        for sample in sorted({*wanted}, key=lambda sample: self._part_of[sample]):
+        for sample in sorted(dict.fromkeys(wanted), key=lambda sample: self._part_of[sample]):
             file = self._part_of[sample]
             if self._last[0] != file:
                 self._last = (file, dict(_encoded(file)))
