@@ -22,7 +22,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.locks import GATE, locked
+from probes.locks import GATE, locked, require_there
 from probes.paths import link_of, require_no_address
 from probes.runs.image_faults import reason
 from probes.runs.images import read_image
@@ -112,6 +112,7 @@ class Run:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
         file, meta = self.path / "run.json", json.loads(json.dumps({**self.meta, **fields}))
+        require_there(file)
         with locked(self.path / GATE):
             current = read_record(file) if self.meta and file.exists() else None
             noted = meta if current is None else merged_record(self._before, meta, current)
