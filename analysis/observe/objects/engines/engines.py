@@ -131,7 +131,7 @@ class GroundedPlan(ModelPlan):
             fields |= {
                 f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
             }
-            if self.config.captions:
+            if not all(prompt.template for prompt in self.config.prompts):
                 fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
