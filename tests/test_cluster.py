@@ -112,7 +112,7 @@ def test_two_nodes_that_see_no_folder_of_the_run_give_the_same_bytes(toyworld, t
         worker.kill()
         assert driver.wait(PATIENCE) == 0, said.read_text()
     told = said.read_text()
-    assert f"cluster: Ray at {address}: 2 nodes, 3 CPUs" in told and "Traceback" not in told
+    assert ": 2 nodes, 3 CPUs\n" in told and "Traceback" not in told
     assert stored(path) == stored(toyworld.run)
     assert (path / "report.html").read_bytes() == (toyworld.run / "report.html").read_bytes()
     record = json.loads((path / "run.json").read_text())["cluster"]
