@@ -205,12 +205,10 @@ class Intervention(HookedBlock):
 
     def _starts(self, site: Site, values: Tensor) -> dict[str, int]:
         """First row of each half of the batch; of none where nothing is written now."""
+        runs = {reader.name: len(reader.runs) for reader in self._readers}
         encoder = site.address.partition(".")[0]
-        for reader in (
-            self._readers if site.address != "text.pooled" else ()
-        ):  # written on its way into the denoiser
-            if reader.name == encoder:
-                return {name: 0 for name in ("conditional", "unconditional")[len(reader.runs) :][:1]}
+        if encoder in runs and site.address != "text.pooled":  # which is written on its way into the denoiser
+            return dict.fromkeys(("conditional", "unconditional")[runs[encoder] :][:1], 0)
         if site.decoded:
             return {"conditional": 0}
         if self._batch is None:

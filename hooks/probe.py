@@ -59,7 +59,7 @@ class Probe(ProbeResults):
         One of `hooks.sites.SUPPORTED_PIPELINES`, or a subclass.
     sites : str or iterable of str
         Addresses or globs of the sites whose similarities are computed (see `hooks.sites`); all default
-        ones, by default.
+        ones, by default. Embeddings and text layers pass the final norm first; what is kept is raw.
     pairs : sequence of (int, int), optional
         Rows of the batch to compare, one row an image. With `num_images_per_prompt=n`, image k of prompt i
         is row i * n + k; text sites compare the prompts of the two rows. Without pairs no similarities are

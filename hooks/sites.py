@@ -54,13 +54,13 @@ from typing import Any
 
 from hooks.architectures import decoder
 from hooks.architectures.batch import Batch
-from hooks.architectures.registry import architecture_of, supported_pipelines
+from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
+from hooks.architectures.registry import architecture_of
 from hooks.architectures.site import Site, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError
 
 DEFAULT_SITES = "*"  # a pattern chooses among the default sites
-SUPPORTED_PIPELINES = supported_pipelines()
 
 
 def available(pipe: Any) -> list[Site]:

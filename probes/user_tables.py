@@ -105,8 +105,8 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
     ending = ending or path.suffix.lower()
     if isinstance(source, pd.DataFrame):
         names = [str(name) for name in source.columns]
-        rows = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
-        return UserTable(path, tuple(names), _columns(path, names, known), rows)
+        by_place = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
+        return UserTable(path, tuple(names), _columns(path, names, known), by_place)
     if require_regular(path) and ending not in ENDINGS:
         raise UserError(
             f"{path}: expected a table ({', '.join(ENDINGS)}), got {ending or 'no ending'!r}: save it as CSV"
@@ -118,16 +118,16 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
         # but the index that pandas stores
         names = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
         columns = _columns(path, names, known)
-        return UserTable(path, tuple(names), columns, lambda asked: _stored(path, file, asked), file)
+        return UserTable(path, tuple(names), columns, lambda asked: _parquet_rows(path, file, asked), file)
     if ending == ".jsonl":
-        records = list(_records(path))
+        records = list(_json_lines(path))
         names = list(dict.fromkeys(key for _, record in records for key in record))
-        rows = [(place, [record.get(name) for name in names]) for place, record in records]
+        rows: Rows = [(place, [record.get(name) for name in names]) for place, record in records]
     elif ending == ".xlsx":
-        names, rows = _grid(path, _sheet(path))
+        names, rows = _from_lines(path, _xlsx_lines(path))
     else:
         lines = csv_rows(path, "mend it", DELIMITERS.get(ending, ",;\t"))
-        names, rows = _grid(path, [(f"line {number}", cells) for number, cells in lines])
+        names, rows = _from_lines(path, [(f"line {number}", cells) for number, cells in lines])
     return UserTable(path, tuple(names), _columns(path, names, known), rows)
 
 
@@ -166,11 +166,11 @@ def _cell(value: Any) -> Any:
     if isinstance(value, (Number, Decimal, datetime.date, datetime.time)):
         if value != value:
             return ""
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # type: ignore[arg-type]
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return value
 
 
-def _grid(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Rows]:
+def _from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Rows]:
     """Names and rows of lines of cells, the first of which names the columns; empty lines and columns are left out."""
     lines = [(at, values) for at, values in lines if any(value not in ("", None) for value in values)]
     head = [str(_cell(value)) for value in lines[0][1]] if lines else []
@@ -186,7 +186,7 @@ def _grid(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Ro
     return names, [(at, [values[place] for place in full]) for at, values in lines[1:]]
 
 
-def _sheet(path: Path) -> list[tuple[str, list[Any]]]:
+def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
     """Lines of the first sheet of an XLSX file, numbered as a spreadsheet does."""
     try:
         table = pd.read_excel(path, header=None, dtype=object, na_filter=False)
@@ -206,7 +206,7 @@ def _sheet(path: Path) -> list[tuple[str, list[Any]]]:
     ]
 
 
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -232,7 +232,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     return file
 
 
-def _stored(path: Path, file: pq.ParquetFile, names: list[str]) -> Rows:
+def _parquet_rows(path: Path, file: pq.ParquetFile, names: list[str]) -> Rows:
     try:
         columns = file.read(list(dict.fromkeys(names))).to_pydict()
     except DAMAGE as error:

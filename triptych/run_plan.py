@@ -42,7 +42,7 @@ class RunPlan:
         if self.config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
-            more.append("{}: {}".format(*estimated(self.config, self.source)))
+            more.append(estimated(self.config, self.source))
         table = [plan_text.table(self.samples)] if samples else []
         return [
             *table,
@@ -91,7 +91,7 @@ def _drawn(request: Request) -> RunPlan:
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
-    config, record = captions.fitted(
+    config, record = captions.without_long_ones(
         request.config, request.loaded, tokenizers, limit, request.yaml_source.name
     )
     if too_long := captions.length_summary(record):

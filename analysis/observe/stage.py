@@ -37,9 +37,6 @@ from probes.runs.run import Run
 if TYPE_CHECKING:
     from probes.execution.on_ray import RayWorkers
 
-# seconds of one core an image takes, about, and a parameter of the model: measured with toyworld's detectors
-READ, PARAMETER = 0.003, 5e-8
-
 
 @dataclass(frozen=True)
 class RowRange:
@@ -146,13 +143,11 @@ def _observe(
         count, there = cluster.room(), LookingElsewhere(run.config, list(observer.schemas), facts.threads)
         cluster.make(run, stage, all_parts, todo, there, progress=progress)
     else:
-        needs = observer.needs()
         number = workers.worker_count(
             run.config.generate.workers,
-            device=needs.device,
+            device=observer.needs().device,
             threads=facts.threads,
-            memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
-            seconds=(READ + PARAMETER * needs.parameters) * sum(part.images for part in todo),
+            images=sum(part.images for part in todo),
         )
         count = loop.useful_workers(number, todo)
         looking = Looking(observer, facts.threads)

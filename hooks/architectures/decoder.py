@@ -23,11 +23,6 @@ def latent_scale(vae: Any) -> int:
     return 2 ** (len(_levels(vae.config)) - 1)
 
 
-def widest(vae: Any) -> int:
-    """Channels of the maps of the image's size."""
-    return _levels(vae.config)[0]
-
-
 def _levels(config: Any) -> Sequence[int]:
     """Channels by level; an AutoencoderDC names those of its decoder apart, Qwen's VAE multiples of the first."""
     if getattr(config, "dim_mult", None) is not None:

@@ -13,11 +13,8 @@ from hooks.architectures.unread import plain_pipeline, why_unread
 from hooks.errors import HookError
 
 ARCHITECTURES: list[Architecture] = [UNet(), *map(Transformer, ROWS)]
-
-
-def supported_pipelines() -> tuple[str, ...]:
-    """Names of the pipeline classes that can be read, as can their subclasses."""
-    return tuple(name for architecture in ARCHITECTURES for name in architecture.pipelines)
+# names of the pipeline classes that can be read, as can their subclasses
+SUPPORTED_PIPELINES = tuple(name for architecture in ARCHITECTURES for name in architecture.pipelines)
 
 
 def drawing_pipelines() -> tuple[str, ...]:
@@ -43,7 +40,7 @@ def architecture_of(pipe: Any) -> Architecture:
         reasons.append("its denoiser is a transformer that is not known")
     reason = f" ({reasons[0]})" if reasons else ""
     remedy = "choose one of these"
-    if plain := plain_pipeline(name, supported_pipelines()):
+    if plain := plain_pipeline(name, SUPPORTED_PIPELINES):
         remedy = f"use diffusers.{plain}.from_pipe(pipe)"
     raise HookError(
         f"pipeline: expected one of hooks.sites.SUPPORTED_PIPELINES, but got {name}{reason}: {remedy}"

@@ -29,7 +29,8 @@ class Template:
 
     `plain`: the prompt is put into lower case, without blanks at its ends; `spared` tokens of the template do not count
     against the most that the pipeline takes; `vectors` says what stands for each placeholder of a textual inversion of
-    several vectors, as `vectors_of` gives it.
+    several vectors, as `vectors_of` gives it. A system prompt is set by `arguments` of the pipeline's call, or by
+    `attributes` of the pipeline.
     """
 
     before: str = ""
@@ -37,6 +38,8 @@ class Template:
     plain: bool = False
     spared: int = 0
     vectors: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def written(self, prompt: str) -> tuple[str, list[Span]]:
         """The whole text, and for each of its characters those of the prompt that it stands for.
@@ -119,13 +122,13 @@ def with_vectors(tokenizer: Any) -> Any:
     return PromptTokenizer(tokenizer, Template(vectors=vectors), tokenizer.model_max_length)
 
 
-def prompt_tokenizer(layout: Layout, index: int, tokenizer: Any, system: str | None = None) -> Any:
+def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
     """A pipeline's tokenizer of this number as it uses it, with another system prompt where one is given.
 
     Itself where it reads prompts as they are. Refuses one that does not tell the characters of its tokens, or has no
     template of a conversation where the pipeline needs one.
     """
-    template = TEMPLATES[layout.template](layout, tokenizer, system) if layout.template else Template()
+    template = _template(layout, tokenizer, system)
     length = layout.lengths[index] + template.spared if layout.lengths else tokenizer.model_max_length
     if (vectors := vectors_of(tokenizer)) and hasattr(layout.pipeline_class(), "maybe_convert_prompt"):
         template = replace(template, vectors=vectors)
@@ -154,10 +157,9 @@ def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
     """A tokenizer of `prompt_tokenizers` with another system prompt; itself where it is None."""
     if text is None:
         return tokenizer
-    layout = getattr(tokenizer, "layout", None)
-    if layout is None or layout.template not in SYSTEM_PROMPTS:
-        raise _without_system_prompt(layout)
-    return prompt_tokenizer(layout, 0, tokenizer.tokenizer, text)
+    return prompt_tokenizer(
+        getattr(tokenizer, "layout", None), 0, getattr(tokenizer, "tokenizer", None), text
+    )
 
 
 @contextmanager
@@ -166,37 +168,26 @@ def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator
 
     Yields arguments for the pipeline's call; refuses a pipeline that has no system prompt, or none that can be set.
     """
-    if text is None:
-        yield {}
-    elif layout.template == "system prompt":
-        yield {"system_prompt": text}
-    elif layout.template == "instruction":
-        yield {"complex_human_instruction": [text]}
-    elif layout.template == "format":
-        template = _formatted(layout, pipe.tokenizer, text)
-        braced = (part.replace("{", "{{").replace("}", "}}") for part in (template.before, template.after))
-        given = {
-            "prompt_template_encode": "{}".join(braced),
-            "prompt_template_encode_start_idx": template.spared,
-        }
-        own = {name: getattr(pipe, name) for name in given}
-        try:
-            vars(pipe).update(given)
-            yield {}
-        finally:
-            vars(pipe).update(own)
-    else:
-        raise _without_system_prompt(layout)
+    template = Template() if text is None else _template(layout, pipe.tokenizer, text)
+    own = {name: getattr(pipe, name) for name in template.attributes}
+    try:
+        vars(pipe).update(template.attributes)
+        yield dict(template.arguments)
+    finally:
+        vars(pipe).update(own)
 
 
-def _without_system_prompt(layout: Layout | None) -> HookError:
-    from hooks.architectures.transformer_rows import ROWS
+def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
+    """A pipeline's template, with another system prompt where one is given."""
+    if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
+        from hooks.architectures.transformer_rows import ROWS
 
-    having = sorted(row.name for row in ROWS if row.layout.template in SYSTEM_PROMPTS)
-    return HookError(
-        f"expected a model whose system prompt can be set ({', '.join(having)}), got "
-        f"{layout.pipeline if layout else 'one without'}: take `system` out"
-    )
+        having = sorted(row.name for row in ROWS if row.layout.template in SYSTEM_PROMPTS)
+        raise HookError(
+            f"expected a model whose system prompt can be set ({', '.join(having)}), got "
+            f"{layout.pipeline if layout else 'one without'}: take `system` out"
+        )
+    return TEMPLATES[layout.template](layout, tokenizer, system) if layout.template else Template()
 
 
 @cache
@@ -212,14 +203,15 @@ def _plain(layout: Layout, tokenizer: Any, system: str | None) -> Template:
 
 def _instructed(layout: Layout, tokenizer: Any, system: str | None) -> Template:
     """Sana's: an instruction; of all, the first token and the last 299 are taken, as many as the prompt may have."""
-    call = inspect.signature(layout.pipeline_class().__call__)
-    before = "\n".join(call.parameters["complex_human_instruction"].default) if system is None else system
-    return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2)
+    parameters = inspect.signature(layout.pipeline_class().__call__).parameters
+    lines = parameters["complex_human_instruction"].default if system is None else [system]
+    before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
+    return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2, arguments=arguments)
 
 
 def _of_system(layout: Layout, tokenizer: Any, system: str | None) -> Template:
     own = _bare(layout.pipeline_class()).system_prompt if system is None else system
-    return Template(before=f"{own} <Prompt Start> ")
+    return Template(before=f"{own} <Prompt Start> ", arguments={"system_prompt": own})
 
 
 def _formatted(layout: Layout, tokenizer: Any, system: str | None) -> Template:
@@ -230,7 +222,10 @@ def _formatted(layout: Layout, tokenizer: Any, system: str | None) -> Template:
         return Template(before, after, spared=bare.prompt_template_encode_start_idx)
     start, _, rest = before.partition("system\n")
     before = f"{start}system\n{system}{rest[rest.index('<|im_end|>') :]}"
-    return Template(before, after, spared=len(tokenizer.encode(before, add_special_tokens=False)))
+    spared = len(tokenizer.encode(before, add_special_tokens=False))
+    whole = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
+    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": spared}
+    return Template(before, after, spared=spared, attributes=attributes)
 
 
 def _conversation(layout: Layout, tokenizer: Any, system: str | None) -> Template:

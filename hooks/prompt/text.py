@@ -24,7 +24,6 @@ from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
 from hooks.errors import HookError
-from hooks.prompt.matching import matched_tokens
 
 MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 
@@ -69,6 +68,46 @@ class TextRun:
             return False
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
+
+
+def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
+    """Number of the token (rows, positions) of a text encoder's run at each position of what a denoiser is given.
+
+    -1 where none of the run's states stands; a position of zeros is padding. None unless in every row all positions but
+    padding are found, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
+
+    Examples
+    --------
+    >>> states = torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])
+    >>> matched_tokens(states, torch.tensor([[[3.0], [4.0], [0.0]]]))
+    tensor([[ 2,  3, -1]])
+    >>> matched_tokens(states, torch.tensor([[[3.0], [5.0], [0.0]]])) is None
+    True
+    """
+    found = []
+    for tokens, positions in zip(states, given, strict=True):
+        filled = positions.ne(0).any(-1).tolist()
+        if True not in filled:
+            return None
+        edges = positions[[filled.index(True), -1 - filled[::-1].index(True)]]
+        if not bool((tokens[None] == edges[:, None]).all(-1).any()):  # before every state is read
+            return None
+        places: dict[bytes, list[int]] = {}
+        for index, key in enumerate(_keys(tokens)):
+            places.setdefault(key, []).append(index)
+        row, before = [], -1
+        for key, is_filled in zip(_keys(positions), filled):
+            same = places.get(key, [-1])
+            before = before + 1 if before + 1 in same else same[0]
+            row.append(before if is_filled else -1)
+        if row.count(-1) > filled.count(False) and len({*row} - {-1}) < len(tokens):
+            return None
+        found.append(torch.tensor(row))
+    return torch.stack(found)
+
+
+def _keys(states: Tensor) -> list[bytes]:
+    return [row.tobytes() for row in states.detach().contiguous().view(torch.uint8).cpu().numpy()]
 
 
 class TextReader:

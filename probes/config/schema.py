@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from probes.config import checks, presets, words
+from probes.config import checks, presets
 from probes.config.audit_options import DallEval, Gep, Skills
 from probes.config.checks import INDICATORS
-from probes.config.cluster_options import Cluster
 from probes.config.edit_options import Edit
 from probes.config.image_options import Images
 from probes.config.measure_options import Measure
 from probes.config.observe_options import Observe
-from probes.config.sections import Capture, Generate, Indicator, Report, Sampler
+from probes.config.sections import Capture, Cluster, Generate, Indicator, Report, Sampler
 from probes.config.stop_options import Stop, in_order
 from probes.config.trace_options import Trace
 from probes.errors import UserError
@@ -222,7 +221,7 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual = cls.model_fields["reference"].default
-        data = words.expand_synonyms(presets.applied(data), usual)
+        data = checks.expand_synonyms(presets.applied(data), usual)
         context = info.context or {}
         return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 

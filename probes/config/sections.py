@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from probes.fields.types import (
+    ADDRESS,
     Alters,
     AutoOrCount,
     AutoOrWorkers,
@@ -17,12 +18,15 @@ from probes.fields.types import (
     Pixels,
     Positive,
     Section,
+    Share,
     Word,
     option,
     takes,
 )
 from probes.prompts.grammar.plurals import plural
 
+CLUSTER_WORKERS = 100_000
+AUTO, LOCAL, NONE = "auto", "local", "none"  # addresses of a cluster
 MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
 
 
@@ -134,6 +138,37 @@ class Generate(Section):
     workers: Annotated[AutoOrWorkers, option(unit="processes", example=2), Alters("nothing")] = "auto"
     """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
     and one on a GPU; their number alters no byte of what is stored."""
+
+
+class Cluster(Section):
+    """Workers of a Ray cluster, each of which makes whole parts of a run; none of it alters a byte that is stored."""
+
+    address: Annotated[str, Field(pattern=ADDRESS), option(example="head:6379")] = AUTO
+    """Ray workers that generate and observe: auto, local, none or a running Ray as host:port. `auto` takes the
+    one that runs here or that RAY_ADDRESS names, else as `local`, which starts one on this machine for the run;
+    `none` switches a cluster off."""
+    workers: Annotated[
+        Annotated[
+            Literal["auto"] | Annotated[int, Field(ge=1, le=CLUSTER_WORKERS)],
+            takes(f"`auto` or an integer from 1 to {CLUSTER_WORKERS}"),
+        ],
+        option(unit="workers", example=8),
+    ] = AUTO
+    """Most workers. `auto`: as many as GPUs, or cores, allow, also those of nodes that join."""
+    gpus_per_worker: Annotated[
+        Annotated[
+            Literal["auto"] | Share | Annotated[float, Field(ge=2, le=64, multiple_of=1)],
+            takes("`auto`, 0, a share of a GPU such as 0.5 or a number of GPUs"),
+        ],
+        option(unit="GPUs", example=0.5),
+    ] = AUTO
+    """GPUs of a worker. `auto`: one where the cluster has any and the images are not generated on a CPU; take a
+    share to put two workers on one GPU."""
+    cpus_per_worker: Annotated[int, Field(ge=1, le=4096), option(unit="CPUs", example=4)] = 1
+    """CPUs of a worker."""
+    mixed_devices: bool = False
+    """Whether workers may have different kinds of GPU or CPU. They differ in the last bits of what they
+    generate; run.json then says which there were."""
 
 
 class Report(Section):

@@ -18,12 +18,10 @@ from probes.toyworld import MODELS
 from probes.versions import pip_line
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
-PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
-# seconds of one core, for an image of 64 pixels and a step with the probe around it: measured with the bundled model
-IMAGE_STEP = 0.02
-_START_SECONDS = 10.0  # of one core, until a new process has loaded its libraries and a model
-# of measuring and reporting: bytes of one process, and more for an image; seconds of one core, and more for an image
-_RESULTS = {"measure": (0.5e9, 15e3, 0.0, 0.03), "report": (0.5e9, 0.0, 12.0, 0.0)}
+PROCESS_BYTES = 2.5e9  # of the machine's memory, for each process
+# images that make a further process worth its start, some 10 s of one core: of the bundled model in 20 steps
+EACH = 32
+_EACH_MEASURED = 100  # the same where they are measured, in a process that starts in 3 s
 _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -43,18 +41,11 @@ def _affinity() -> int:
         return os.cpu_count() or 1
 
 
-def available_memory() -> float:
-    """Bytes that new processes may take: what the machine has, or less where a container has a limit."""
-    limit = inf
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = (_CGROUP / "memory.stat").read_text().splitlines()
-        taken = next(int(line.split()[1]) for line in lines if line.startswith("anon "))
-        limit = int((_CGROUP / "memory.max").read_text()) - taken
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-        return max(0.0, min(free, limit))
-    return limit  # of a system that does not say what is free
+def total_memory() -> float:
+    """Bytes of memory of this machine."""
+    if hasattr(os, "sysconf"):
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    return inf
 
 
 def threads(parameters: float, device: str) -> int:
@@ -71,24 +62,17 @@ def threads(parameters: float, device: str) -> int:
 
 
 def worker_count(
-    setting: int | Literal["auto"],
-    *,
-    device: str,
-    threads: int,
-    memory: float,
-    seconds: float,
-    start: float = _START_SECONDS,
+    setting: int | Literal["auto"], *, device: str, threads: int, images: float, each: int = EACH
 ) -> int:
     """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
-    Bytes and cores (`threads`) are those of one worker, `seconds` a guess at what one alone would take: each further
-    one is to have more to do than to start (`start` seconds). Of a GPU one worker makes full use.
+    `threads`: of one worker; `each`: images for which a further one is worth its start. Of a GPU one makes full use.
     """
     if setting != "auto":
         return setting
     if device.split(":")[0] != "cpu":
         return 1
-    return max(1, int(min(cores() // threads, available_memory() / memory, seconds / start)))
+    return int(max(1, min(cores() // threads, total_memory() / PROCESS_BYTES, images / each)))
 
 
 def expected_workers(config: Config) -> int:
@@ -97,31 +81,15 @@ def expected_workers(config: Config) -> int:
     Helpers take as long to load their libraries as this process does, so they are best started first.
     """
     generate = config.generate
-    if generate.workers != "auto":
-        return generate.workers
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
-    if config.images is not None or config.model not in MODELS or not on_cpu:
-        return 1
-    return worker_count(
-        "auto",
-        device="cpu",
-        threads=1,
-        memory=1.5 * PROCESS_BYTES,
-        seconds=_images(config) * config.sampler.steps * IMAGE_STEP,
-    )
+    known = config.images is None and config.model in MODELS and on_cpu
+    return worker_count(generate.workers, device="cpu", threads=1, images=_images(config) if known else 0)
 
 
 def result_workers(config: Config, stage: str) -> int:
     """Return how many processes measure a run, or write out its figures: those set, or as many as serve."""
-    images, (memory, image_memory, seconds, image_seconds) = _images(config), _RESULTS[stage]
-    return worker_count(
-        config.generate.workers,
-        device="cpu",
-        threads=1,
-        memory=memory + images * image_memory,
-        seconds=seconds + images * image_seconds,
-        start=3.0,
-    )
+    images, each = (_images(config), _EACH_MEASURED) if stage == "measure" else (inf, 1)
+    return worker_count(config.generate.workers, device="cpu", threads=1, images=images, each=each)
 
 
 def _images(config: Config) -> int:

@@ -13,12 +13,10 @@ import os
 import re
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from probes.config.edit_options import Edit
 from probes.errors import UserError
-from probes.json_text import parse_json
 from probes.models import edits, hub, single_file, weight_files
 from probes.models.devices import pick_device
 from probes.models.pretrained import quiet
@@ -77,8 +75,9 @@ def _find(name: str, revision: str | None, variant: str | None) -> Source:
         if not (path / INDEX).exists():
             if any(any(path.glob(pattern)) for pattern in _LORA):
                 raise single_file.lora_error(name)
+            single = "a single component (config.json)" if (path / "config.json").exists() else "nothing else"
             raise UserError(
-                f"model {name}: expected a diffusers folder, found no {INDEX}{_inside(path)}: check the path"
+                f"model {name}: expected a diffusers folder, found no {INDEX} but {single}: check the path"
             )
         source = Source(name, "folder", path, path, variant=variant)
         _ = source.index  # refused here, whatever else is asked of it
@@ -112,14 +111,6 @@ def _bundled(name: str) -> Source:
     with contextlib.suppress(metadata.PackageNotFoundError):  # the package's, of what it bundles
         revision = metadata.version("triptych")
     return Source(name, "bundled", path, path, revision, bases=bases)
-
-
-def _inside(path: Path) -> str:
-    """What a folder without a pipeline holds instead, as far as its files tell."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        kind = parse_json((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
-        return f" but a single {kind!s:.40}" if kind else ""
-    return ""
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:

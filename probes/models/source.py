@@ -34,8 +34,6 @@ CARD = "triptych.json"  # what a model was made for
 SCHEDULER = "scheduler/scheduler_config.json"
 # they read images or judge them; drawing from text needs none
 IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
-# `stable_diffusion` and its like hold the safety checkers of old models, which are not loaded
-_LIBRARIES = ("diffusers", "transformers", "stable_diffusion", "stable_diffusion_xl")
 _DESCRIBING = (".json", ".txt", ".model")
 
 # the remedy for a model that cannot be drawn with
@@ -141,20 +139,18 @@ class Source:
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.fault(INDEX, "a pipeline that can be read", got, remedy)
-        for name, entry in index.items():
-            if isinstance(entry, list) and entry[:1] != [None] and not (entry and entry[0] in _LIBRARIES):
-                remedy = "code of a model's author is not run, choose another"
-                raise self.fault(INDEX, f"`{name}` of diffusers or transformers", f"{entry!r:.80}", remedy)
         layout = drawn_by(kind)[1]
         for wanted in layout.components:
-            entry = index.get(wanted.name)
-            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            entry, remedy = index.get(wanted.name), "mend it or choose another model"
+            known = isinstance(entry, list) and len(entry) == 2
+            if known and entry[0] == wanted.library and entry[1] in wanted.classes:
+                continue
             if len(layout.text_encoders) > 1 and entry in (None, [None, None]):
                 remedy = f"{kind} would generate from less of the text; download the whole model"
-                raise self.fault(INDEX, expected, "none", remedy)
-            known = isinstance(entry, list) and len(entry) == 2 and entry[0] == wanted.library
-            if not known or entry[1] not in wanted.classes:
-                raise self.fault(INDEX, expected, f"{entry!r:.80}", "mend it or choose another model")
+            elif known and entry[0] not in (None, "diffusers", "transformers"):
+                remedy = "code of a model's author is not run, choose another"
+            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            raise self.fault(INDEX, expected, f"{entry!r:.80}", remedy)
         entry = index.get("scheduler")
         if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
             raise self.fault(INDEX, "`scheduler: [diffusers, NAME]`", f"{entry!r:.80}", "mend it")

@@ -16,7 +16,6 @@ from probes.csv_text import read_text
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.json_text import parse_json
-from probes.user_tables import ENDINGS, open_table, plain_name
 
 # Looked for in this order where no column is named.
 CAPTION_COLUMNS = (
@@ -40,11 +39,13 @@ def open_captions(path: Path, column: str | None = None) -> CaptionFile:
 
     A list of captions in `column` of a table, or of an object in JSON, gives each of them.
     """
+    from probes.user_tables import ENDINGS  # not before: pandas
+
     if path.is_dir():
         raise UserError(f"{path}: expected a file of captions, got a folder: name the file")
     ending = path.suffix.lower()
     if ending == ".json":
-        return CaptionFile("json", _of_json(path, column))
+        return CaptionFile("json", _json_captions(path, column))
     binary = ending in (".parquet", ".xlsx")
     lines = [] if binary else read_text(path).split("\n")
     begins = next((line for line in lines if line.strip()), "")
@@ -56,11 +57,15 @@ def open_captions(path: Path, column: str | None = None) -> CaptionFile:
 
 
 def _is_header(line: str) -> bool:
+    from probes.user_tables import plain_name
+
     names = {plain_name(cell.strip(' "\r')) for cell in re.split("[\t,;]", line)}
     return len(names) > 1 and not names.isdisjoint(CAPTION_COLUMNS)
 
 
 def _table(path: Path, column: str | None, ending: str) -> CaptionFile:
+    from probes.user_tables import open_table
+
     table = open_table(path, [column] if column else CAPTION_COLUMNS, ending)
     name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
     if name is None or name not in table.columns:
@@ -74,7 +79,7 @@ def _table(path: Path, column: str | None, ending: str) -> CaptionFile:
     return CaptionFile(ending[1:], captions, table.notes([name]))
 
 
-def _of_json(path: Path, column: str | None) -> Iterator[str]:
+def _json_captions(path: Path, column: str | None) -> Iterator[str]:
     """The captions of a list, or of the list in an object: COCO's ``annotations``, Karpathy's ``images``."""
     try:
         data = parse_json(read_text(path))

@@ -40,19 +40,21 @@ def places(config: HasPrompts) -> list[ProfessionCell]:
     Prompts of one profession are of one place whatever their template; where they differ in another level, a setting or
     a model, the place is called by it, too: *nurse, diversity*.
     """
-    there = {
+    cells = {
         triplet: prompt.levels
         for triplet, prompt in enumerate(config.prompts[: config.limit])
         if AXIS in prompt.levels
     }
     seen: dict[tuple[str, str], set[str]] = {}
-    for own in there.values():
-        for name in own.keys() - {AXIS, *WORDING}:
-            seen.setdefault((own[AXIS], name), set()).add(own[name])
-    apart = sorted({name for (_, name), values in seen.items() if len(values) > 1})
+    for levels in cells.values():
+        for name in levels.keys() - {AXIS, *WORDING}:
+            seen.setdefault((levels[AXIS], name), set()).add(levels[name])
+    differing = sorted({name for (_, name), values in seen.items() if len(values) > 1})
     return [
-        ProfessionCell(triplet, ", ".join([own[AXIS], *(own[name] for name in apart if name in own)]))
-        for triplet, own in there.items()
+        ProfessionCell(
+            triplet, ", ".join([levels[AXIS], *(levels[name] for name in differing if name in levels)])
+        )
+        for triplet, levels in cells.items()
     ]
 
 

@@ -75,17 +75,17 @@ def check(prompts: Sequence[Prompt], indicators: list[str]) -> None:
             at=("indicators",),
         )
     for index, prompt in enumerate(prompts):
-        there = prompt.levels
-        at, skill = ("prompts", index, "levels"), there[SKILL]
+        levels = prompt.levels
+        at, skill = ("prompts", index, "levels"), levels[SKILL]
         if skill not in SKILLS:
             raise fail(f"expected a skill of {', '.join(SKILLS)}, got {skill!r}: choose one", at=at)
-        missing = next((name for name in AXES[skill] if name not in there), None)
+        missing = next((name for name in AXES[skill] if name not in levels), None)
         if missing:
             raise fail(f"expected the level `{missing}` of the skill {skill}, found none: add it", at=at)
-        number = there.get("count", "1")
+        number = levels.get("count", "1")
         if not (number.isdecimal() and 1 <= int(number) <= 100):
             raise fail(f"expected a count from 1 to 100, got {number!r}: write a whole number", at=at)
-        relation = there.get("relation", "left")
+        relation = levels.get("relation", "left")
         if relation not in ("above", "below", "left", "right"):
             raise fail(f"expected above, below, left or right, got {relation!r}: choose one", at=at)
 
@@ -142,7 +142,7 @@ def prompts(
     ['airplane', '1 airplane', 'an airplane is above an airplane']
     """
     chosen = [skill for skill in SKILLS if skills is None or skill in skills]
-    rounds = zip_longest(*(_of_skill(skill, content, objects) for skill in chosen))
+    rounds = zip_longest(*(_skill_prompts(skill, content, objects) for skill in chosen))
     return [prompt for prompt in chain.from_iterable(rounds) if prompt is not None]
 
 
@@ -158,10 +158,10 @@ def grid(
         "object_b": names,
         "relation": list(content["relations"]),
     }
-    made = []
+    cells = []
     for (number, template), *place in spread([templates, *(axes[name] for name in AXES[skill])]):
-        made.append((number, SkillRequest(skill, template=template, **dict(zip(AXES[skill], place)))))
-    return made
+        cells.append((number, SkillRequest(skill, template=template, **dict(zip(AXES[skill], place)))))
+    return cells
 
 
 def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -179,7 +179,7 @@ def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(reversed(place))
 
 
-def say(one: SkillRequest, content: Mapping[str, Any]) -> str:
+def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
     """Return the prompt of what is asked for.
 
     A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
@@ -187,28 +187,28 @@ def say(one: SkillRequest, content: Mapping[str, Any]) -> str:
 
     >>> from probes.prompts import sets
     >>> content = sets.read("paintskills")
-    >>> say(SkillRequest("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
+    >>> prompt_text(SkillRequest("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
     'there are three umbrellas in the photo'
     """
-    text, number = one.template, str(one.count)
-    for mark, said in zip(_NUMBERS, (number, content["counts"].get(number, number))):
-        text = text.replace(mark, said)
+    text, number = request.template, str(request.count)
+    for mark, numeral in zip(_NUMBERS, (number, content["counts"].get(number, number))):
+        text = text.replace(mark, numeral)
     nouns = {
-        "object": one.object,
-        "object_b": one.object_b,
-        "relation": content["relations"].get(one.relation),
+        "object": request.object,
+        "object_b": request.object_b,
+        "relation": content["relations"].get(request.relation),
     }
     for name, mark in _MARKS.items():
         while mark in text:
             before, after = text.split(mark, 1)
             noun = str(nouns[name])
-            if one.skill == "count" and (one.count != 1 or before.endswith(_ASKS)):
+            if request.skill == "count" and (request.count != 1 or before.endswith(_ASKS)):
                 noun = plural(noun)
             text = mended(before, noun) + noun + after
     return text
 
 
-def statement(one: SkillRequest, *, at_least: bool = False) -> str:
+def statement(request: SkillRequest, *, at_least: bool = False) -> str:
     """Return what is true of an image that shows what is asked for, as people are asked whether it is.
 
     ``at_least``: more than the number count as right, too.
@@ -216,39 +216,39 @@ def statement(one: SkillRequest, *, at_least: bool = False) -> str:
     >>> statement(SkillRequest("object", "airplane")), statement(SkillRequest("count", "dog", count=3))
     ('an airplane is there', 'exactly 3 dogs are there')
     """
-    noun = f"{article(one.object)} {one.object}"
-    if one.skill == "object":
+    noun = f"{article(request.object)} {request.object}"
+    if request.skill == "object":
         return f"{noun} is there"
-    if one.skill == "count":
-        nouns, are = (plural(one.object), "are") if one.count != 1 else (one.object, "is")
-        return f"{'at least' if at_least else 'exactly'} {one.count} {nouns} {are} there"
-    if one.object == one.object_b:
-        return f"one {one.object} is {_WHERE[one.relation]} another"
-    return f"{article(one.object_b)} {one.object_b} is {_WHERE[one.relation]} {noun}"
+    if request.skill == "count":
+        nouns, are = (plural(request.object), "are") if request.count != 1 else (request.object, "is")
+        return f"{'at least' if at_least else 'exactly'} {request.count} {nouns} {are} there"
+    if request.object == request.object_b:
+        return f"one {request.object} is {_WHERE[request.relation]} another"
+    return f"{article(request.object_b)} {request.object_b} is {_WHERE[request.relation]} {noun}"
 
 
-def question(one: SkillRequest) -> str:
+def question(request: SkillRequest) -> str:
     """Return what people are asked about an image, by what its skill is, so that the answer is not in the question.
 
     >>> question(SkillRequest("object", "dog")), question(SkillRequest("count", "dog", count=3))
     ('Is there a dog?', 'How many dogs are there?')
     """
-    if one.skill == "object":
-        return f"Is there {article(one.object)} {one.object}?"
-    if one.skill == "count":
-        return f"How many {plural(one.object)} are there?"
-    if one.object == one.object_b:
-        return f"Where is one {one.object}, as seen from another (left or right: beside it)?"
-    return f"Where is the {one.object_b}, as seen from the {one.object}?"
+    if request.skill == "object":
+        return f"Is there {article(request.object)} {request.object}?"
+    if request.skill == "count":
+        return f"How many {plural(request.object)} are there?"
+    if request.object == request.object_b:
+        return f"Where is one {request.object}, as seen from another (left or right: beside it)?"
+    return f"Where is the {request.object_b}, as seen from the {request.object}?"
 
 
-def _of_skill(skill: str, content: Mapping[str, Any], objects: Sequence[str] | None) -> Iterator[Prompt]:
+def _skill_prompts(skill: str, content: Mapping[str, Any], objects: Sequence[str] | None) -> Iterator[Prompt]:
     for number, one in grid(skill, content, objects):
         place = [str(getattr(one, name)) for name in AXES[skill]]
         identifier = slug(f"{skill} {number:02d} {' '.join(place)}")
-        yield Prompt({INDICATOR: say(one, content)}, id=identifier, levels=one.levels)
+        yield Prompt({INDICATOR: prompt_text(one, content)}, id=identifier, levels=one.levels)
 
 
-def _request(there: Mapping[str, str]) -> SkillRequest:
-    named = {name: there[name] for name in ("template", *AXES[there["skill"]]) if name in there}
-    return SkillRequest(there["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]
+def _request(levels: Mapping[str, str]) -> SkillRequest:
+    named = {name: levels[name] for name in ("template", *AXES[levels["skill"]]) if name in levels}
+    return SkillRequest(levels["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]

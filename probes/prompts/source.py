@@ -135,10 +135,10 @@ class PromptReader:
 
     def _listed(self, written: Sequence[Any], at: tuple[Any, ...]) -> list[Prompt]:
         names = list(self.words)
-        entries = [_flat(entry, names, (*at, index)) for index, entry in enumerate(written)]
+        entries = [_with_levels_together(entry, names, (*at, index)) for index, entry in enumerate(written)]
         if len(names) == 1:
             _require_alike(entries, at)
-            entries = [_of_indicator(entry, names[0]) for entry in entries]
+            entries = [_for_indicator(entry, names[0]) for entry in entries]
         return [checked(entry, (*at, index)) for index, entry in enumerate(entries)]
 
     def _crossed(self, written: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
@@ -200,7 +200,7 @@ def _require_fitting(source: PromptSource, of_set: bool) -> None:
                 f"prompts.{name}: expected a set that takes it ({', '.join(takers)}), got {source.from_!r}: take it"
                 " out, or name one of those"
             )
-    skills = of_set and source.from_ in sets.of_skills()
+    skills = of_set and source.from_ in sets.skill_sets()
     if skills and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
@@ -227,7 +227,7 @@ def _is_text(entry: Any) -> bool:
     return isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get(TEXT), str))
 
 
-def _flat(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
+def _with_levels_together(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
     """A prompt with the levels that stand beside its text under ``levels``; anything else as it is."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get(TEXT), str) or {TEXT, *entry} & {*names}:
         return entry
@@ -256,7 +256,7 @@ def _require_alike(entries: Sequence[Any], at: tuple[Any, ...]) -> None:
         )
 
 
-def _of_indicator(entry: Any, name: str) -> Any:
+def _for_indicator(entry: Any, name: str) -> Any:
     """A plain text as that of an indicator; anything else as it is."""
     if not _is_text(entry) or _has_place(entry):
         return entry
@@ -273,7 +273,8 @@ def defaults(
     Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
     and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none.
     """
-    data, written = dict(data), data.get("prompts")
+    data = dict(data)
+    written: Any = data.get("prompts")
     is_crossed = templates.is_crossed(written)
     texts = written.get("texts") if is_crossed else written
     if isinstance(texts, Mapping) and "table" in texts:
@@ -287,7 +288,7 @@ def defaults(
         data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
     if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
         data.setdefault("reference", str(next(iter(indicators))))
-    return paintskills.defaults(data, sets.of_skills())
+    return paintskills.defaults(data, sets.skill_sets())
 
 
 def _read(value: Any, info: ValidationInfo) -> list[Prompt]:

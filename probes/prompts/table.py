@@ -12,7 +12,6 @@ from probes.errors import UserError
 from probes.fields.types import TEXT, Section, option, shown
 from probes.paths import expand
 from probes.prompts.prompt import ID, LEVELS, normal, parsed
-from probes.user_tables import open_table
 
 TEXT_COLUMNS = ("text", "prompt")
 LEVEL_COLUMNS = ("profession", "setting", "template", "model")  # are levels where none are named
@@ -43,6 +42,8 @@ def read_table(
 
     A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
     """
+    from probes.user_tables import open_table  # not before: pandas
+
     source = parsed(PromptTable, value, at)
     named = [name for name in (source.text, *(source.levels or ())) if name]
     path = expand(source.table, "prompts.table", folder)

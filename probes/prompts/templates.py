@@ -75,7 +75,7 @@ def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> li
         prompts = _varied(LEVEL, _by_name("template", section.template), prompts, reference, taken, _filled)
     if section.system is not None:
         systems = _by_name("system", section.system)
-        prompts = _varied(SYSTEM, systems, prompts, reference, (SYSTEM, SKILL), _under)
+        prompts = _varied(SYSTEM, systems, prompts, reference, (SYSTEM, SKILL), _with_system)
     return [*prompts]
 
 
@@ -110,7 +110,7 @@ def _filled(prompt: Prompt, template: str, at: tuple[Any, ...]) -> Prompt:
     return replace(prompt, texts=texts, template=whole)
 
 
-def _under(prompt: Prompt, system: str | None, at: tuple[Any, ...]) -> Prompt:
+def _with_system(prompt: Prompt, system: str | None, at: tuple[Any, ...]) -> Prompt:
     if prompt.system_prompt is not None:
         raise fail("expected no system prompt of its own, got one: take it out", at=(*at, SYSTEM_PROMPT))
     return replace(prompt, system_prompt=system)
@@ -120,7 +120,7 @@ def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None])
     """Templates or system prompts by their names, each its own where none is given."""
     named: dict[str, Any] = {}
     for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
-        name = place if isinstance(written, Mapping) else text or OWN
+        name = str(place) if isinstance(written, Mapping) else text or OWN
         if name in named or text in named.values():
             raise fail(f"{text!r} stands twice: keep one", at=(key, place))
         named[name] = text

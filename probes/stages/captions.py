@@ -21,7 +21,7 @@ LONGER = "longer_than_the_model_reads"
 NAMED = 5  # of those left out, in the line about them
 
 
-def fitted(
+def without_long_ones(
     config: Config, loaded: LoadedPrompts | None, tokenizers: Sequence[Any], limit: int, file: str
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
@@ -92,12 +92,13 @@ def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
 
     One that makes the same prompts is no other.
     """
-    record = _recorded(config.out_path) if loaded and loaded.file else {}
-    if not record or not loaded or _checksum(loaded.file) == record.get("sha256"):
+    file = loaded.file if loaded else None
+    record = _recorded(config.out_path) if file else {}
+    if not file or not record or _checksum(file) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:
         raise UserError(
-            f"{loaded.file}: expected the captions that the run was planned from, found others: put them back, go on"
+            f"{file}: expected the captions that the run was planned from, found others: put them back, go on"
             f" with the prompts that it keeps (triptych run {config.out_path}), or use --overwrite or another --out"
         )
 

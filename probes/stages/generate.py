@@ -75,7 +75,7 @@ def generation(
         if FIELDS in run.meta and not begun:  # by another process, meanwhile
             plan = _planned(run, config, found, samples, source)
         config, parts, todo = plan.config, plan.parts, plan.todo
-        count = cluster.room() if cluster else _workers(found, loaded, config, todo)
+        count = cluster.room() if cluster else _workers(found, config, todo)
         sizes = [int(config.generate.batch_triplets)]
         command.record(
             run,
@@ -158,10 +158,10 @@ def _until(todo: Sequence[Part], parts: int) -> int:
     return sum(part.identity["part"] < parts for part in todo)
 
 
-def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
+def _workers(found: ResolvedSettings, config: Config, todo: Sequence[Part]) -> int:
     """Return how many processes of this machine draw the parts that are due."""
     left = sum(part.images for part in todo)
-    return loop.useful_workers(processes(config, loaded.pipe, found.device, found.threads, left), todo)
+    return loop.useful_workers(processes(config, found.device, found.threads, left), todo)
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:

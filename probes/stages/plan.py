@@ -49,8 +49,10 @@ def plan(
     for triplet, prompt in enumerate(prompts):
         rows = slice(triplet * size, (triplet + 1) * size)
         read, last = first[rows], second[rows] if second else [None] * size
-        belonging, shared = _places(prompt, list(indicators.items()), texts[rows], read, phrases)
-        by_first, by_last = _same_length(read, shared), _same_length(last, shared)
+        belonging, shared = _indicator_and_shared_words(
+            prompt, list(indicators.items()), texts[rows], read, phrases
+        )
+        by_first, by_last = _shared_positions(read, shared), _shared_positions(last, shared)
         key = _noise_key(prompt, triplet, config.reference)
         for seed in config.seeds:
             noise = noise_seed(key, seed) if config.sampler.noise == "own" else seed
@@ -117,7 +119,7 @@ def _read(
     return [read[index] for index in range(len(texts))]
 
 
-def _places(
+def _indicator_and_shared_words(
     prompt: Prompt,
     indicators: Sequence[tuple[str, Any]],
     texts: Sequence[tuple[str, Span | None]],
@@ -127,13 +129,13 @@ def _places(
     """The words of each text of a triplet that belong to its indicator, and those that all texts share."""
     words = [one.words for one in read]
     if prompt.template:
-        blocked = [_within(one.spans, span) for one, (_, span) in zip(read, texts) if span]
+        blocked = [_words_in(one.spans, span) for one, (_, span) in zip(read, texts) if span]
         return blocked, shared_words(words, blocked)
     # a free caption names no place for the word
     blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
     shared = same_rest(words, blocked)
     if shared is None:
-        blocked = [_first_place(one, entry.word) for one, (_, entry) in zip(words, indicators)]
+        blocked = [_first_occurrence(one, entry.word) for one, (_, entry) in zip(words, indicators)]
         shared = shared_words(words, blocked)
     # where its word is not in it, what the others lack is the indicator
     return [
@@ -141,12 +143,12 @@ def _places(
     ], shared
 
 
-def _within(spans: Sequence[Span], span: Span) -> set[int]:
+def _words_in(spans: Sequence[Span], span: Span) -> set[int]:
     """The indices of words that have a character in common with a span."""
     return {index for index, (start, end) in enumerate(spans) if start < span[1] and end > span[0]}
 
 
-def _first_place(words: Sequence[str], word: str) -> set[int]:
+def _first_occurrence(words: Sequence[str], word: str) -> set[int]:
     """The indices of the words at which an indicator's word stands first."""
     wanted, low = [piece.lower() for piece, _ in split_words(word)], [one.lower() for one in words]
     for start in range(len(low) - len(wanted) + 1):
@@ -155,7 +157,7 @@ def _first_place(words: Sequence[str], word: str) -> set[int]:
     return set()
 
 
-def _same_length(
+def _shared_positions(
     read: Sequence[Tokenized | None], shared: Sequence[Sequence[int]]
 ) -> list[tuple[int, ...] | None]:
     """The token positions of shared words, less those of which the texts have different numbers of tokens.

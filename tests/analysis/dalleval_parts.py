@@ -66,7 +66,9 @@ def write_audit(
     plan = {"prompts": len(professions) + 1, "seeds": seeds, "indicators": WORDS, **options}
     run = Run.open(write_run(path, **plan)) if whole else _samples_alone(path, Plan(size=4, **plan))
     prompts = Config(prompts={"from": "dalleval", "profession": list(professions)}).prompts
-    configure(run, prompts=prompts, measure={"bootstrap": 200, "permutations": 500})
+    configure(
+        run, prompts=[prompt.written() for prompt in prompts], measure={"bootstrap": 200, "permutations": 500}
+    )
     run.write_meta(config=run.meta["config"])
     seen = truths(run)
     for name in readers:

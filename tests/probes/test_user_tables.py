@@ -9,7 +9,6 @@ import pytest
 from analysis.methods.audit.design import numbers
 from analysis.tables.answer_sheets import read_sheet
 from probes.errors import UserError
-from probes.prompts.caption_files import open_captions
 from probes.user_tables import find_file, open_table
 
 KNOWN = ("file", "profession", "file_name", "share", "annotator")
@@ -146,14 +145,3 @@ def test_the_index_of_a_sheet_are_its_lines_and_other_columns_are_said(tmp_path,
     assert sheet["a"].tolist() == ["two\r\nlines", "=1"] and list(sheet.index) == ["line 3", "line 5"]
     assert sheet["annotator"].tolist() == ["", ""]
     assert capsys.readouterr().err == "a.csv: columns taken: 'A' as a\na.csv: columns not used: hue\n"
-
-
-@pytest.mark.parametrize("name", ["c.csv", "c.xlsx"])
-def test_captions_come_from_the_same_tables(name, tmp_path):
-    path, captions = tmp_path / name, ["a person; at sea", "a café"]
-    if name == "c.csv":
-        path.write_text(f'sep=;\nid;Caption\n1;"{captions[0]}"\n2;{normalize("NFD", captions[1])}\n')
-    else:
-        pytest.importorskip("openpyxl")
-        pd.DataFrame({"id": [1, 2], "Caption": captions}).to_excel(path, index=False)
-    assert list(open_captions(path).captions) == captions

@@ -87,7 +87,6 @@ def machine() -> list[str]:
 
     from probes.execution import workers
 
-    memory, free = workers.total_memory(), workers.available_memory()
     disk = shutil.disk_usage(Path.cwd()).free
     devices = [
         f"cuda:{number} {torch.cuda.get_device_name(number)}"
@@ -97,8 +96,7 @@ def machine() -> list[str]:
     devices += ["mps"] if torch.backends.mps.is_available() else []
     offline = " (offline: HF_HUB_OFFLINE is set)" if constants.HF_HUB_OFFLINE else ""
     return [
-        f"cores {workers.cores()}, memory {memory / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free,"
-        f" disk {disk / 1e9:.0f} GB free in this folder",
+        f"cores {workers.cores()}, memory {workers.total_memory() / 1e9:.1f} GB, disk {disk / 1e9:.0f} GB free here",
         f"devices: {', '.join([*devices, 'cpu'])}; threads of torch: {torch.get_num_threads()}"
         + (f" (OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']})" if "OMP_NUM_THREADS" in os.environ else ""),
         f"models of the hub: {constants.HF_HUB_CACHE}{offline}",

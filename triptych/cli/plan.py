@@ -13,7 +13,7 @@ def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = staged_parser(
         "plan",
-        "Print what a run would generate, what it compares, and an estimate of memory and disk. Nothing is"
+        "Print what a run would generate, what it compares, and the disk it takes. Nothing is"
         " written; `triptych run --dry-run` is the same.",
         {"triptych plan triplets.yaml --seeds 0 1 2": "what three seeds would take"},
         "triplets.yaml, or the folder of a run",

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from analysis.observe.features.attribute_audit import clip_name
-from probes.config import words
+from probes.config.checks import expand_synonyms
 from probes.config.image_options import Images
 from probes.config.loading import build_config
 from probes.config.schema import Config
@@ -69,7 +69,7 @@ def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {
         "name": name,
         **data,
-        **_among(asked, words.expanded(data, asked.reference)["indicators"], there),
+        **_among(asked, expand_synonyms(data, asked.reference)["indicators"], there),
         "model": options.model or name,
         "images": images.model_dump(mode="json"),
         "gep": gep,

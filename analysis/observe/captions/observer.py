@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from analysis.observe.observer import ImageObserver, StoredImage
-from probes.config.caption_options import CHECKER
+from probes.config.observe_options import CHECKER
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part

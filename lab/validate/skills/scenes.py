@@ -21,7 +21,7 @@ from hashlib import sha256
 import numpy as np
 
 from probes.prompts import sets
-from probes.prompts.paintskills import SkillRequest, grid, say
+from probes.prompts.paintskills import SkillRequest, grid, prompt_text
 from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, draw, sprite
 from probes.toyworld.scene import Scene
@@ -66,7 +66,7 @@ def scene(request: SkillRequest, seed: str) -> SkillScene:
         names = [request.object] * request.count
         cells = [divmod(int(cell), 2) for cell in rng.permutation(4)[: request.count]]
     standing = tuple(_within(name, cell, rng) for name, cell in zip(names, cells, strict=True))
-    return SkillScene(request, say(request, sets.read("toyworld-skills")), standing, place)
+    return SkillScene(request, prompt_text(request, sets.read("toyworld-skills")), standing, place)
 
 
 def scenes(skill: str, split: str) -> Iterator[SkillScene]:

@@ -34,7 +34,7 @@ class Edited(contextlib.AbstractContextManager):
     def __init__(self, edit: Edit) -> None:
         self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
         self._stack = contextlib.ExitStack()
-        self._hooks: list[bytes] = []  # what identifies each
+        self._written: list[bytes] = []  # what identifies each hook
 
     def undo(self) -> None:
         """Put every weight back as it was, bit for bit, and take hooks off; edits made later are to be undone first."""
@@ -45,9 +45,9 @@ class Edited(contextlib.AbstractContextManager):
 
     def hash(self, weights: str) -> str:
         """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
-        if not self._hooks:
+        if not self._written:
             return weights
-        written = hashlib.sha256(b"".join(self._hooks)).hexdigest()
+        written = hashlib.sha256(b"".join(self._written)).hexdigest()
         return hashlib.sha256(f"{weights} {written}".encode()).hexdigest()
 
     def map_weights(self, pipe: Any, address: str, part: str, change: Callable[[Tensor], Tensor]) -> None:
@@ -85,7 +85,7 @@ class Edited(contextlib.AbstractContextManager):
     def write(self, pipe: Any, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
         """Replace what is at a site of a text encoder by `change` of it, at every run."""
         self._stack.callback(attach_writer(module_at(pipe, site.module), site, change).remove)
-        self._hooks.append(site.address.encode() + identity.double().numpy().tobytes())
+        self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
 

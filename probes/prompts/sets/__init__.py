@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ def read(name: str) -> Mapping[str, Any]:
 
 
 @cache
-def of_skills() -> Mapping[str, Mapping[str, Any]]:
+def skill_sets() -> Mapping[str, Mapping[str, Any]]:
     """Return the sets whose prompts ask for skills, by name."""
     return {name: read(name) for name in names() if "skills" in read(name)}
 
@@ -96,14 +97,17 @@ def prompts(
     if settings:
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}
         chosen = settings if setting is None else (setting,)
-        made = [cell for one in chosen for cell in cells(content["grids"][one], axes, {"setting": one})]
-        return made if written == "paper" else [replace(cell, template=plain(cell.template)) for cell in made]
+        grids = [cells(content["grids"][place], axes, {"setting": place}) for place in chosen]
+        return [
+            cell if written == "paper" else replace(cell, template=plain(cell.template))
+            for cell in chain.from_iterable(grids)
+        ]
     before = {
         indicator: "" if indicator == reference else BEFORE.get(word, word)
         for indicator, (word, _) in words.items()
     }
     shape = content.get("sentence", "{noun} {said}")
-    made = []
+    sentences = []
     for topic, entries in content["topics"].items():
         for profession, said in named(entries).items():
             noun = in_sentence(profession)
@@ -112,8 +116,8 @@ def prompts(
                 for indicator, word in before.items()
             }
             levels = {"setting": content["setting"], "context": noun} if "setting" in content else {}
-            made.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
-    return made
+            sentences.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
+    return sentences
 
 
 def sentence(

@@ -86,7 +86,7 @@ def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """Return a configuration with the defaults of a set of skills, and of its images' model."""
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
     written = {**presets.applied(data), "model": model, "seeds": [0]}
-    found = paintskills.defaults(written, sets.of_skills())
+    found = paintskills.defaults(written, sets.skill_sets())
     usual = ("indicators", "reference", "contrasts", "observe")
     return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
 

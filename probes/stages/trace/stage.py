@@ -104,10 +104,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
     todo = loop.pending(parts, _refused, damaged.append)
     left = sum(part.images for part in todo)
-    rows_at_once = min(size, len(draws) * images(plan.variants))
-    if loaded is not None:
-        wanted = processes(config, loaded.pipe, found["device"], found["threads"], left, rows_at_once)
-    count = loop.useful_workers(wanted, todo) if loaded else cluster.room()
+    wanted = processes(config, found["device"], found["threads"], left)
+    count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
     run.write_meta(**noted, **{USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})

@@ -55,14 +55,6 @@ def test_a_constant_map_has_no_min_max_and_an_empty_mask(value):
     assert peak == np.float32(value)
 
 
-def test_word_heat_is_the_mean_over_its_tokens():
-    tokens = np.stack([heat(seed=s) for s in range(4)])
-    np.testing.assert_allclose(word_heat(tokens, [1, 3]), (tokens[1] + tokens[3]) / 2, rtol=1e-6)
-    before = tokens.copy()
-    mask(word_heat(tokens, [2]), 20)
-    assert np.array_equal(tokens, before), "nothing of the caller's is changed"
-
-
 @pytest.mark.parametrize("positions", [[], [4], [-1]])
 def test_word_heat_refuses_positions_outside(positions):
     with pytest.raises(HookError, match="expected some of 0 to 3"):

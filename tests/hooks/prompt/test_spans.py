@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import CLIPTokenizer
 
 from hooks import HookError
-from hooks.prompt.spans import encode, split_pieces, split_words, token_positions, tokens_of_words
+from hooks.prompt.spans import encode, split_pieces, split_words, token_positions
 from probes.toyworld import WEIGHTS
 from tests.tiny import tiny_tokenizer
 
@@ -128,20 +128,3 @@ def test_the_tokens_of_a_word_spell_it(tokenizers, kind, words):
 def test_a_tokenizer_without_characters_is_refused():
     with pytest.raises(HookError, match=r"here: expected a fast tokenizer.*but got SimpleNamespace"):
         encode(SimpleNamespace(is_fast=False), ["a dog"], "here")
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=12), st.data())
-def test_tokens_of_words_are_those_that_overlap(steps, data):
-    offsets, at = [], 0
-    for gap, length in steps:
-        at += gap
-        offsets.append((at, at + length))
-        at += length
-    cuts = sorted(data.draw(st.sets(st.integers(0, at + 2), max_size=8)))
-    spans = [(a, b) for a, b in zip(cuts[::2], cuts[1::2])]
-    plain = tuple(
-        tuple(i for i, (start, end) in enumerate(offsets) if end > start and start < stop and end > begin)
-        for begin, stop in spans
-    )
-    assert tokens_of_words(offsets, spans) == plain

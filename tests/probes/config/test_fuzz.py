@@ -1,7 +1,7 @@
 """Any damaged ``triplets.yaml``: a plan, or one line of at most 400 characters, within five seconds.
 
 The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
-the same files again; the operations of an image of one size are counted once.
+the same files again.
 """
 
 import os
@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from probes.models import loading
-from probes.stages import estimate
 from triptych.cli.run import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")
@@ -72,23 +71,9 @@ def once_a_model(resolve):
     return call
 
 
-def once_a_size(count):
-    """Count the operations of a network once for each model and size: a call on torch's meta device takes a second."""
-    results = {}
-
-    def operations(pipe, height, width):
-        key = (pipe.unet, pipe.vae, height, width)  # the same two, as a model's description is read once
-        if key not in results:
-            results[key] = count(pipe, height, width)
-        return results[key]
-
-    return operations
-
-
 def read_models_once(monkeypatch):
-    """What a dry run reads and counts of a model, it reads and counts once."""
+    """What a dry run reads of a model it reads once."""
     monkeypatch.setattr(loading, "resolve", once_a_model(loading.resolve))
-    monkeypatch.setattr(estimate, "shapes", once_a_size(estimate.shapes))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from functools import partial
 
@@ -187,9 +188,6 @@ def test_estimate_from_the_description_alone(saved, tmp_path, kind):
     source = loading.resolve(str(folder))
     samples = prompts.plan(config, source.tokenizers, source.token_limit)
     found = estimate.estimate(config, samples, source)
-    assert found.images == 18
-    assert 0.9e9 < found.memory < 2e9
-    assert found.disk > 0
-    assert "workers of 1 thread)" in str(found) or "1 worker of 1 thread)" in str(found)
+    assert re.fullmatch(r"18 images, \d+ MB on disk \(\d workers? of 1 thread\)", found)
     twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
-    assert twice.images == 36
+    assert twice.startswith("36 images, ")

@@ -169,9 +169,8 @@ def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
     assert "1 tensors such as" in refused(file, tmp_path, capsys)
     file.write_bytes(b"\0" * 20)
     assert "expected weights as safetensors" in refused(file, tmp_path, capsys)
-    assert "found no model_index.json but a single UNet2DConditionModel" in refused(
-        saved("sd1") / "unet", tmp_path, capsys
-    )
+    line = refused(saved("sd1") / "unet", tmp_path, capsys)
+    assert "found no model_index.json but a single component" in line
 
 
 # Pickles: refused, and nothing in them runs.

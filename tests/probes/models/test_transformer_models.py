@@ -68,18 +68,11 @@ def small(model, kind, **over):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_description_is_checked_and_weighed_without_weights(kind, saved_kind):
+def test_a_description_is_checked_without_weights(kind, saved_kind):
     source = loading.resolve(str(saved_kind(kind)), weights=False)
     pipe = loading.without_weights(source, steps=2)
     assert {parameter.device.type for parameter in pipe.transformer.parameters()} == {"meta"}
-    own = tiny_transformer_pipeline(kind)
-    networks = [one for one in own.components.values() if isinstance(one, torch.nn.Module)]
-    numbers = sum(parameter.numel() for network in networks for parameter in network.parameters())
-    config = small(saved_kind(kind), kind)
-    setup = estimate.setup(config, source)
-    one, two = (estimate.worker_memory(setup.config, setup.pipe, 3, rows=rows) for rows in (1, 2))
-    assert 2 * one - two == pytest.approx(estimate.workers.PROCESS_BYTES + 4 * 1.4 * numbers)
-    assert two > one
+    assert " on disk (" in estimate.in_words(small(saved_kind(kind), kind), source, 6, 0.0)
 
 
 def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):

@@ -2,7 +2,6 @@
 
 from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral_reader, select
 from probes.prompts.neutral import HUMAN, NO_PERSON
-from probes.prompts.prompt import Prompt
 
 
 def test_every_caption_is_kept_or_has_a_reason():
@@ -29,12 +28,3 @@ def test_every_caption_is_kept_or_has_a_reason():
     assert said.dropped == {DUPLICATE: 2, NO_PERSON: 2, HUMAN: 2, UNPRINTABLE: 1, LONG: 2}
     assert said.words == {"men": 1, "man": 1}
     assert said.read == 11 == len(said.prompts) + said.dropped.total()
-
-
-def test_a_triplet_has_a_text_for_each_indicator():
-    words = {"n": ("person", "people"), "f": ("woman", "women"), "i": ("individual", "individuals")}
-    assert neutral_reader(words)("A person and people") == Prompt(
-        {"n": "A person and people", "f": "A woman and women", "i": "An individual and individuals"}
-    )
-    kept = neutral_reader(words, articles="kept")("A person and people")
-    assert kept.texts["i"] == "A individual and individuals"

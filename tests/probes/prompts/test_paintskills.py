@@ -10,7 +10,7 @@ from probes.config.loading import load_config
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, asks_for_skills, grid, say
+from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, asks_for_skills, grid, prompt_text
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 SET = sets.read("paintskills")
@@ -80,7 +80,7 @@ def test_how_a_prompt_is_said(asked, expected):
         "fire hydrant": "inside the photo, there is one fire hydrant",
         "bus": "Q: how many buses are there? A: one",
     }
-    assert say(asked, SET) == (expected or others[asked.object])
+    assert prompt_text(asked, SET) == (expected or others[asked.object])
 
 
 def test_prompts_of_the_same_words_have_noise_of_their_own():

@@ -1,9 +1,5 @@
 """Plain texts with levels, tables of them, and templates around them; and what is refused, in one line each."""
 
-import json
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from probes.config.loading import load_config
@@ -50,22 +46,12 @@ def test_levels_may_stand_beside_a_text_of_several_words():
     ]
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_tables_of_every_kind_say_the_same(tmp_path, ending):
-    rows = [
-        {"prompt": "a nurse at work", "profession": "nurse", "setting": "baseline"},
-        {"prompt": "a pilot", "profession": "pilot", "setting": ""},
-    ]
-    path = tmp_path / f"p.{ending}"
-    if ending == "jsonl":
-        path.write_text("\n".join(map(json.dumps, rows)))
-    elif ending == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    else:
-        mark = "," if ending == "csv" else "\t"
-        path.write_text("\n".join(mark.join(row) for row in [list(rows[0]), *(one.values() for one in rows)]))
-    assert loaded(tmp_path, f"prompts: {{table: p.{ending}}}").prompts == [NURSE, PILOT]
-    chosen = loaded(tmp_path, f"prompts: {{table: p.{ending}, text: prompt, levels: [profession]}}").prompts
+def test_a_table_has_a_prompt_a_row_with_its_levels(tmp_path):
+    (tmp_path / "p.csv").write_text(
+        "prompt,profession,setting\na nurse at work,nurse,baseline\na pilot,pilot,\n"
+    )
+    assert loaded(tmp_path, "prompts: {table: p.csv}").prompts == [NURSE, PILOT]
+    chosen = loaded(tmp_path, "prompts: {table: p.csv, text: prompt, levels: [profession]}").prompts
     assert [one.levels for one in chosen] == [{"profession": "nurse"}, {"profession": "pilot"}]
 
 

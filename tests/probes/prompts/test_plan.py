@@ -2,7 +2,6 @@
 
 import pytest
 
-from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.alignment import shared_words
@@ -32,10 +31,6 @@ def test_words_have_their_tokens(tokenizer):
     assert len(found.word_positions[2]) > 1  # a word outside the vocabulary is several tokens
     flat = [i for where in found.word_positions for i in where]
     assert flat == sorted(set(flat))
-
-
-def test_chunks_of_punctuation_are_no_words():
-    assert split_words(" - a, ... b") == [("-", (1, 2)), ("a", (3, 4)), ("b", (10, 11))]
 
 
 def test_shared_words_leave_the_indicator_and_the_mended_article_out(tokenizer):

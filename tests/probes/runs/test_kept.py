@@ -117,4 +117,4 @@ def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
         numbers = run.read("kept")["values"].map(len).sum()
         assert kept_bytes(config, pipe, 6) == 4 * numbers
         samples = plan.plan(config, source.tokenizers, source.token_limit)
-        assert "activations that are kept" in str(estimate(config, samples, source))
+        assert "activations that are kept" in estimate(config, samples, source)
