@@ -153,7 +153,6 @@ def test_where_nothing_answers_all_is_drawn(yaml_file, tmp_path, capsys):
             "--until: expected direction, equivalence, gap or ±X such as ±0.05, got `soon`",
         ),
         (("--until", "direction"), "holds another run: stop is"),
-        (("--shard", "0/2"), "--shard: expected a plan that is generated whole, got `stop`"),
     ],
 )
 def test_what_cannot_be_is_one_line(more, said, yaml_file, stopped, capsys):

@@ -132,22 +132,6 @@ def test_run_again_changes_nothing_and_a_damaged_part_is_made_again(copy, whole,
     assert len(Run.open(copy).meta["made_again"]) == 1
 
 
-@pytest.mark.slow
-def test_shards_trace_what_one_process_does(copy, whole, model, tmp_path):
-    file = settings(tmp_path, model)
-    stage.forget(Run.open(copy))
-    assert not stored(copy) and Run.open(copy).meta["trace"] is None
-    for index in range(2):
-        assert run(file, copy, "--stage", "trace", "--shard", f"{index}/2") == 0
-        assert sorted(stored(copy)) == [f"part-{number:05d}.parquet" for number in range(index + 1)]
-    assert stored(copy) == stored(whole)
-    assert run(file, copy, "--stage", "measure") == 0
-    record, expected = (Run.open(path).meta["trace"] for path in (copy, whole))
-    assert {**record, "seconds": 0} == {**expected, "seconds": 0}
-    tables = [sorted((path / "tables").glob("trace*.csv")) for path in (copy, whole)]
-    assert [file.read_bytes() for file in tables[0]] == [file.read_bytes() for file in tables[1]] != []
-
-
 def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch):
     """After the first part, at a batch of the second."""
     shutil.rmtree(copy / "traced")

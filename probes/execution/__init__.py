@@ -1,1 +1,1 @@
-"""Execution of a stage's parts: here, in several processes, in shards, on a cluster."""
+"""Execution of a stage's parts: here, in several processes, on a cluster."""
