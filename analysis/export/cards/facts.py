@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.export.cards.object_results import object_results
@@ -346,10 +345,7 @@ def _checkpoints(meta: Mapping[str, Any]) -> dict[str, str]:
     }
     for part, files in ((meta.get("observer") or {}).get("checkpoints") or {}).items():
         if isinstance(files, Mapping):
-            found |= {
-                part if len(files) == 1 else f"{part}, {Path(name).name}": str(one)
-                for name, one in files.items()
-            }
+            found |= {part if len(files) == 1 else f"{part}, {name}": str(one) for name, one in files.items()}
     return dict(sorted(found.items()))
 
 

@@ -29,7 +29,7 @@ class DetrPlan(ModelPlan):
     @cached_property
     def checkpoints(self) -> dict[str, str]:
         """The checksum of every file of weights."""
-        return {str(file.absolute()): sha256(file) for file in weight_files(self.path)}
+        return {file.name: sha256(file) for file in weight_files(self.path)}
 
     @property
     def parameters(self) -> int:

@@ -78,8 +78,7 @@ class GroundedPlan(ModelPlan):
         RAM's checkpoint holds far more than the tagger, so its are counted.
         """
         counted = self.ram.parameters if "ram" in self.settings.tags else 0
-        files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
-        return parameters(files) + counted
+        return parameters([file for path in self.paths.values() for file in weight_files(path)]) + counted
 
     @cached_property
     def paths(self) -> dict[str, Path]:
@@ -90,11 +89,11 @@ class GroundedPlan(ModelPlan):
     def checkpoints(self) -> dict[str, dict[str, str]]:
         """The checksum of every file of weights, by what it is for."""
         checkpoints = {
-            kind: {str(file.absolute()): sha256(file) for file in weight_files(path)}
+            kind: {file.name: sha256(file) for file in weight_files(path)}
             for kind, path in self.paths.items()
         }
         if "ram" in self.settings.tags:
-            checkpoints["ram"] = {str(self.ram.weights.absolute()): sha256(self.ram.weights)}
+            checkpoints["ram"] = {self.ram.weights.name: sha256(self.ram.weights)}
         return checkpoints
 
     @cached_property
