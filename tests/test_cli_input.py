@@ -223,18 +223,6 @@ def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
-    from probes.stages import plan as prompts
-
-    def broken(*args):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(prompts, "plan", broken)
-    with pytest.raises(ZeroDivisionError):
-        main([str(yaml_file), "--out", str(tmp_path / "run")])
-    assert not (tmp_path / "run").exists()
-
-
 def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny"), "--dry-run"]) == 0

@@ -99,12 +99,6 @@ def test_tables_of_pixels_and_objects_are_those_of_the_run_that_drew_the_images(
     assert len(seen[0]) > 12 and seen[0] == seen[1]
 
 
-def test_the_page_says_which_columns_were_taken_for_ours(taken):
-    (note,) = taken.meta["taken_in"]["notes"]
-    assert note == "metadata.csv: columns taken: 'Seed ' as seed"
-    assert note in unescape((taken.path / "report.html").read_text())
-
-
 def test_samples_are_stored_as_drawn_ones_but_for_what_was_seen_inside(drawn, taken):
     columns = ["sample_id", "triplet", "template", "indicator", "word", "prompt", "seed"]
     columns += ["words", "word_spans", "image"]
@@ -118,6 +112,8 @@ def test_what_cannot_be_measured_is_said_once_in_table_and_report(taken):
     absent = taken.table("not_measured")
     assert len(absent) == 5 and absent["reason"].str.len().all()
     page = (taken.path / "report.html").read_text(encoding="utf-8")
+    (note,) = taken.meta["taken_in"]["notes"]
+    assert note == "metadata.csv: columns taken: 'Seed ' as seed" and note in unescape(page)
     assert page.count("Not measured: another program drew the images") == 1
     assert 'id="atlas"' not in page and "by the rows that came with them" in page
     assert not (taken.table("gap")["space"] != "image").any()

@@ -37,7 +37,6 @@ READ = {
     "observe.detector": (FOUND, "grounding-dino"),
     "observe.segmenter": (FOUND, "sam"),
     "observe.text_encoder": (FOUND, "bert"),
-    "observe.tagger": ({"tags": ["tagger"], **TOYWORLD}, "clip"),
     "observe.ram": ({"tags": ["ram"], **TOYWORLD}, "ram"),
     "observe.feature_weights.*": ({"engine": "toyworld-checker"}, "vit"),
     "observe.skin_tone.landmarks": (None, "fan"),  # by a library that need not be installed
@@ -178,7 +177,6 @@ def _refused(drawn, detector, tmp_path, capsys, path, value, *, key="dino"):
     [
         *((path, "known", number % 2) for number, path in enumerate(READABLE)),
         ("model", "unknown", 0),
-        ("observe.tagger", "unknown", 1),
         ("observe.captions.model", "unknown", 0),
     ],
 )

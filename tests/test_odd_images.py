@@ -155,11 +155,8 @@ def test_odd_images_are_left_out_by_name_when_they_are_taken_in(folder, taken):
     assert "12 of 54 images are left out of every mean (unreadable: 5, size: 7): see" in taken
     assert "`fault` of samples/ (t00002-s0-feminine, t00003-s0-feminine, " in taken
     assert not (folder / "pictures" / "touched").exists()
-
-
-def test_no_warning_of_a_library_reaches_the_terminal(taken):
-    for said in ("Warning", "site-packages", ".py", "PIL"):
-        assert said not in taken
+    for library in ("Warning", "site-packages", ".py", "PIL"):  # no warning of one reaches the terminal
+        assert library not in taken
 
 
 @pytest.mark.slow
@@ -178,18 +175,6 @@ def test_every_later_stage_goes_through(folder, taken, capfd):
     for number, (_, fault) in enumerate(IMAGES.values(), 2):
         assert np.isnan(compared[number, "neutral-feminine"]) == bool(fault)
         assert np.isfinite(compared[number, "neutral-masculine"])  # the other images of the triplet stay
-
-
-def test_without_seeds_images_of_other_sizes_are_looked_at(folder, tmp_path):
-    settings = yaml.safe_load((folder / "odd.yaml").read_text())
-    settings["images"] = {"from": str(folder / "pictures"), "seed": None}
-    settings["observe"]["features"] = []
-    (tmp_path / "odd.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
-    for stage in ("generate", "observe"):
-        arguments = [str(tmp_path / "odd.yaml"), "--out", str(tmp_path / "run"), "--stage", stage, "--quiet"]
-        assert main(arguments) == 0, stage
-    run = Run.open(tmp_path / "run")
-    assert len(run.faults()) == 12 and run.meta["images"] == 60
 
 
 @pytest.mark.parametrize("name", [name for name, (_, fault) in IMAGES.items() if fault is None])

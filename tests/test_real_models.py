@@ -29,10 +29,7 @@ from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
 from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
 from tests.analysis.observe.real_layouts import LIMIT, publish
-from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.probes.models.original_layout import original_layout
-from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
 
 RUN = """\
 import resource, sys
@@ -155,36 +152,6 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert (run.path / "report.html").stat().st_size > 100_000
     inside = load_run(run.path).pairs(site="unet.mid", metric="cosine")
     assert len(inside) and inside["value"].between(-1.001, 1.001).all()
-
-
-@pytest.mark.slow
-def test_the_whole_job_on_xl_in_half_precision(tmp_path):
-    """The layout of XL at a few channels: two text encoders and tokenizers, and a decoder that is kept in float32."""
-    tiny_pipeline("sdxl").save_pretrained(tmp_path / "model")
-    config = {
-        "model": str(tmp_path / "model"),
-        "prompts": ["a {person} with a dog"],
-        "sampler": {"steps": 2},
-        "generate": {"dtype": "float16", "device": "cpu", "workers": 1},
-        "observe": {
-            "detector": str(save_detector(tmp_path / "vision")),
-            "segmenter": str(save_segmenter(tmp_path / "vision")),
-            "tags": ["prompt"],
-            "box_threshold": 0.0,
-            "text_threshold": 0.0,
-        },
-        "measure": {"bootstrap": 10, "permutations": 10},
-        "out": str(tmp_path / "run"),
-    }
-    file = tmp_path / "triplets.yaml"
-    file.write_text(json.dumps(config))
-    assert main([str(file), "--quiet"]) == 0
-    run = Run.open(tmp_path / "run")
-    record = run.meta["model"]
-    assert (run.status, record["pipeline"]) == ("complete", "StableDiffusionXLPipeline")
-    assert (run.config.generate.dtype, record["decoder_dtype"]) == ("float16", "float32")
-    decoded = load_run(run.path).pairs(site="vae.decoder.mid", metric="cosine")
-    assert len(decoded) and decoded["value"].between(-1.001, 1.001).all()
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_a_part_that_another_process_is_at_is_waited_for(generated, tiny, monkey
     expected = stored(generated)
     for how in ("killed", "made"):
         without(generated, 0, 1, kinds=["samples", "captures"])
-        lock, waited = generated / "samples" / "part-00001.parquet.lock", []
+        lock, waited = generated / "words" / "part-00001.parquet.lock", []
         real = {file: expected[f"{file}/part-00001.parquet"] for file in ("samples", "captures")}
         ready, told = os.pipe()
         child = os.fork()

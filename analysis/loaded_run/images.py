@@ -203,7 +203,7 @@ class RunImages(RunTables):
         ids = [cell.sample_id for one in triplets for cell in one.cells]
         found = self._table("objects")
         found = found[found["sample_id"].isin(ids) & (found["object"] >= 0) & ~found["human"]]
-        marks = overlays(found, self.run.of_samples("objects", ids, OVERLAY))
+        marks = overlays(found, self.run.rows_of_samples("objects", ids, OVERLAY))
         return [
             replace(one, cells=[replace(cell, marks=marks.get(cell.sample_id, ())) for cell in one.cells])
             for one in triplets
@@ -257,7 +257,7 @@ class RunImages(RunTables):
         from hooks.prompt.wordmap import WordMap
 
         words = _words(row)
-        maps = self.run.of_samples("words", [row["sample_id"]])
+        maps = self.run.rows_of_samples("words", [row["sample_id"]])
         if maps is None:
             raise UserError(
                 f"{self.path}: expected heat maps of words, found none: set capture.words to true and run again"

@@ -136,9 +136,9 @@ def triplets(
     `draws` are the sample ids of each triplet and seed, `objects` their rows of ``tables/objects``.
     """
     names = [sample for own in draws for sample in own]
-    samples = run.of_samples("samples", names, COLUMNS, part).set_index("sample_id")
-    words = run.of_samples("words", names, WORDS, part)
-    detections = run.of_samples("objects", names, OVERLAY, part)
+    samples = run.rows_of_samples("samples", names, COLUMNS, part).set_index("sample_id")
+    words = run.rows_of_samples("words", names, WORDS, part)
+    detections = run.rows_of_samples("objects", names, OVERLAY, part)
     shown: dict[str, list[dict]] = {}
     if objects is not None and detections is not None:
         shown = overlays(objects, detections, polygons)

@@ -114,7 +114,9 @@ def more_rows(
 def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
     """Boxes and outlines of the images shown."""
     table = objects.tables["objects"]
-    return overlays(table[table["sample_id"].isin(set(shown))], run.of_samples("objects", shown, OVERLAY))
+    return overlays(
+        table[table["sample_id"].isin(set(shown))], run.rows_of_samples("objects", shown, OVERLAY)
+    )
 
 
 def draw(objects: Objects, config: Config) -> dict[str, Drawn]:

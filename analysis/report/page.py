@@ -191,7 +191,7 @@ def read(run: Run) -> Content:
         samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
-        words=run.of_samples("words", shown, WORDS),
+        words=run.rows_of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
         gaps=gaps,

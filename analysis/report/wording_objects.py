@@ -49,15 +49,10 @@ def _source(kind: str, observer: Mapping[str, Any]) -> str:
         return "the tags that Recognize Anything gives each image"
     name, count = observer.get("vocabulary"), observer.get("vocabulary_tags")
     number = f"{count:,} " if count else ""
-    things = {
+    return {
         "everyday": f"{number}everyday nouns",
         "toyworld": f"the {number}things of the toy world",
     }.get(name, f"the {number}tags of {name}")
-    if kind != "tagger":
-        return things
-    return (
-        f"the {observer.get('tagger_top') or 'best'} of {things} that {observer.get('tagger')} ranks highest"
-    )
 
 
 def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:

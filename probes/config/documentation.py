@@ -28,7 +28,7 @@ def flag_help(place: str) -> str:
     'Denoising steps of an image (steps; default: 30; for example 50)'
     """
     field = field_at(place)
-    summary = _SENTENCE.split(" ".join(field.description.split()))[0].removesuffix(".")
+    summary = _SENTENCE.split(" ".join((field.description or place).split()))[0].removesuffix(".")
     section = field_at(place.rpartition(".")[0]) if "." in place else field
     without = section if section.get_default() is None else field
     default = without.json_schema_extra["null"] if without.default is None else flow_text(without.default)

@@ -76,25 +76,20 @@ class Observe(Section):
     """BERT by which Grounding DINO reads tags, for its original checkpoints. Give a folder where the machine
     has no network."""
     tags: Annotated[
-        Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None,
+        Annotated[list[Literal["prompt", "vocabulary", "ram"]], Field(min_length=1)] | None,
         option(
-            null="the taggers that are named, else the vocabulary, and the prompts' nouns",
+            null="what RAM gives where it is named, else the vocabulary, and the prompts' nouns",
             example=["prompt", "vocabulary"],
         ),
     ] = None
-    """What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, what a `tagger` ranks
-    highest of it, or what `ram` gives an image. With `prompt` alone nothing can be said of objects that prompts
+    """What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, or what `ram` gives an
+    image. With `prompt` alone nothing can be said of objects that prompts
     do not name."""
     vocabulary: Annotated[
         str | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
     ] = None
     """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
     Write your own to ask for the objects of your hypothesis."""
-    tagger: Annotated[Model | None, option(null="none", example="ViT-B-32/openai")] = None
-    """An open_clip model that ranks the vocabulary for an image: a folder or a name with its weights. It saves
-    time where the vocabulary is long."""
-    tagger_top: Annotated[Positive, option(unit="tags", example=20)] = 10
-    """Tags of the vocabulary that the tagger keeps for an image."""
     ram: Annotated[Model | None, option(null="none", example="ram_swin_large_14m.pth")] = None
     """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
     ram_tags: Annotated[

@@ -22,7 +22,7 @@ from probes.runs.identity import (
     traced_fields,
 )
 from probes.runs.missing import require_parts
-from probes.runs.parts import FORMAT, part_files, part_name, write_bytes
+from probes.runs.parts import FORMAT, part_name, write_bytes
 from probes.runs.record import KINDS, STATUSES
 from probes.runs.run import Run
 from probes.versions import versions
@@ -204,10 +204,10 @@ def resume(
             + ": run --stage generate first"
         )
     before, after = run.resolved, config.resolved()
-    names = [
+    sides = [
         {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
     ]
-    _require(run, *names, resolved=True)
+    _require(run, *sides, resolved=True)
     if stage == "report":
         if STATUSES.index(run.status) < STATUSES.index("measured"):
             raise UserError(
@@ -274,16 +274,11 @@ def remove(run: Run, kinds: Sequence[str]) -> None:
 
 
 def _own_parts(run: Run, folders: Sequence[str]) -> list[str]:
-    """The part files in some folders that are a run's own by its record, and there; by their paths in the run."""
-    names = []
-    for kind, count in run.planned().items():
-        if kind.partition("/")[0] in folders:
-            files = {file.name for file in part_files(run.path / kind)}
-            names += [f"{kind}/{name}" for name in map(part_name, range(count)) if name in files]
-            # of texts there is one part
-            beside = [f"{kind}_texts", f"{kind}_prompts"] if "/" in kind else []
-            names += [f"{name}/{part_name(0)}" for name in beside if part_files(run.path / name)]
-    return names
+    """The part files in some folders that are a run's own by its record; by their paths in the run."""
+    own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
+    # of texts there is one part
+    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in ("_texts", "_prompts")}
+    return [f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count)]
 
 
 def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
@@ -303,21 +298,15 @@ def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
 
 def with_inner(path: Path, names: Sequence[str]) -> list[str]:
     """Return folders of a run and those in them, the inner ones first."""
-    inner = [
-        f"{name}/{entry.name}"
-        for name in names
-        if name in _NESTED and (path / name).is_dir()
-        for entry in sorted((path / name).iterdir())
-        if entry.is_dir()
-    ]
-    return [*inner, *names]
+    nested = [path / name for name in names if name in _NESTED and (path / name).is_dir()]
+    inner = [entry for folder in nested for entry in sorted(folder.iterdir()) if entry.is_dir()]
+    return [*(entry.relative_to(path).as_posix() for entry in inner), *names]
 
 
 def _foreign_files(path: Path) -> list[str]:
     """Files and folders that no run writes, by their paths in the folder."""
     known = {"run.json", "triplets.yaml", *FOLDERS}
-    names = [entry.name for entry in path.iterdir() if entry.name not in known and not is_lock(entry.name)]
-    for folder in FOLDERS:
-        if (path / folder).is_dir():
-            names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]
-    return sorted(names)
+    foreign = [entry for entry in path.iterdir() if entry.name not in known and not is_lock(entry.name)]
+    folders = [path / folder for folder in FOLDERS if (path / folder).is_dir()]
+    foreign += [entry for folder in folders for entry in folder.iterdir()]
+    return sorted(entry.relative_to(path).as_posix() for entry in foreign)

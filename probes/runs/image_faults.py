@@ -38,13 +38,13 @@ def reason(fault: str) -> str:
     return f"image left out: {WHY.get(fault, fault)}"
 
 
-def of_size(width: int, height: int) -> str | None:
+def fault_of_size(width: int, height: int) -> str | None:
     """Return what is at fault with an image by its size alone; None where nothing is."""
     short, long = sorted((width, height))
     return SIZE if short < SIDE or long > RATIO * short or width * height > PIXELS else None
 
 
-def of_pixels(pixels: NDArray[np.uint8]) -> str | None:
+def fault_of_pixels(pixels: NDArray[np.uint8]) -> str | None:
     """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is."""
     if not pixels.any():
         return BLACK
@@ -64,7 +64,7 @@ def faults(
         finite &= latents.isfinite().flatten(1).all(1).cpu().numpy()
     replaced = np.zeros(len(images), bool) if flagged is None else np.asarray(flagged, bool)
     return [
-        NAN if not fine else FILTERED if was_replaced else of_pixels(eight_bits(image))
+        NAN if not fine else FILTERED if was_replaced else fault_of_pixels(eight_bits(image))
         for image, fine, was_replaced in zip(images, finite, replaced)
     ]
 
@@ -74,10 +74,10 @@ def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
     return (np.asarray(image) * 255).round().astype(np.uint8)
 
 
-def counts(found: Sequence[str | None]) -> dict[str, int]:
+def counts(faults: Sequence[str | None]) -> dict[str, int]:
     """Return how often each fault occurs, in the order of `WHY`; nothing where there is none."""
-    there: list[Any] = [fault for fault in found if fault]
-    return {fault: there.count(fault) for fault in dict.fromkeys([*WHY, *there]) if fault in there}
+    recorded: list[Any] = [fault for fault in faults if fault]
+    return {fault: recorded.count(fault) for fault in dict.fromkeys([*WHY, *recorded]) if fault in recorded}
 
 
 def sentence(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:

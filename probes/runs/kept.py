@@ -16,7 +16,7 @@ from probes.errors import UserError
 from probes.prompts.sample import Sample
 from probes.runs import schemas
 from probes.runs.parts import digest
-from probes.runs.rows import of_image
+from probes.runs.rows import image_columns
 
 if TYPE_CHECKING:
     from hooks.pooling import Chooser
@@ -41,7 +41,7 @@ class Vectors(NamedTuple):
     values: NDArray[np.float32]
 
 
-def schema(capture: Capture) -> pa.Schema:
+def kept_schema(capture: Capture) -> pa.Schema:
     """The columns of ``kept/``: of tensors that are stored whole, or of some of their places."""
     fields = [*schemas.KEPT]
     if capture.keep_dtype == "float16":
@@ -51,7 +51,7 @@ def schema(capture: Capture) -> pa.Schema:
     return pa.schema(fields)
 
 
-def chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
     """Return what chooses the places of a batch, row by row, for `hooks.Probe`.
 
     They hang on prompt, seed, site and call alone: those of a triplet's words are the same, and those of an image the
@@ -76,15 +76,15 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
-    choose = chooser(members, capture)
-    found = []
-    for row, sample in enumerate(members):
+    choose = place_chooser(members, capture)
+    rows = []
+    for index, sample in enumerate(members):
         for site, record in probe.kept.items():
             if not len(record.call):
                 continue
-            values = np.asarray(record.values[:, row], np.float32)
-            one = {
-                **of_image(sample),
+            values = np.asarray(record.values[:, index], np.float32)
+            row = {
+                **image_columns(sample),
                 "site": site,
                 "shape": list(values.shape),
                 "call": [int(call) for call in record.call],
@@ -92,10 +92,10 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
                 "values": _as(values.ravel(), capture.keep_dtype, site),
             }
             if callable(choose):
-                chosen = [choose(site, int(call), row, record.places) for call in record.call]
-                one["places"] = np.concatenate(chosen).astype(np.int32)
-            found.append(one)
-    return found
+                chosen = [choose(site, int(call), index, record.places) for call in record.call]
+                row["places"] = np.concatenate(chosen).astype(np.int32)
+            rows.append(row)
+    return rows
 
 
 def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
@@ -123,10 +123,10 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
     UserError
         The run holds no activations of this site.
     """
-    faults, there = set(run.faults()), set()
+    faults, sites = set(run.faults()), set()
     words = {name: entry.word for name, entry in run.config.indicators.items()}
     for table in run.part_tables("kept"):
-        there |= set(table["site"].to_pylist())
+        sites |= set(table["site"].to_pylist())
         table = table.filter(pc.equal(table["site"], site))
         numbers = table["values"]
         abouts, values = [], []
@@ -139,10 +139,10 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
             values.append(vectors)
         if values:
             yield Vectors(pd.concat(abouts, ignore_index=True), np.concatenate(values))
-    if site not in there:
+    if site not in sites:
         raise UserError(
             f"{run.path / 'kept'}: expected activations of {site!s:.120}, found those of"
-            f" {', '.join(sorted(there))!s:.200}: name one of them, or put it into capture.keep and generate anew"
+            f" {', '.join(sorted(sites))!s:.200}: name one of them, or put it into capture.keep and generate anew"
         )
 
 

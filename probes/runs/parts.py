@@ -195,7 +195,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         own = _identity(file) is not None
     if own and {*(columns or ())} <= {*table.column_names}:
         return table
-    return conform(path, table, columns)
+    return _conform(path, table, columns)
 
 
 def column_names(path: Path) -> list[str]:
@@ -263,13 +263,13 @@ def _damaged(path: Path, error: Exception) -> DamagedPartError:
     )
 
 
-def conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+def _conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
     """The columns of a part of another program, in the types in which this one writes them."""
     kind = path.parent.name
     schema = FIXED.get(kind, pa.schema([]))
     for name in schema.names if columns is None else columns:
         if (count := table.column_names.count(name)) != 1:
-            raise unlike(path, f"a column `{name}`", "several" if count else "none")
+            raise _unlike(path, f"a column `{name}`", "several" if count else "none")
     arrays = {}
     for name, values in zip(table.column_names, table.columns):
         # captures have similarities of a site in each further column
@@ -278,21 +278,21 @@ def conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Ta
         try:
             arrays[name] = values.cast(wanted)
         except (pa.ArrowException, ValueError):
-            raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
+            raise _unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
     return pa.table(arrays, metadata=table.schema.metadata)
 
 
 def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
     """The table of a part in the order of columns of the first part of its kind, without metadata."""
     if other := sorted({*table.column_names} ^ {*first.column_names}):
-        raise unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
+        raise _unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
     for name in first.column_names:
         got, wanted = table.schema.field(name).type, first.schema.field(name).type
         if got != wanted:
-            raise unlike(path, f"`{name}` as in {first_path.name}", f"{got!s:.60}")
+            raise _unlike(path, f"`{name}` as in {first_path.name}", f"{got!s:.60}")
     return table.select(first.column_names).replace_schema_metadata(None)
 
 
-def unlike(path: Path, expected: str, got: str) -> UserError:
+def _unlike(path: Path, expected: str, got: str) -> UserError:
     """The line that names a part whose columns are not as expected."""
     return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")

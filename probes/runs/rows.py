@@ -14,7 +14,7 @@ from probes.prompts.sample import Sample
 from probes.runs.image_faults import eight_bits
 
 
-def captures(
+def capture_rows(
     members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
     """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1."""
@@ -40,11 +40,12 @@ def captures(
     ]
 
 
-def of_image(sample: Sample) -> dict[str, Any]:
+def image_columns(sample: Sample) -> dict[str, Any]:
+    """The columns by which a row says of which image it is."""
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
-def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """One row per (sample, word): its heat map as summed, and the peak of it."""
     rows = []
     for row, sample in enumerate(members):
@@ -52,7 +53,7 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
             values = np.asarray(probe.token_heat(_tokens(sample, index, probe), row), np.float32)
             rows.append(
                 {
-                    **of_image(sample),
+                    **image_columns(sample),
                     "word": word,
                     "word_index": index,
                     "heat": values.ravel(),
@@ -68,10 +69,10 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
     """The token positions of a word by text encoder; all but the last of several read alike."""
-    found = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
+    positions = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
     if sample.word_positions_2 is not None:
-        found[probe.text_encoders[-1]] = sample.word_positions_2[index]
-    return found
+        positions[probe.text_encoders[-1]] = sample.word_positions_2[index]
+    return positions
 
 
 def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
@@ -86,7 +87,7 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """
     return [
         {
-            **of_image(sample),
+            **image_columns(sample),
             "site": site,
             "group": group,
             "call": [int(call) for call in record.call],

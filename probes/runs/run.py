@@ -22,7 +22,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.locks import GATE, locked
+from probes.locks import GATE, locked, require_there
 from probes.paths import link_of, require_no_address
 from probes.runs.image_faults import reason
 from probes.runs.images import read_image
@@ -112,6 +112,7 @@ class Run:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
         file, meta = self.path / "run.json", json.loads(json.dumps({**self.meta, **fields}))
+        require_there(file)
         with locked(self.path / GATE):
             current = read_record(file) if self.meta and file.exists() else None
             noted = meta if current is None else merged_record(self._before, meta, current)
@@ -136,9 +137,11 @@ class Run:
 
     def missing(self) -> dict[str, list[int]]:
         """Numbers of the parts that the run is to have and that are not there, by kind; reads no part."""
-        there = {kind: {*map(part_number, part_files(self.path / kind))} for kind in self.planned()}
-        absent = {kind: sorted({*range(count)} - there[kind]) for kind, count in self.planned().items()}
-        return {kind: numbers for kind, numbers in absent.items() if numbers}
+        missing = {}
+        for kind, count in self.planned().items():
+            numbers = {*map(part_number, part_files(self.path / kind))}
+            missing[kind] = sorted({*range(count)} - numbers)
+        return {kind: numbers for kind, numbers in missing.items() if numbers}
 
     def part_path(self, kind: str, part: int) -> Path:
         """Return where a part is, or will be."""
@@ -212,7 +215,7 @@ class Run:
         for file, table in zip(self._files("samples"), self.part_tables("samples", columns)):
             yield file, table.to_pandas()
 
-    def of_samples(
+    def rows_of_samples(
         self,
         kind: str,
         samples: Iterable[str],
@@ -244,7 +247,7 @@ class Run:
             raise UserError(
                 f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
             )
-        for sample in sorted({*wanted}, key=lambda sample: self._part_of[sample]):
+        for sample in sorted(dict.fromkeys(wanted), key=lambda sample: self._part_of[sample]):
             file = self._part_of[sample]
             if self._last[0] != file:
                 self._last = (file, dict(_encoded(file)))
@@ -260,7 +263,9 @@ class Run:
         """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
         looked_at = self.parts("observed")
         observed = self.read("observed", ["sample_id", "status"]) if looked_at else None
-        found = set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
+        unreadable = (
+            set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
+        )
         names = {file.name for file in looked_at}
         for file in self.parts("samples"):
             if file.name not in names:
@@ -269,8 +274,8 @@ class Run:
                     self._unreadable[version] = {
                         sample for sample, data in _encoded(file) if not _can_be_read(data)
                     }
-                found |= self._unreadable[version]
-        return found
+                unreadable |= self._unreadable[version]
+        return unreadable
 
     def faults(self) -> dict[str, str]:
         """The samples that were at fault when they were generated, and with what: `probes.runs.image_faults`."""

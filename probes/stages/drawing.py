@@ -141,12 +141,14 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     sites = schemas.captures_schema(list(probe.similarity))
     made = {
         "samples": RowsOfKind(pictures, schemas.SAMPLES),
-        "captures": RowsOfKind(rows.captures(members, compared, probe), sites),
+        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
     }
     if config.capture.words:
-        made["words"] = RowsOfKind(rows.words(members, probe), schemas.WORDS)
+        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
     if config.capture.keep:
-        made["kept"] = RowsOfKind(kept.kept_rows(members, probe, config.capture), kept.schema(config.capture))
+        made["kept"] = RowsOfKind(
+            kept.kept_rows(members, probe, config.capture), kept.kept_schema(config.capture)
+        )
     if config.capture.pool:
         made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
     return made
@@ -206,7 +208,7 @@ def _draw(
         pairs=compared,
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
-        keep_places=kept.chooser(members, capture),
+        keep_places=kept.place_chooser(members, capture),
         pool=tuple(capture.pool),
         position_groups=_position_groups(pipe, members) if capture.pool else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),

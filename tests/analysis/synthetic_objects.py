@@ -16,7 +16,7 @@ from probes.runs.run import Run
 from tests.analysis.object_parts import KEYS, detection, observation
 from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
 
-ENGINE = {"engine": "made up", "detector": "made up", "segmenter": "made up", "tagger": None}
+ENGINE = {"engine": "made up", "detector": "made up", "segmenter": "made up"}
 
 
 def detections(plan: Plan, missed: float = 0.0) -> pd.DataFrame:

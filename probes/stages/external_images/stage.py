@@ -141,7 +141,7 @@ def _read(draw: Draw, config: Config) -> tuple[list[TakenImage], set[tuple[int, 
     for (name, entry), row in zip(config.indicators.items(), draw.rows):
         data = read_bytes(row.image, row.at)
         _, size = read_header(data)
-        sizes |= {size} if size and not image_faults.of_size(*size) else set()
+        sizes |= {size} if size and not image_faults.fault_of_size(*size) else set()
         read = split_words(row.prompt)
         columns = {
             "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
@@ -192,10 +192,10 @@ def _stored(draws: list[list[TakenImage]], tick: Tick) -> Piece:
 
 def _fault(data: bytes, size: tuple[int, int] | None) -> str | None:
     """Return what is wrong with an image, as far as its bytes show."""
-    if size and (fault := image_faults.of_size(*size)):
+    if size and (fault := image_faults.fault_of_size(*size)):
         return fault
     try:
-        return image_faults.of_pixels(np.asarray(read_image(data)))
+        return image_faults.fault_of_pixels(np.asarray(read_image(data)))
     except ValueError:
         return image_faults.UNREADABLE
 

@@ -49,7 +49,8 @@ def image_run(
         for index, image in enumerate(images)
     ]
     for number, start in enumerate(range(0, len(rows), part)):
-        ident = parts.identity(number, {"rows": start})
+        images_of_part = [row["image"]["bytes"] for row in rows[start : start + part]]
+        ident = parts.identity(number, {"images": parts.digest(repr(images_of_part))})
         file = path / "samples" / f"part-{number:05d}.parquet"
         parts.write_part(file, rows[start : start + part], schemas.SAMPLES, ident)
     return Run.open(path)

@@ -117,7 +117,7 @@ def test_folders_of_transformers(noise, tmp_path):
         ({"tags": ["vocabulary"], "vocabulary": "everyda"}, r"observe.vocabulary: everyda: no such file"),
         (
             {"tags": ["prompt"], "vocabulary": "everyday"},
-            r"observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got prompt",
+            r"observe.tags: expected `vocabulary`, since one is named, got prompt",
         ),
         ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
     ],
@@ -133,13 +133,12 @@ def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
     [
         ({}, ["vocabulary", "prompt"], "everyday"),
         ({"vocabulary": __file__}, ["vocabulary", "prompt"], __file__),
-        ({"tagger": "ViT-B-32/openai"}, ["tagger", "prompt"], "everyday"),
         ({"tags": ["prompt"]}, ["prompt"], None),
         ({"detector": "toyworld", "segmenter": "toyworld"}, ["vocabulary"], "toyworld"),
     ],
 )
 def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
-    """A tagger where one is named, else a vocabulary, and the prompt's nouns; toyworld's own for what they know."""
+    """A vocabulary and the prompt's nouns; toyworld's own for what they know."""
     if vocabulary == __file__:  # any file: what is in it is not the question
         monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
     plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))

@@ -34,7 +34,7 @@ AUTO = re.compile(
     r"Auto(Tokenizer|Config|Processor|ImageProcessor|FeatureExtractor|Model\w*|Pipeline\w*|Backbone)"
 )
 NOT_FOREIGN = {
-    "probes/execution/team.py",  # what this program's own processes send one another
+    "probes/execution/processes.py",  # what this program's own processes send one another
     *(
         f"probes/toyworld/{name}/assemble.py" for name in ("dit", "located", "work")
     ),  # the package's own weights

@@ -128,14 +128,14 @@ def test_rows_of_some_samples_are_sought_in_all_parts(tmp_path, monkeypatch):
 
     monkeypatch.setattr(runs, "read_part", watched)
     wanted, columns = ["t00004-s0-neutral", "t00005-s0-human"], ["sample_id", "word", "heat"]
-    rows = run.of_samples("words", wanted, columns)
+    rows = run.rows_of_samples("words", wanted, columns)
     assert set(rows["sample_id"]) == set(wanted) and list(rows) == columns
     heats = [name for name, columns in asked if "heat" in columns]
     assert heats == ["part-00000.parquet", "part-00002.parquet"], "the first gives the columns"
     assert len(rows) == run.read("words", columns)["sample_id"].isin(wanted).sum()
-    assert run.of_samples("objects", wanted) is None
-    assert run.of_samples("words", ["nobody"]).empty
-    assert run.of_samples("words", wanted, columns, "part-00001.parquet").empty
+    assert run.rows_of_samples("objects", wanted) is None
+    assert run.rows_of_samples("words", ["nobody"]).empty
+    assert run.rows_of_samples("words", wanted, columns, "part-00001.parquet").empty
 
 
 def test_samples_are_read_once_as_long_as_no_part_changes(tmp_path, monkeypatch):

@@ -66,7 +66,6 @@ class DetrPlan(ModelPlan):
             "detector": name_of(str(self.settings.detector)),
             "revision": revision(self.path),
             "segmenter": None,
-            "tagger": None,
             "tags": ["detector"],
             "checkpoints": {"detector": self.checkpoints},
             "thresholds": {"box_threshold": self.settings.box_threshold},

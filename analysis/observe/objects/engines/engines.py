@@ -58,10 +58,9 @@ class GroundedPlan(ModelPlan):
     @cached_property
     def passes(self) -> int:
         """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
-        settings = self.settings
-        if "vocabulary" in settings.tags:
+        if "vocabulary" in self.settings.tags:
             return fewest_captions(self.vocabulary)
-        return fewest_captions(self.vocabulary[: settings.tagger_top]) if "tagger" in settings.tags else 1
+        return 1
 
     @property
     def _thresholds(self) -> dict[str, float]:
@@ -94,10 +93,6 @@ class GroundedPlan(ModelPlan):
             kind: {str(file.absolute()): sha256(file) for file in weight_files(path)}
             for kind, path in self.paths.items()
         }
-        if "tagger" in self.settings.tags:
-            from analysis.observe.objects.tags.taggers import clip_files
-
-            checkpoints["tagger"] = clip_files(self.settings.tagger)
         if "ram" in self.settings.tags:
             checkpoints["ram"] = {str(self.ram.weights.absolute()): sha256(self.ram.weights)}
         return checkpoints
@@ -121,17 +116,15 @@ class GroundedPlan(ModelPlan):
         for kind, files in self.checkpoints.items():
             fields[f"observe.{kind}"] = sorted(files.values()) or name_of(getattr(settings, kind))
         fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
-        if {"vocabulary", "tagger"} & set(sources):
+        if "vocabulary" in sources:
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
         if "ram" in sources:
             fields["observe.ram_tags"] = self.ram.digest
-        if "tagger" in sources:
-            fields["observe.tagger_top"] = settings.tagger_top
         if "prompt" in sources:
             fields |= {
                 f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
             }
-            if self.config.captions:
+            if not all(prompt.template for prompt in self.config.prompts):
                 fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
@@ -153,19 +146,15 @@ class GroundedPlan(ModelPlan):
         return combined([self._source(kind) for kind in self.settings.tags])
 
     def _source(self, kind: str) -> Tags:
-        settings, measure = self.settings, self.config.measure
+        measure = self.config.measure
         if kind == "prompt":
             words = [form for entry in self.config.indicators.values() for form in entry.forms]
             return prompt_nouns(backend=measure.nouns, compounds=measure.compounds, indicators=words)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
-        if kind == "ram":
-            from analysis.observe.objects.tags.ram import RamTagger
+        from analysis.observe.objects.tags.ram import RamTagger
 
-            return RamTagger(self.ram, self.device)
-        from analysis.observe.objects.tags.taggers import ClipTagger
-
-        return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
+        return RamTagger(self.ram, self.device)
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps about the observer."""
@@ -174,8 +163,6 @@ class GroundedPlan(ModelPlan):
             "engine": self.name,
             "detector": name_of(settings.detector),
             "segmenter": name_of(settings.segmenter),
-            "tagger": name_of(settings.tagger) if "tagger" in settings.tags else None,
-            "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
             "ram": name_of(settings.ram) if "ram" in settings.tags else None,
             "tags": list(settings.tags),
             "vocabulary": name_of(settings.vocabulary) if settings.vocabulary else None,

@@ -131,7 +131,6 @@ class CheckerPlan(ObservationPlan):
             "engine": self.name,
             "detector": self.detector,
             "segmenter": self.detector,
-            "tagger": None,
             "tags": ["checker"],
             "checkpoints": {},
             "thresholds": {},

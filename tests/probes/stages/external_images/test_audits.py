@@ -23,7 +23,7 @@ def written(folder, rows, columns="file,prompt", **more):
     pictures = folder / "pictures"
     pictures.mkdir(parents=True)
     for number in range(len(rows)):
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(pictures / f"{number}.png")
+        Image.new("RGB", (8, 8 + number), (number, 0, 0)).save(pictures / f"{number}.png")
     lines = [f"{number}.png,{row}" for number, row in enumerate(rows)]
     (pictures / "metadata.csv").write_text("\n".join([columns, *lines]) + "\n", encoding="utf-8")
     settings = {"indicators": WORDS, "reference": "feminine", "images": {"from": "pictures"}, "prompts": GRID}
@@ -44,6 +44,7 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     config = read(written(tmp_path, rows()))
     assert [prompt.levels["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
     taken = stage.plan(config, "closed.yaml")
+    # no seeds pair them, so that images of every size are taken
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
         (image.columns["triplet"], image.columns["indicator"], image.row.prompt)

@@ -36,7 +36,7 @@ def rows(folder, **columns):
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+    [pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
     ids=str,
 )
 def test_texts_in_any_layout_are_read(kind, folder):
@@ -59,7 +59,6 @@ def test_texts_in_any_layout_are_read(kind, folder):
     "image",
     [
         pa.array([BYTES] * 2),
-        pa.array([BYTES] * 2, pa.large_binary()),
         pa.array([BYTES] * 2, pa.binary_view()),
         pa.array([BYTES] * 2, pa.binary(len(BYTES))),
         pa.array([BYTES] * 2).dictionary_encode(),
