@@ -18,9 +18,8 @@ What the paper leaves open is settled as follows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from probes.prompts.grammar.articles import mended
@@ -84,7 +83,7 @@ def judge(caption: str, forms: Forms = "inflected") -> CaptionVerdict:
     """
     if not _ANY.search(caption):
         return _WITHOUT
-    swappable = list(_occurrences(caption, forms))
+    swappable = _occurrences(caption, forms)
     if not swappable:
         inside = _WITHIN.search(caption)
         return CaptionVerdict(PHRASE, inside[0].lower()) if inside else _WITHOUT
@@ -130,15 +129,16 @@ def swap(
     return done + caption[at:]
 
 
-def _occurrences(caption: str, forms: Forms) -> Iterator[re.Match]:
-    """Yield where a word stands for somebody, and is to be swapped."""
+@lru_cache(maxsize=1)  # a caption is judged, and swapped for one indicator after the other
+def _occurrences(caption: str, forms: Forms) -> list[re.Match]:
+    """Return where a word stands for somebody, and is to be swapped."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
-    for match in _PERSON.finditer(caption):
-        start = match.start()
-        if forms == "printed" and match["word"].lower() in ("persons", "peoples"):
-            continue
-        if not any(begin <= start < end for begin, end in phrases):
-            yield match
+    return [
+        match
+        for match in _PERSON.finditer(caption)
+        if not (forms == "printed" and match["word"].lower() in ("persons", "peoples"))
+        and not any(begin <= match.start() < end for begin, end in phrases)
+    ]
 
 
 def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
