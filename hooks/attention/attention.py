@@ -2,12 +2,13 @@
 
 Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
 whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
-dtype, of the prompts' rows alone, a few rows at a time.
+dtype, of the prompts' rows alone, a few rows or heads at a time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +18,10 @@ from torch import Tensor
 from hooks.architectures.batch import Call
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
-from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums
+from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums, Where
 from hooks.errors import HookError
 
-CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a row has no more: 512 KiB in float32, twice
+CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
 
 
@@ -99,9 +100,9 @@ class AttentionSums:
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
                 f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
-        for rows, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
+        for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
             for sums in takers:
-                sums.add(layer, rows, probabilities, call)
+                sums.add(layer, where, probabilities, call)
 
     def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
         """The sums that take a layer's run at this call, which is counted."""
@@ -133,15 +134,16 @@ class AttentionSums:
 
     def _probabilities(
         self, query: Tensor, key: Tensor, heads: int, scale: float
-    ) -> Iterator[tuple[slice, Tensor]]:
-        """Probabilities (rows, heads, pixels, tokens) of some rows at a time."""
+    ) -> Iterator[tuple[Where, Tensor]]:
+        """Probabilities (rows, heads, pixels, tokens) of some rows and heads at a time."""
         rows, pixels, _ = query.shape
         tokens = key.shape[1]
         limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
         query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
         key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
-        for some in torch.arange(rows).split(max(1, limit // (heads * pixels * tokens))):
-            chosen = slice(int(some[0]), int(some[-1]) + 1)
-            left, right = (one[chosen].flatten(0, 1).float() for one in (query, key))
+        steps = [max(1, limit // (size * pixels * tokens)) for size in (heads, 1)]
+        for row, head in itertools.product(range(0, rows, steps[0]), range(0, heads, steps[1])):
+            where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
+            left, right = (one[where].flatten(0, 1).float() for one in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=scale)
-            yield chosen, scores.softmax(dim=-1).unflatten(0, (-1, heads))
+            yield where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2])

@@ -171,7 +171,7 @@ class FinalSums(AttentionSums):
         else:
             values = self._masses(query, given, batch, of_image, text, layer)
         for sums in takers:
-            sums.add(layer, slice(None), values, call)
+            sums.add(layer, (slice(None), slice(None)), values, call)
 
     def _masses(
         self,

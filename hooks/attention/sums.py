@@ -2,7 +2,7 @@
 
 Three kinds of sums take the same probabilities: `DefinitionSums` holds what a definition needs and no more, `LayerSums`
 every layer apart, `RefineSums` the self-attention that a map is spread along. Each is told the size of what comes by
-`begin`, before its first `add` of the probabilities (rows, heads, pixels, tokens) of some rows.
+`begin`, before its first `add` of the probabilities (rows, heads, pixels, tokens) of some rows and heads.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hooks.errors import HookError
 RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
 TINY = torch.finfo(torch.float32).tiny
 
+Where = tuple[slice, slice]  # rows and heads
 Size = tuple[int, int, int]  # rows, height and width of the latent
 
 
@@ -45,24 +46,24 @@ class DefinitionSums:
         """Whether a layer's probabilities enter."""
         return layer.address in self.layers
 
-    def add(self, layer: AttentionLayer, rows: slice, probabilities: Tensor, call: Call) -> None:
-        """Add the probabilities (rows, heads, pixels, tokens) of some rows."""
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, tokens) of some rows and heads."""
         size, device = (self._size[0], *layer.size(*self._size[1:])), probabilities.device
         each = self.definition.resizes_heads
         if layer.factor == 1 and self.definition.combine == "mean":
             if self._joint is None:
                 self._joint = torch.zeros((size[0], size[1] * size[2], self._tokens), device=device)
             over_heads = _over_heads(probabilities).to(self._joint.device)  # layers may be on several devices
-            self._joint[rows].add_(over_heads, alpha=1 if each else 1 / layer.heads)
+            self._joint[where[0]].add_(over_heads, alpha=1 if each else 1 / layer.heads)
             return
         if layer.address not in self._by_layer:
             shape = (size[0], layer.heads if each else 1, size[1] * size[2], self._tokens)
             self._by_layer[layer.address] = torch.zeros(shape, device=device)
         total = self._by_layer[layer.address]
         if each:
-            total[rows].add_(probabilities)
+            total[where].add_(probabilities)
         else:
-            total[rows, 0].add_(_over_heads(probabilities), alpha=1 / layer.heads)
+            total[where[0], 0].add_(_over_heads(probabilities), alpha=1 / layer.heads)
 
     @torch.no_grad()
     def heat(self) -> Tensor:
@@ -122,14 +123,14 @@ class LayerSums:
         """Whether a layer's probabilities enter."""
         return True
 
-    def add(self, layer: AttentionLayer, rows: slice, probabilities: Tensor, call: Call) -> None:
-        """Add the probabilities (rows, heads, pixels, tokens) of some rows."""
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, tokens) of some rows and heads."""
         if layer.address not in self.sums:
             height, width = layer.size(*self._size[1:])
             shape = (self._size[0], len(self.calls) or 1, height * width, self._tokens)
             self.sums[layer.address] = torch.zeros(shape, device=probabilities.device)
         number = self._bin_of[call.number] if self._bin_of else 0
-        self.sums[layer.address][rows, number].add_(_over_heads(probabilities), alpha=1 / layer.heads)
+        self.sums[layer.address][where[0], number].add_(_over_heads(probabilities), alpha=1 / layer.heads)
 
 
 class RefineSums:
@@ -158,12 +159,12 @@ class RefineSums:
         """Whether a layer's probabilities enter."""
         return layer.address in self.layers and layer.factor == self._factor
 
-    def add(self, layer: AttentionLayer, rows: slice, probabilities: Tensor, call: Call) -> None:
-        """Add the probabilities (rows, heads, pixels, pixels looked at) of some rows."""
+    def add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, pixels looked at) of some rows and heads."""
         if self._sum is None:
             places = self._grid[0] * self._grid[1]
             self._sum = torch.zeros((self._rows, places, places), device=probabilities.device)
-        self._sum[rows].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
+        self._sum[where[0]].add_(probabilities.sum(dim=1).to(self._sum.device), alpha=1 / layer.heads)
 
     def self_attention(self) -> Tensor:
         """Mean probability (rows, pixels, pixels) with which each pixel looks at each."""
