@@ -109,17 +109,6 @@ def test_no_triplet_is_larger_than_its_budget(images, objects):
     assert len(entry["sizes"]) == images and all(len(cell["objects"]) == objects for cell in entry["cells"])
 
 
-def test_outlines_are_left_out_before_boxes():
-    rng = np.random.default_rng(0)
-    samples, maps, shown, names = noisy(rng, 3, 64, 5, 20)
-    found = json.loads(gallery_files._triplet(samples, maps, shown, names, names[0]))
-    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {3}
-    few = {name: entries[:1] for name, entries in shown.items()}
-    few = {name: [entry | {"path": "M1 1l2 0 0 2z"} for entry in own] for name, own in few.items()}
-    found = json.loads(gallery_files._triplet(samples, maps, few, names, names[0]))
-    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {6}
-
-
 def test_what_cannot_be_drawn_with_fewer_corners_is_left_out_the_longest_first():
     noise = polygons(np.random.default_rng(0).random((64, 64)) < 0.5)[0]
     square = "M1 1l9 0 0 9-9 0z"
