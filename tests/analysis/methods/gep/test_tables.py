@@ -8,14 +8,11 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings, results, sheet
+from analysis.methods.gep import clip, leaderboard, readings, sheet
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.stage import measure_gep, read_audits
-from analysis.methods.gep.tables import pairs
 from analysis.observe.features import attribute_audit as audit
-from analysis.study import comparison
 from lab.papers.tables import read_table
-from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs import parts, schemas
@@ -146,15 +143,6 @@ def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
     )
 
 
-def test_estimates_that_see_the_attributes_agree_with_labels(made):
-    run, _ = made
-    auc = run.table("gep_auc").set_index(["source", "attribute"])["auc"]
-    assert (auc > 0.95).all()
-    rows = run.table("gep_agreement")
-    pearson = rows[(rows["measure"] == "pearson") & (rows["source"] == "CLS")].set_index("setting")["value"]
-    assert (pearson > 0.9).all()
-
-
 def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
     run, _ = made
     table = run.table("gep_powered")
@@ -211,13 +199,6 @@ def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made)
     assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
 
 
-def test_two_words_are_held_against_each_other_though_one_is_the_reference():
-    config = Config(
-        indicators={"feminine": "woman", "masculine": "man"}, reference="feminine", prompts=["a {person}"]
-    )
-    assert pairs(comparison(config)) == [("feminine", "masculine", "contrast")]
-
-
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     attributes = report_gep.read_attributes(run)
@@ -252,20 +233,6 @@ def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differen
     for one in lead.examples:
         assert [picture.label for picture in one.pictures] == ["masculine", "neutral", "feminine"]
         assert "yes" in [picture.reading for picture in one.pictures]
-
-
-def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made):
-    run, _ = made
-    own = run.table("gep_score").query("source == 'checker' and kind == 'contrast' and low == low")
-    found = results.results(run)
-    assert len(found) == len(own) > 0
-    for one, row in zip(found, own.to_dict("records")):
-        assert (one.value, one.low, one.high) == (row["debiased"], row["low"], row["high"])
-        assert f"{row['score']:.3f} as published" in one.floor and f"gives {row['floor']:.3f}" in one.floor
-        assert one.verdict == (
-            "more than chance" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more than chance"
-        )
-        assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
