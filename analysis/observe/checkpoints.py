@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,11 @@ def revision(path: Path) -> str | None:
 def weight_files(path: Path) -> list[Path]:
     """The weights that are a checkpoint: the file itself, or those in the folder."""
     return [path] if path.is_file() else sorted(path.glob("*.safetensors"))
+
+
+def parameters(files: Iterable[Path]) -> int:
+    """Number of parameters in files of weights, about: in float32, as they are loaded."""
+    return sum(file.stat().st_size for file in files) // 4
 
 
 def read_json(path: Path, field: str) -> dict[str, Any]:

@@ -27,42 +27,23 @@ class Answer:
 
 
 class Reader(Protocol):
-    """Answers questions about images.
+    """Answers questions about images; the model of an :class:`analysis.observe.observer.ImageObserver`.
 
     It can be pickled before it is loaded. What it takes from the configuration is read when it is made, so that what is
-    missing is said before an image is drawn.
-
-    Attributes
-    ----------
-    name : str
-        As in ``observe.questions.readers``.
-    libraries : tuple of str
-        Packages whose versions are recorded.
+    missing is said before an image is generated. ``name`` is as in ``observe.questions.readers``.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def libraries(self) -> tuple[str, ...]: ...
-
-    def __str__(self) -> str: ...
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of its network, about; 0 where there is none."""
-        ...
+    name: str
+    libraries: tuple[str, ...]
+    parameters: int
 
     def identity(self) -> Mapping[str, Any]:
         """All that alters an answer but the questions: weights, form, number format."""
-        ...
 
     def load(self, device: Any) -> None:
         """Load the network onto a torch device."""
-        ...
 
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """Answers to every question about each image; all images can be read."""
-        ...

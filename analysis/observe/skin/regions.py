@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from skimage.color import rgb2lab
@@ -43,49 +43,32 @@ class Region:
     landmarks: np.ndarray | None = None
 
 
-class SkinSource(Protocol):
-    """Finds the skin of images; `str` says what it is."""
+class SkinSource:
+    """Finder of the skin of images, by no model and from all pixels unless a class says otherwise; `str` names it."""
 
-    parameters: int  # of its models, about
+    parameters = 0  # of its models, about
+    libraries: tuple[str, ...] = ("scikit-image", "opencv-python")
 
-    def fields(self) -> Mapping[str, Any]:
+    def __str__(self) -> str:
+        return "all pixels of the image"
+
+    def fields(self) -> dict[str, Any]:
         """Everything that alters what is seen."""
-        ...
+        return {"region": "image"}
 
     def load(self) -> None:
         """Load the models."""
-        ...
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """The skin of each image, ``(height, width, 3)`` uint8 RGB."""
-        ...
+        return [Region("ok", image.reshape(-1, 3)) for image in images]
 
 
 def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> Region:
     return Region(status, np.zeros((0, 3), np.uint8), reason, landmarks)
 
 
-class WholeImage:
-    """All pixels: for cards of colours, and for crops made by another program."""
-
-    parameters = 0
-
-    def __str__(self) -> str:
-        return "all pixels of the image"
-
-    def fields(self) -> dict[str, Any]:
-        """Return what identifies it."""
-        return {"region": "image"}
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
-        """Every pixel of each image."""
-        return [Region("ok", image.reshape(-1, 3)) for image in images]
-
-
-class ToyworldSkin:
+class ToyworldSkin(SkinSource):
     """The skin of toyworld's figures: the one of the three palette colours that the figure shows most of.
 
     Inside a figure a pixel is what is nearest to it in L*a*b* of the colours that the image can show: of bodies and
@@ -93,7 +76,6 @@ class ToyworldSkin:
     the checker leaves them out.
     """
 
-    parameters = 0
     version = "toyworld-skin/1"
 
     def __str__(self) -> str:
@@ -102,9 +84,6 @@ class ToyworldSkin:
     def fields(self) -> dict[str, Any]:
         """The versions of the checker and of the choice of pixels."""
         return {"region": "toyworld", "checker": f"{ToyworldChecker.detector}, {self.version}"}
-
-    def load(self) -> None:
-        """Nothing to load."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """Skin of the figure of each image."""
@@ -144,8 +123,10 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
     return masks[masks.sum((1, 2)).argmax()]
 
 
-class FaceSkin:
+class FaceSkin(SkinSource):
     """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
+
+    libraries = (*SkinSource.libraries, "torch", "face-alignment")
 
     def __init__(self, landmarker: FaceAlignment, skin: str):
         self.landmarker, self.skin = landmarker, skin

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.objects.engines import engines
-from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.engines import grounded
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -124,7 +124,7 @@ def test_folders_of_transformers(noise, tmp_path):
 def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
     given = observe if {"detector", "engine"} & set(observe) else {**checkpoints, **observe}
     with pytest.raises(UserError, match=message):
-        engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
+        object_observer(Config(prompts=["a {person}"], model="a/b", observe=given))[0]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
 def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
     """A vocabulary and the prompt's nouns; toyworld's own for what they know."""
     if vocabulary == __file__:  # any file: what is in it is not the question
-        monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
-    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))
+        monkeypatch.setattr(grounded, "read_vocabulary", lambda path: ["dog"])
+    plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))[0]
     assert (plan.resolved["tags"], plan.resolved["vocabulary"]) == (tags, vocabulary)
 
 
@@ -148,7 +148,7 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     """As many captions as the engine really makes, at the least, and what they find is of all of them."""
     more = {"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "device": "cpu"}
     given = {name: value for name, value in settings.items() if name != "model"} | more
-    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
+    plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe=given))[0]
     engine = plan.engine()
     tags = [list(one) for one in plan.tags()([None], [("a person with a quokka",)])]
     assert tags[0][-1] == "quokka" and len(tags[0]) == len(plan.vocabulary) + 1  # "person" is in it already
@@ -156,9 +156,9 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     assert 1 < plan.passes <= len(made)
     assert f"({len(plan.vocabulary)} tags)" in str(plan)
     assert f"at least {plan.passes} passes of the detector over each image" in str(plan)
-    one = engine_plan(
+    one = object_observer(
         Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
-    )
+    )[0]
     assert "passes" not in str(one)
 
 

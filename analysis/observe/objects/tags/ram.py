@@ -170,15 +170,13 @@ class RamFiles:
     """Settings of the tagger, read from files; the weights themselves are not loaded.
 
     ``settings`` are as `PUBLISHED`; ``tags`` a name for each row of ``label_embed``, as it is looked for
-    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it;
-    ``parameters`` counts those of the tagger alone.
+    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it.
     """
 
     weights: Path
     settings: Mapping[str, Any]
     tags: tuple[str, ...]
     thresholds: tuple[float, ...]
-    parameters: int
 
     @property
     def digest(self) -> str:
@@ -237,8 +235,7 @@ def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
         model = Ram(settings)
     check_fit(model, tagger_weights(weights), path=weights, field=FIELD, what="RAM's tagger")
     names, thresholds = read_tags(tag_list or weights.with_name(TAG_LIST), settings["tags"])
-    count = sum(parameter.numel() for parameter in model.parameters())
-    return RamFiles(weights, settings, names, thresholds, count)
+    return RamFiles(weights, settings, names, thresholds)
 
 
 def tagger_weights(path: Path) -> dict[str, torch.Tensor]:

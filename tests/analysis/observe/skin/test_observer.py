@@ -112,7 +112,7 @@ def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatc
     def asked(prompts, model="toyworld", **options):
         config = Config(prompts=prompts, model=model, observe={"skin_tone": options})
         observer, reason = skin_observer(config)
-        return observer and type(observer.source), reason
+        return observer and type(observer.model), reason
 
     assert asked(["a {person}"]) == (None, "")
     assert asked(["a {person}"], look=True) == (ToyworldSkin, "")
