@@ -20,8 +20,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
-from analysis.observe.model_folders import described, from_folder, sides
+from analysis.observe.checkpoints import described, fit, from_folder, read_json, read_weights, sides
 from analysis.observe.objects.models import hf_keys, hf_settings
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT

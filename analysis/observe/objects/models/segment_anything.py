@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
-from analysis.observe.model_folders import described, from_folder
+from analysis.observe.checkpoints import described, fit, from_folder, read_json, read_weights
 from analysis.observe.objects.models import hf_keys, hf_settings
 from probes.errors import UserError
 from probes.models.pretrained import readable
