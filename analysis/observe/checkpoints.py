@@ -97,6 +97,15 @@ def read_json(path: Path, field: str) -> dict[str, Any]:
     return data
 
 
+def settings_beside(path: Path, known: Collection[str], field: str, what: str) -> dict[str, Any]:
+    """Read the settings in a JSON file of a checkpoint's name beside it; none where there is no such file."""
+    beside = path.with_suffix(".json")
+    stated = read_json(beside, field) if beside.exists() else {}
+    if unknown := [name for name in stated if name not in known]:
+        raise UserError(f"{field}: {beside}: `{unknown[0]}` is no setting of {what}: take it out")
+    return stated
+
+
 def read_weights(path: Path, field: str) -> dict[str, Any]:
     """Read a checkpoint's tensors: safetensors, or a pickle of plain tensors and nothing else.
 
@@ -149,7 +158,12 @@ def check_fit(
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
     shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
-    missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in shared]
+    missing = [
+        name
+        for name, value in wanted.items()
+        # counts of batches, of training: old files have none
+        if name not in weights and value.data_ptr() not in shared and not name.endswith("num_batches_tracked")
+    ]
     unknown = [name for name in weights if name not in wanted and name not in spare]
     other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
     faults = []

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.attribute_audit import clip_name, places, texts
+from analysis.observe.features.network import FeatureNetwork
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.weights import PLACE, FeatureNetwork, cached
+from analysis.observe.features.weights import PLACE, cached
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError

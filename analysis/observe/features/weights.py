@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
 from analysis.observe.features.registry import Feature
@@ -16,14 +16,8 @@ from probes.models.pretrained import readable
 from probes.runs.parts import digest
 from probes.toyworld import WEIGHTS
 
-if TYPE_CHECKING:
-    import torch
-
-    from analysis.observe.features.embedder import Embedder
-
 PLACE = "observe.feature_weights"
 CONFIGS = {"timm": "config.json", "open_clip": "open_clip_config.json"}  # beside the weights in a folder
-_LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}
 FILES = {  # of weights in a folder, the first that is there
     "timm": ("model.safetensors", "pytorch_model.bin"),
     "open_clip": (
@@ -162,50 +156,3 @@ def identity(feature: Feature, path: Path) -> dict[str, Any]:
 @cache
 def _checksum(path: Path) -> str:
     return sha256(path)
-
-
-class FeatureNetwork:
-    """A feature's network, the model of an observer; it can be pickled, without what it has loaded.
-
-    `weights` are named as `locate` takes them; those that are nowhere are refused.
-    """
-
-    _embedder: Embedder | None = None
-
-    def __init__(self, feature: Feature, weights: str):
-        self.feature, self.weights = feature, weights
-        locate(feature, weights, fetch=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_embedder"}
-
-    @cached_property
-    def path(self) -> Path:
-        """Path of the weights on this machine; fetches those of the hub."""
-        return locate(self.feature, self.weights)  # type: ignore[return-value]
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """Packages of the network."""
-        return ("torch", "torchvision", _LIBRARIES[self.feature.library])
-
-    @property
-    def parameters(self) -> int:
-        """Size of the network, of float16 or float32 weights an upper bound."""
-        return weight_file(self.feature, self.path).stat().st_size // 2
-
-    def identity(self) -> dict[str, Any]:
-        """Checkpoint, network, readout and transform."""
-        return identity(self.feature, self.path)
-
-    def load(self, device: torch.device) -> None:
-        """Load the network."""
-        from analysis.observe.features.embedder import Embedder
-
-        self._embedder = Embedder(self.feature, self.path, device)
-
-    @property
-    def embedder(self) -> Embedder:
-        """The network, loaded."""
-        assert self._embedder is not None, "it is loaded before it looks"
-        return self._embedder

@@ -193,7 +193,7 @@ def _source(config: Config) -> SkinSource:
     require_library()
     for kind in ("landmarks", "detector"):
         find(getattr(options, kind), f"observe.skin_tone.{kind}", fetch=False)
-    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)), options.skin)
+    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)))
 
 
 def _light(config: Config) -> Light:

@@ -21,10 +21,8 @@ from probes.toyworld.palette import COLOURS, INDEX
 LEAST_SKIN = 15
 TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
 _ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))
-# Of the 68 landmarks (iBUG 300-W) from 0: jaw 0-16, brows 17-26, nose 27-35, eyes 36-47, mouth 48-67
-_JAW, _BROWS = range(17), range(26, 16, -1)
-_LEFT_OUT = (range(17, 22), range(22, 27), range(36, 42), range(42, 48), range(48, 60))
-# below an eye, beside nose and mouth, and along the jaw; each drawn in by a quarter, away from hair and edges
+# Of the 68 landmarks (iBUG 300-W) from 0, jaw 0-16, nose 27-35, eyes 36-47, mouth 48-67: those
+# below an eye, beside nose and mouth, and along the jaw; drawn in by a quarter, away from hair and edges
 _CHEEKS = ((1, 41, 40, 31, 48, 4, 3, 2), (15, 46, 47, 35, 54, 12, 13, 14))
 _DRAWN_IN = 0.75
 
@@ -124,20 +122,20 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
 
 
 class FaceSkin(SkinSource):
-    """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
+    """The cheeks of an image's largest face by its landmarks."""
 
     libraries = (*SkinSource.libraries, "torch", "face-alignment")
 
-    def __init__(self, landmarker: FaceAlignment, skin: str):
-        self.landmarker, self.skin = landmarker, skin
+    def __init__(self, landmarker: FaceAlignment):
+        self.landmarker = landmarker
         self.parameters = landmarker.parameters
 
     def __str__(self) -> str:
-        return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"
+        return f"cheeks of the largest face, {self.landmarker}"
 
     def fields(self) -> dict[str, Any]:
         """Return the region of skin, and the models."""
-        return {"region": "face-alignment", "skin": self.skin, **self.landmarker.fields()}
+        return {"region": "face-alignment", "skin": "cheeks", **self.landmarker.fields()}
 
     def load(self) -> None:
         """Load the models."""
@@ -151,25 +149,17 @@ class FaceSkin(SkinSource):
         if not len(faces):
             return _nothing("no face", "no face was found")
         face = max(faces, key=lambda points: float(np.ptp(points, axis=0).prod()))
-        pixels = image[face_mask(face, image.shape[:2], self.skin)]
+        pixels = image[cheek_mask(face, image.shape[:2])]
         if not len(pixels):
             return _nothing("no skin", "the face is too small, or lies outside the image", face)
         return Region("ok", pixels, f"the largest of {len(faces)} faces" if len(faces) > 1 else "", face)
 
 
-def face_mask(landmarks: np.ndarray, shape: tuple[int, int], skin: str) -> np.ndarray:
-    """Mask of the skin of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
-    if skin == "cheeks":
-        return np.any([_polygon(_drawn_in(landmarks[[*points]]), shape) for points in _CHEEKS], axis=0)
-    face = _polygon(_drawn_in(landmarks[[*_JAW, *_BROWS]], 0.9), shape)
-    left_out = [_polygon(_drawn_in(landmarks[[*points]], 1.4), shape) for points in _LEFT_OUT]
-    return face & ~np.any(left_out, axis=0)
-
-
-def _drawn_in(points: np.ndarray, scale: float = _DRAWN_IN) -> np.ndarray:
-    middle = points.mean(0)
-    return middle + scale * (points - middle)
-
-
-def _polygon(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    return polygon2mask(shape, points[:, ::-1])
+def cheek_mask(landmarks: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Mask of the cheeks of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
+    mask = np.zeros(shape, bool)
+    for numbers in _CHEEKS:
+        points = landmarks[[*numbers]]
+        middle = points.mean(0)
+        mask |= polygon2mask(shape, (middle + _DRAWN_IN * (points - middle))[:, ::-1])
+    return mask

@@ -39,5 +39,4 @@ def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
         config = config.model_copy(update={"observe": own})
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    # `transformers` was an implementation of its own; its checkpoints load into this one
     return GroundedObserver(config), ""

@@ -26,7 +26,7 @@ from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
-from analysis.observe.checkpoints import check_fit, find, fit, read_json, read_weights
+from analysis.observe.checkpoints import check_fit, find, fit, read_weights, settings_beside
 from analysis.observe.objects.tags.tags import Prompts, normal
 from probes.config.schema import Observe
 from probes.errors import UserError
@@ -224,12 +224,7 @@ def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
     are in no checkpoint: they are the lines of `tag_list`, or of ``ram_tag_list.txt`` beside the checkpoint. Next to
     that list ``ram_tag_list_threshold.txt`` may give each tag a threshold; without it all have the published 0.68.
     """
-    beside = weights.with_suffix(".json")
-    stated = read_json(beside, FIELD) if beside.exists() else {}
-    unknown = [name for name in stated if name not in PUBLISHED]
-    if unknown:
-        raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of RAM: take it out")
-    settings = {**PUBLISHED, **stated}
+    settings = {**PUBLISHED, **settings_beside(weights, PUBLISHED, FIELD, "RAM")}
     place, meta = f"{FIELD}: {weights}", torch.device("meta")
     with readable(place, "settings of RAM", "mend them"), meta:
         model = Ram(settings)

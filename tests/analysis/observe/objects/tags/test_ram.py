@@ -106,7 +106,6 @@ def test_a_file_as_published_is_used_up(tmp_path):
     assert {name: tuple(value.shape) for name, value in tagger_weights(path).items()} == tagger
     files = ram_files(path)
     assert files.settings == PUBLISHED and files.thresholds == (0.68,) * 4585
-    assert files.parameters == sum(int(np.prod(shape)) for shape in tagger.values())
 
 
 def publish_ram(folder, weights):
