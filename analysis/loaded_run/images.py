@@ -197,13 +197,12 @@ class RunImages(RunTables):
 
     def _outlined(self, triplets: Sequence[GalleryTriplet]) -> list[GalleryTriplet]:
         """The same triplets with the outlines of the objects found."""
-        from analysis.report.objects import OVERLAY
-        from analysis.report.overlays import overlays
+        from analysis.report.overlays import DETECTED, overlays
 
         ids = [cell.sample_id for one in triplets for cell in one.cells]
         found = self._table("objects")
         found = found[found["sample_id"].isin(ids) & (found["object"] >= 0) & ~found["human"]]
-        marks = overlays(found, self.run.rows_of_samples("objects", ids, OVERLAY))
+        marks = overlays(found, self.run.rows_of_samples("objects", ids, DETECTED))
         return [
             replace(one, cells=[replace(cell, marks=marks.get(cell.sample_id, ())) for cell in one.cells])
             for one in triplets

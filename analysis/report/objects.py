@@ -16,7 +16,7 @@ from analysis.report import gallery, wording, wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.format import over, reason
-from analysis.report.overlays import overlays
+from analysis.report.overlays import DETECTED, overlays
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
@@ -34,7 +34,6 @@ OF_ONE = (
     "table13_intersection",
 )
 MAYBE = ("detector_error", "human_check")  # where somebody or something knows better
-OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
     "bias-scores": (ALL, "all objects"),
     "bias-scores-implicitly-guided": ("implicitly_guided", "implicitly guided objects"),
@@ -115,7 +114,7 @@ def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str,
     """Boxes and outlines of the images shown."""
     table = objects.tables["objects"]
     return overlays(
-        table[table["sample_id"].isin(set(shown))], run.rows_of_samples("objects", shown, OVERLAY)
+        table[table["sample_id"].isin(set(shown))], run.rows_of_samples("objects", shown, DETECTED)
     )
 
 
