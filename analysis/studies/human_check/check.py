@@ -76,30 +76,10 @@ def choose_questions(
     """
     names = list(indicators)
     if images < len(names):
-        raise too_few(images, names)
+        raise UserError(
+            f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
+        )
     rng = np.random.default_rng([seed, CHOICE_STREAM])
-    draws = in_turn(whole_draws(samples, names), rng).head(images // len(names))
-    table = questions_of(draws, nouns, objects, names, extra, rng)
-    keys = samples[samples["indicator"].isin(names)].merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
-    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
-    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
-
-
-def too_few(images: int, names: Sequence[str]) -> UserError:
-    """Return the error that so many images are fewer than the indicators."""
-    return UserError(
-        f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
-    )
-
-
-def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return ``triplet`` and ``seed`` of those with an image of every indicator.
-
-    Raises
-    ------
-    UserError
-        There are none.
-    """
     known = samples[samples["indicator"].isin(names)]
     draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
     draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
@@ -107,34 +87,20 @@ def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         raise UserError(
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
-    return draws
+    draws = _in_turn(draws, rng).head(images // len(names))
+    table = _questions(draws, nouns, objects, names, extra, rng)
+    keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
+    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
+    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
 
 
-def in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return triplets and seeds at random, one seed of a prompt before the next of any."""
+def _in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Triplets and seeds at random, one seed of a prompt before the next of any."""
     draws = draws.iloc[rng.permutation(len(draws))]
     return draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
 
 
-def askable(
-    nouns: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the nouns of prompts and the detections of some indicators, with their question (``ask``)."""
-    mentioned = nouns[nouns["indicator"].isin(names)]
-    found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
-    mentioned, found = (
-        table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
-        for table in (mentioned, found)
-    )
-    return mentioned, found
-
-
-def other_questions(found: int, rest: int, extra: int) -> int:
-    """Return how many objects that were found in no image of a triplet and seed are asked for."""
-    return min(rest, max(extra - found, -(-extra // 4)))
-
-
-def questions_of(
+def _questions(
     draws: pd.DataFrame,
     nouns: pd.DataFrame,
     objects: pd.DataFrame,
@@ -143,7 +109,8 @@ def questions_of(
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
-    mentioned, found = askable(nouns, objects, names)
+    mentioned = _with_question(nouns[nouns["indicator"].isin(names)])
+    found = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
     everything = sorted({*mentioned["ask"], *found["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
@@ -152,11 +119,16 @@ def questions_of(
         asked = mentioned_of.get(triplet, set())
         seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
-        others = other_questions(len(seen), len(rest), extra)
+        others = min(len(rest), max(extra - len(seen), -(-extra // 4)))  # found in no image
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
         asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
         rows += [(triplet, draw, name) for name in sorted(asked)]
     return pd.DataFrame(rows, columns=["triplet", "seed", "object"])
+
+
+def _with_question(table: pd.DataFrame) -> pd.DataFrame:
+    """Nouns or detections with the question that asks for them (``ask``)."""
+    return table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
 
 
 def labelled_items(
@@ -171,14 +143,11 @@ def labelled_items(
         (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or
         ``other``.
     """
-    detections = objects[objects["object"] >= 0]
-    detections = detections.assign(
-        ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
-    )
+    detections, nouns = _with_question(objects[objects["object"] >= 0]), _with_question(nouns)
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
     here = set(zip(detections["sample_id"], detections["ask"]))
     near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
-    mentioned = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
+    mentioned = set(zip(nouns["triplet"], nouns["ask"]))
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
     items["asked"] = [
         "prompt" if (t, what) in mentioned else "found" if (t, s, what) in near else "other"
