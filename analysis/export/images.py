@@ -52,15 +52,7 @@ class ExportedImage:
 
 
 def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
-    """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`).
-
-    One part is in memory at a time.
-
-    Raises
-    ------
-    UserError
-        The run holds no image that can be shown, or a part is damaged.
-    """
+    """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`), a part at a time."""
     left_out, grouped, there = run.left_out(), _groups(run), 0
     beside = {part_number(file): file for file in run.parts("objects")}
     for file in run.parts("samples"):

@@ -31,13 +31,7 @@ NAMED = 3  # objects
 
 
 def named(runs: Sequence[Run]) -> list[str]:
-    """Names of the runs, or of their folders where two runs have the same.
-
-    Raises
-    ------
-    UserError
-        If a run is given twice.
-    """
+    """Return the names of runs, or of their folders where two have the same; refuse a run that is given twice."""
     paths = [run.path.resolve() for run in runs]
     for place, path in enumerate(paths):
         if path in paths[:place]:

@@ -43,36 +43,11 @@ def choose_questions(
 ) -> pd.DataFrame:
     """Choose images, as many of each indicator, and the objects to ask for.
 
-    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images` is rounded down to whole
-    triplets.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        ``sample_id``, ``triplet``, ``seed``, ``indicator`` of every image.
-    nouns : DataFrame
-        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
-    objects : DataFrame
-        Table ``objects``: ``triplet``, ``seed``, ``object`` (−1 for hidden nouns), ``lemma``, ``human``.
-    indicators : sequence of str
-        Those whose images are shown.
-    images : int
-        At most so many.
-    extra : int
-        Objects to ask for beside the nouns of the prompts, at least a quarter of them found in no image of the triplet
-        and seed (fewer where the run has no others).
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        One row per image and question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the
-        order in which they are shown, objects in alphabetical order.
-
-    Raises
-    ------
-    UserError
-        No triplet has an image of every indicator, or `images` is fewer than the indicators.
+    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images`, at most so many, is
+    rounded down to whole triplets. `extra` objects are asked for beside the nouns of the prompts, at least a quarter of
+    them found in no image of the triplet and seed (fewer where the run has no others). One row per image and question:
+    ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the order in which they are shown,
+    objects in alphabetical order.
     """
     names = list(indicators)
     if images < len(names):
@@ -136,12 +111,8 @@ def labelled_items(
 ) -> pd.DataFrame:
     """Join labels with what the detector found.
 
-    Returns
-    -------
-    DataFrame
-        `labels` with ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt``
-        (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or
-        ``other``.
+    Added are ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun
+    of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
     """
     detections, nouns = _with_question(objects[objects["object"] >= 0]), _with_question(nouns)
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
@@ -167,19 +138,10 @@ def annotator_agreement(
 ) -> pd.DataFrame:
     """Return recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
-    Parameters
-    ----------
-    items : DataFrame
-        Of `labelled_items`; ``unclear`` is left out of recall and precision.
-    indicators, contrasts, level, resamples, seed
-        See `analysis.stats.rates.detection_rates`.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``annotator`` (a name, ``all agree``: only what all annotators answered equally, or ``A, B`` for kappa),
-        ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
-        recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
+    Of `labelled_items`; ``unclear`` is left out of recall and precision. Columns ``annotator`` (a name, ``all agree``:
+    only what all annotators answered equally, or ``A, B`` for kappa), ``asked`` (``all``, or the objects of which
+    kind), those of `analysis.stats.rates.detection_rates`, ``version``. Quantities are recall, precision, ``seen``
+    (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     people = list(dict.fromkeys(items["annotator"]))
@@ -211,24 +173,13 @@ def annotator_agreement(
 def human_counts(
     items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
-    """Right and wrong detections by what people saw, weighted as the run's images are.
+    """Count right and wrong detections by what people saw, weighted as the run's images are.
 
     What is asked depends on what was detected near by, so labels over-represent images with detections. Of each object
     the questions of a kind (``prompt``, ``found``, ``other``) get the weight with which the run's triplets and seeds
     are of that kind; weights of an object add up to the number of its labels. A kind that was never asked of an object
-    has none.
-
-    Parameters
-    ----------
-    items : DataFrame
-        Of `labelled_items`. Of several annotators only equal answers of all count; ``unclear`` does not.
-    samples, nouns, objects : DataFrame
-        See `choose_questions`.
-
-    Returns
-    -------
-    DataFrame
-        Columns as of `analysis.tables.objects.detector_error.detector_counts`.
+    has none. Of several annotators only equal answers of all count; ``unclear`` does not. Columns are those of
+    `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
     clear = _agreed(items, people) if people > 1 else _clear(items)
