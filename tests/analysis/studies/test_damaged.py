@@ -71,7 +71,7 @@ def test_captions_that_another_program_wrote_without_their_column(captioned, tmp
         pq.write_table(read_part(file, ["sample_id"]).replace_schema_metadata(None), file)
     assert main(["audit", "alignment", str(run)]) == 2
     assert (
-        "attributes/captions: expected columns sample_id and caption, got sample_id"
+        "expected a column `caption`, got none"
         in capsys.readouterr().err
     )
 
