@@ -53,23 +53,6 @@ def helpers(child):
     return [one for one in children if "resource_tracker" not in " ".join(one.cmdline())]
 
 
-@pytest.mark.slow
-def test_killed_at_random_moments_and_started_again(tiny, tmp_path, capsys):
-    """SIGKILL twice while parts are written: parts and tables end byte-identical."""
-    path, expected, rng = tmp_path / "run", stored(tiny.run), random.Random(time.time_ns())
-    for part, longest in ((0, 0.2), (2, 3)):
-        with started(tmp_path / "said", lambda: run_here(tiny.yaml, path)) as child:
-            wait_for((path / "samples" / f"part-{part:05d}.parquet").exists, child)
-            time.sleep(rng.uniform(0, longest))
-            os.kill(child, signal.SIGKILL)
-            # the last may be done before it is killed
-            assert ended(child) in (-signal.SIGKILL, 0), (tmp_path / "said").read_text()
-        assert all(expected[name] == data for name, data in unfinished(path).items())
-    assert run_here(tiny.yaml, path) == 0, capsys.readouterr().err
-    assert stored(path) == expected
-    assert not list(path.rglob(".tmp-*"))
-
-
 @pytest.mark.parametrize(
     "who",
     [

@@ -109,28 +109,6 @@ def test_tables_are_those_of_the_run_whose_images_they_are(drawn, tmp_path, figu
     assert taken.samples(["prompt_id"]).equals(drawn.samples(["prompt_id"]))
 
 
-def test_samples_of_a_run_are_such_a_table_and_what_has_no_image_is_counted(drawn, tmp_path, capsys):
-    settings = SETTINGS | {"images": {"from": str(drawn.path / "samples")}}
-    assert run(tmp_path, settings | {"limit": 75}, "--stage", "generate") == 0
-    assert Run.open(tmp_path / "run").meta["taken_in"]["without_image"] == 15
-    listed = drawn.samples(["triplet", "prompt_id"])
-    gone = [one for one in listed["prompt_id"] if one.startswith("spatial") or "count-30" in one]
-    settings = export(drawn, tmp_path, ("prompt_id", "seed"), gone)
-    assert run(tmp_path, settings, "--dry-run") == 0
-    assert f", in {60 - len(gone)} prompts; {len(gone)} prompts have no image" in capsys.readouterr().out
-    assert run(tmp_path, settings, "--overwrite") == 0
-    taken = Run.open(tmp_path / "run")
-    accuracy = taken.table("skills_accuracy")
-    of_all = accuracy[(accuracy["split"] == "all") & (accuracy["task"] == "accuracy")].set_index("skill")
-    missing = {skill: sum(one.startswith(skill) for one in gone) for skill in paintskills.SKILLS}
-    assert of_all["without_image"].to_dict() == missing | {"average": len(gone)} and missing["spatial"] == 20
-    spatial = accuracy[accuracy["skill"] == "spatial"]
-    assert spatial["value"].isna().all() and set(spatial["reason"]) == {"no prompt of these has an image"}
-    assert of_all.loc["average", "reason"] == "no prompt of these has an image"
-    page = (taken.path / "report.html").read_text(encoding="utf-8")
-    assert "Without an image:</b>" in page and "20 prompts of the skill spatial" in page
-
-
 @pytest.mark.parametrize(
     ("rows", "more", "said"),
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -315,7 +315,7 @@ _Forms = Annotated[
 ]
 # The field `prompts` of a configuration: written in any of the forms, a list once it is read.
 Prompts = Annotated[
-    list[Prompt],
+    list[Any] if TYPE_CHECKING else list[Prompt],  # who checks types passes texts, too
     PlainValidator(_read, json_schema_input_type=_Forms),
     PlainSerializer(_written, return_type=list[Any]),
 ]

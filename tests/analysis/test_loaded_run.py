@@ -45,15 +45,6 @@ def test_headline_is_the_table_of_the_paper(loaded):
     assert table.notna().all(axis=None)
 
 
-def test_a_triplet_by_indicator(loaded):
-    pictures = loaded.triplet(2, seed=1)
-    assert list(pictures) == ["neutral", "feminine", "masculine", "individual", "human"]
-    expected = np.asarray(loaded.image("t00002-s1-masculine"))
-    np.testing.assert_array_equal(np.asarray(pictures["masculine"]), expected)
-    with pytest.raises(UserError, match="got triplet 9"):
-        loaded.triplet(9)
-
-
 def test_the_page_shows_pictures_and_numbers(loaded):
     page = loaded._repr_html_()
     assert page.count("<img src='data:image/png;base64,") == 3 * 5
@@ -95,20 +86,6 @@ def test_a_finding_says_what_the_report_says(loaded):
         found = loaded.finding(key)
         assert found.claim == claims[key] and found.claim in repr(found) and "<p>" in found._repr_html_()
     assert "points" in repr(loaded.diff_pix) and "over all words" not in repr(loaded.ssim)
-
-
-def test_a_finding_has_its_numbers(loaded):
-    row = loaded.gap("ssim").iloc[0].to_dict() | {"n_prompts": 24, "p_control": 0.02, "p_value": 1e-4}
-    found = analysis.finding(row, headline_metrics()[2], "neutral", ("masculine", "feminine"))
-    assert found.interval == (row["ci_low"], row["ci_high"]) and found.p == 1e-4
-    assert (found.word_gap, found.word_interval) == (row["word_gap"], (row["word_low"], row["word_high"]))
-    assert "gap in SSIM " in repr(found) and "p = 0.020 against words" in repr(found)
-    # the test against 0 belongs to the family of the sites: beside the interval it says nothing more
-    assert "against 0" not in repr(found)
-    single = analysis.finding(
-        row | {"p_control": np.nan}, headline_metrics()[2], "neutral", ("masculine", "feminine")
-    )
-    assert np.isnan(single.word_gap) and "over all words" not in repr(single)
 
 
 @pytest.mark.slow

@@ -10,13 +10,9 @@ from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
 from analysis.export.cards.card import write_dataset_card
-from analysis.export.cards.facts import read_facts
 from analysis.export.cards.markdown import plain
 from analysis.export.exporting import export_run
-from analysis.report.findings import summaries
-from analysis.tables.registry import read
 from probes.runs.run import Run
-from tests.analysis.export.conftest import WEIGHTS
 
 
 def digests(path) -> dict[str, str]:
@@ -66,22 +62,6 @@ def test_the_card_states_no_licence_and_parses(carded):
         (carded.path / "README.md").read_text("utf-8")
     )
     assert card.data.task_categories == ["text-to-image"]
-
-
-def test_its_sentences_are_those_of_the_report(carded):
-    text = (carded.path / "README.md").read_text("utf-8")
-    tables = [read(carded, name) for name in ("gap", "specifications", "agreement")]
-    (summary,) = summaries(*tables, carded.config)
-    assert plain(summary.findings[0].claim) in text and plain(summary.findings[0].against_words) in text
-    for line in (
-        f"`{WEIGHTS}`",
-        "neutral: person, human, figure",
-        "8 prompts × 1 seed × 9 words",
-        "Noise floor",
-    ):
-        assert line in text
-    for prompt in read_facts(carded).prompts:
-        assert f"- {prompt}\n" in text
 
 
 def test_it_is_the_same_twice(carded):

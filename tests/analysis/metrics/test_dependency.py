@@ -19,7 +19,6 @@ from analysis.metrics.dependency import (
 )
 from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
-from probes.errors import UserError
 from probes.prompts.grammar.nouns import human_words
 from probes.runs.coco_masks import encode
 
@@ -205,19 +204,6 @@ def test_hidden_nouns_once_an_image_and_by_lemma():
     assert table["human"].tolist() == [False, True, True, False]
 
 
-def test_no_detection_at_all():
-    table = Scene().image("running").groups()
-    assert len(table) == 0 and tuple(table.columns) == OBJECT_COLUMNS and table["human"].dtype == bool
-    assert Scene().image("a hat").groups()["group"].tolist() == ["hidden"]
-
-
-def test_detection_of_an_unknown_image():
-    scene = Scene().image("a hat", found=[("hat", block(10))])
-    scene.detections[0]["sample_id"] = "elsewhere"
-    with pytest.raises(UserError, match=r"objects/: expected .* got 'elsewhere': run --stage observe"):
-        scene.groups()
-
-
 def test_regroup_is_what_grouping_anew_gives():
     rng = np.random.default_rng(0)
     scene = Scene()
@@ -257,10 +243,3 @@ def test_coverage_against_pixels_and_the_bicubic_map_of_torch():
     table = table[table["object"] >= 0]
     assert np.abs(table["coverage"] - wanted.max(axis=1)).max() < 1e-5
     assert table["best_word"].tolist() == [words[index] for index in wanted.argmax(axis=1)]
-
-
-def test_coverage_of_nothing():
-    assert coverages([], [block(3)], (SIDE, SIDE)).shape == (0, 1)
-    assert coverages([encode(block(3))], [], (SIDE, SIDE)).shape == (1, 0)
-    empty = coverages([encode(block(0)), encode(block(2))], [block(0), block(1)], (SIDE, SIDE))
-    assert np.isnan(empty[0]).all() and empty[1].tolist() == [0, 0.5]

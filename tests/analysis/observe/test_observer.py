@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.observe import stage
-from analysis.observe.observer import KEY, Needs
+from analysis.observe.observer import KEY, Observer
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.run import Run
@@ -22,7 +22,7 @@ COLUMNS = [
 ]
 
 
-class Brightness:
+class Brightness(Observer):
     """The mean of each image, as a feature; see `analysis.observe.observer.Observer`."""
 
     name = "brightness"
@@ -30,14 +30,10 @@ class Brightness:
         {"features": pa.schema([*COLUMNS, ("mean", pa.float32()), ("fault", pa.string())])}
     )
     batch = 2
-    whole_triplets = False
     resolved = MappingProxyType({"objects": False})
 
     def __init__(self, scale=1.0):
         self.scale, self.loaded, self.batches = scale, False, []
-
-    def needs(self):
-        return Needs("cpu", 0, {})
 
     def fields(self):
         return {"observe.scale": self.scale}

@@ -14,7 +14,7 @@ from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.agreement import agreement
 from analysis.tables.similarities.control_columns import SideWords
 from analysis.tables.similarities.gap import gap
-from analysis.tables.similarities.specifications import left_out, specifications
+from analysis.tables.similarities.specifications import left_out
 from analysis.tables.stage import measure
 from hooks.prompt.spans import split_words
 from probes.runs.run import Run
@@ -91,14 +91,6 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
     assert "against words, adjusted over the measures;" in alone.opening
 
 
-def test_where_the_primary_measure_claims_nothing_no_other_does(leaning):
-    gaps = leaning.table("gap")
-    gaps.loc[gaps["site"] == "latent.final", "p_control"] = 0.2
-    (found,) = summaries(gaps, leaning.table("specifications"), leaning.table("agreement"), leaning.config)
-    assert not any(one.direction for one in found.findings)
-    assert "are secondary, and without a direction where z₀, the primary measure, has none" in found.others
-
-
 # Specifications
 
 
@@ -131,26 +123,6 @@ def test_a_specification_is_a_run_without_that_word(leaning):
         row = rows.set_index(["site", "metric"]).loc[[place]].iloc[0]
         assert own.loc[place, "gap"] == pytest.approx(row["word_gap"], rel=1e-12)
         assert own.loc[place, "p_control"] == pytest.approx(row["p_control"], rel=1e-9)
-
-
-def test_specifications_move_words_seeds_and_readout(leaning):
-    table = leaning.table("specifications")
-    counts = table.groupby("metric")["specification"].nunique()
-    assert counts["cosine"] == counts["ssim"] == 10 and counts["cosine_sequence"] == 12
-    own = table[table["of_run"]].set_index("metric")
-    gaps = leaning.table("gap").query("step == -1 and site in ['latent.final', 'image']").set_index("metric")
-    assert own.loc["ssim", "p_control"] == gaps.loc["ssim", "p_control"]
-    words = {"n": "person", "f": "woman", "m": "man"}
-    pairs = pd.DataFrame(
-        [("n-m", t, s, 0.9 - 0.01 * t) for t in range(4) for s in (0, 1)]
-        + [("n-f", t, s, 0.5 + 0.02 * t * s) for t in range(4) for s in (0, 1)],
-        columns=["pair", "triplet", "seed", "value"],
-    ).assign(space="image", site="image", metric="ssim", step=-1)
-    two = specifications(pairs, indicators=words, reference="n", contrasts=[("m", "f")])
-    assert two["specification"].tolist() == ["as run", "without seed 1 of 2", "without seed 2 of 2"]
-    none = specifications(pairs, indicators=words, reference="n", contrasts=[])
-    assert none.empty and list(none.columns) == list(two.columns)
-    assert two["gap"].tolist() == pytest.approx([0.37, 0.355, 0.385])
 
 
 def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
@@ -227,12 +199,3 @@ def test_an_article_of_its_own_is_named():
     assert shared_sentence(people, paired=False).startswith("Every image has its own noise")
     old = ["an old person", "an old individual"]
     assert article_warning(samples(["person", "individual"], "an old {person}", old)) == ""
-
-
-def test_free_captions_say_what_differs():
-    same = samples(["person", "woman"], "", ["a person with a dog", "A woman with a dog."])
-    assert "only the word for the person and its article differ" in shared_sentence(same)
-    other = samples(["person", "woman"], "", ["a person with a dog", "a woman with two cats"])
-    text = shared_sentence(other)
-    assert "in 1 of 1 triplet more than the word" in text and "“a woman with two cats”" in text
-    assert "only the word" not in text

@@ -108,18 +108,6 @@ def test_no_triplet_is_larger_than_its_budget(images, objects):
     assert len(entry["sizes"]) == images and all(len(cell["objects"]) == objects for cell in entry["cells"])
 
 
-def test_outlines_are_left_out_before_boxes():
-    rng = np.random.default_rng(0)
-    samples, maps, shown, names = noisy(rng, 3, 64, 5, 20)
-    found = json.loads(gallery_files._triplet(samples, maps, shown, names, names[0]))
-    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {3, 6}
-    assert sum(len(cell["objects"]) for cell in found["cells"]) == 60
-    few = {name: entries[:1] for name, entries in shown.items()}
-    few = {name: [entry | {"path": "M1 1l2 0 0 2z"} for entry in own] for name, own in few.items()}
-    found = json.loads(gallery_files._triplet(samples, maps, few, names, names[0]))
-    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {6}
-
-
 def test_the_longest_outlines_are_left_out_first():
     square, long = "M1 1l9 0 0 9-9 0z", "M1 1l9 0 0 9-9 0 0-3z"
     assert without_longest([square, long, square], 10) == [square, "", square]

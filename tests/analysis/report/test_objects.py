@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import pandas as pd
@@ -183,26 +181,7 @@ def test_overlays_are_those_of_the_run(run, page):
     assert data["present"] == triplets.to_dict()
 
 
-def test_rows_are_added_for_objects_that_the_gallery_lacks(run, page):
-    rows = [attrs for tag, attrs in page.tags if tag == "article" and attrs.get("class") == "row"]
-    extra = [row for row in rows if row.get("data-extra") == "yes"]
-    assert len(rows) - len(extra) == 6 and extra and all("hidden" in row for row in extra)
-    held = {
-        entry["name"] for entries in embedded(page)["objects"].values() for entry in entries if "box" in entry
-    }
-    scores = run.table("figure04_bias_scores").query("group == 'all' and kept")
-    assert set(scores["object"]) <= held
-    assert "6 rows of 32" in page.text
-
-
 # What is known of the detector stands beside every comparison
-
-
-def section_of(run, **observer) -> str:
-    content = read(run)
-    objects = replace(content.objects, observer=observer) if observer else content.objects
-    page = Page(render(replace(content, objects=objects), {}))
-    return page.text.partition("Objects Looked for")[2].partition("Gallery")[0]
 
 
 def test_detector_error_stands_beside_every_comparison(run, page):
@@ -216,71 +195,6 @@ def test_detector_error_stands_beside_every_comparison(run, page):
 
 
 # A browser, where there is one
-
-DRIVER = """
-<script>
-window.addEventListener("load", () => setTimeout(() => {
-  const all = (selector) => [...document.querySelectorAll(selector)];
-  const out = {};
-  const shown = () => all(".row").filter((row) => !row.hidden).length;
-  const cell = all("[data-cell]")[0], sample = cell.dataset.cell;
-  cell.querySelector("[data-objects]").click();
-  out.rects = cell.querySelectorAll(".marks rect").length;
-  out.paths = cell.querySelectorAll(".marks path").length;
-  out.names = [...cell.querySelectorAll(".list button")].map((b) => b.textContent);
-  cell.querySelector(".list button").click();
-  out.alone = cell.querySelectorAll(".marks rect").length;
-  out.map = !cell.querySelector("canvas").hidden;
-  out.said = cell.querySelector(".said").textContent;
-  cell.querySelector("[data-objects]").click();
-  out.off = cell.querySelector(".marks").hasAttribute("hidden") && cell.querySelector("canvas").hidden;
-  document.getElementById("show-masks").click();
-  document.getElementById("show-all").click();
-  out.everywhere = [all(".marks:not([hidden])").length, all(".marks path").length];
-  out.before = shown();
-  const row = document.getElementById("bias-scores-masculine-feminine-row-0");
-  out.role = row.getAttribute("role");
-  row.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
-  out.filtered = all(".row").filter((row) => !row.hidden).map((row) => row.dataset.row);
-  out.showing = document.querySelector("#showing span").textContent;
-  document.querySelector("#showing button").click();
-  out.after = shown();
-  const pre = document.createElement("pre");
-  pre.id = "out"; pre.textContent = JSON.stringify({ ...out, sample });
-  document.body.append(pre);
-}, 200));
-</script>
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
-def test_clicks_in_a_browser(run, text, page, tmp_path):
-    (tmp_path / "report.html").write_text(text.replace("</body>", DRIVER + "</body>"), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
-    options += ["--virtual-time-budget=4000", (tmp_path / "report.html").as_uri()]
-    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=300)
-    assert "CONSOLE" not in shown.stderr
-    found = json.loads(
-        shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0].replace("&amp;", "&")
-    )
-    data, table = embedded(page), run.table("objects")
-    entries = data["objects"][found["sample"]]
-    boxes = [entry for entry in entries if "box" in entry]
-    assert found["rects"] == found["paths"] == len(boxes) and found["alone"] == 1
-    assert found["names"] == [entry["label"] for entry in entries]
-    assert found["map"] and found["off"] and found["said"].startswith(f"{boxes[0]['label']}: ")
-    assert found["everywhere"] == [len(data["objects"]), 0]
-    assert (found["before"], found["after"], found["role"]) == (6, 6, "button")
-    name = data["links"]["bias-scores-masculine-feminine"][0]
-    holding = table[(table["lemma"] == name) & (table["object"] >= 0)]
-    draws = {f"t{t}s{s}" for t, s in zip(holding["triplet"], holding["seed"])}
-    rows = [attrs["data-row"] for tag, attrs in page.tags if tag == "article" and "data-row" in attrs]
-    assert found["filtered"] == [row for row in rows if row in draws]
-    assert f"“{name}”: {len(found['filtered'])} here" in found["showing"]
-    assert f"{holding['triplet'].nunique()} of {OPTIONS['prompts']} triplets" in found["showing"]
 
 
 def test_in_a_group_a_mark_is_filled_only_where_the_object_is_claimed_over_all_images(content):

@@ -137,17 +137,6 @@ def test_nothing_runs_over_the_side_and_no_table_that_is_open_is_clipped(open_pa
 
 
 @pytest.mark.slow
-def test_a_wide_matrix_scrolls_beneath_its_whole_caption(open_page):
-    page = open_page(PHONE)
-    rows = f"<caption>{'words ' * 30}</caption><tr>{'<td>0.12345' * 12}"
-    table = f"<table class=correlations id=wide>{rows}</table>"
-    page.evaluate(f"document.querySelector('main').insertAdjacentHTML('beforeend', `{table}`)")
-    assert page.evaluate(WIDTH) <= PHONE["width"]
-    right = page.eval_on_selector("#wide caption", "caption => caption.getBoundingClientRect().right")
-    assert right <= PHONE["width"]
-
-
-@pytest.mark.slow
 def test_every_image_and_figure_has_a_text_alternative(open_page):
     page = open_page(DESK)
     page.evaluate(OPEN_ALL)

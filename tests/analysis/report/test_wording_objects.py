@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.report import wording_objects
-from analysis.report.objects import hints
-from analysis.study import Member
 
 
 def rows_of(*rows, words=3, corrected=0.001):
@@ -62,29 +60,6 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
     assert "None of 1 object differs" in text and "the detector’s errors may make it: slacks" in text
 
 
-def test_an_unchecked_detector_makes_hints_with_their_tipping_points():
-    pair = ("feminine", "masculine")
-    tipping = {
-        "tipping_sensitivity": 3.14,
-        "tipping_sensitivity_bound": 1.68,
-        "tipping_false": 0.31,
-        "tipping_false_bound": 0.12,
-    }
-    hint = ("tie", 0.4, 0.01, "detector not checked")
-    rows = rows_of(hint, corrected=np.nan).assign(claim_reason="the detector's errors on it are not known")
-    text = wording_objects.objects_opening(rows.assign(**tipping), pair)
-    assert text.startswith("A hint, no finding, since nobody checked the detector on it: 1 of 1 object is")
-    assert "tie (3.1 times or 31 %; 1.7 times or 12 %)" in text and "differs" not in text
-    assert "by more than words of one side differ among themselves (3 and 3 words)" in text
-    alone = tipping | {"tipping_sensitivity": np.inf}
-    assert "tie (seen in these alone or 31 %;" in wording_objects.objects_opening(rows.assign(**alone), pair)
-    few = wording_objects.objects_opening(rows_of(hint, words=1, corrected=np.nan).assign(**tipping), pair)
-    assert "one against one" in few
-    both = pd.concat([rows_of(("hat", 0.5, 0.01, "holds")), rows.assign(**tipping)], ignore_index=True)
-    text = wording_objects.objects_opening(both, pair)
-    assert "1 of 2 objects differs (false" in text and "A hint, no finding" in text
-
-
 def test_table_sentences_follow_the_tables():
     pair = ("feminine", "masculine")
     alone = wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
@@ -104,28 +79,3 @@ def test_table_sentences_follow_the_tables():
     assert "nothing seen speaks against" in wording_objects.chi_square_sentence(holds)
     assert "does not hold here: few." in wording_objects.chi_square_sentence(holds | {"warnings": "few"})
     assert "undefined" in wording_objects.chi_square_sentence(None)
-
-
-def test_a_cell_of_a_dependency_group_is_a_hint_only_where_words_of_one_meaning_differ_less():
-    """Pictures that hardly differ: which objects a word's map covers differs between any two words."""
-    people = [Member("n", "person"), Member("f", "woman"), Member("m", "man"), Member("h", "human", "n")]
-    rows = [
-        ("implicitly_independent", "f-m", 0.0005, 0.30),
-        ("implicitly_independent", "n-h", 0.0005, 0.35),  # of one meaning, and as far apart
-        ("implicitly_guided", "f-m", 0.0005, 0.30),
-        ("implicitly_guided", "n-h", 0.4, 0.12),
-        ("hidden", "f-m", 0.03, 0.30),  # above 0.05 once adjusted over more cells
-        ("hidden", "n-h", 0.4, 0.12),
-    ]
-    tests = pd.DataFrame(rows, columns=["group", "indicators", "p_value", "cramers_v"]).assign(
-        cramers_v_floor=0.1
-    )
-    assert hints(tests, {"f-m"}, people) == {("implicitly_guided", "f-m"), ("hidden", "f-m")}
-    more = {"f-m", "n-f", "n-m"}
-    further = [(group, pair, 0.5, 0.1) for group in ("hidden", "all") for pair in ("n-f", "n-m")]
-    tests = pd.concat([tests, pd.DataFrame(further, columns=list(tests)[:4]).assign(cramers_v_floor=0.1)])
-    assert hints(tests, more, people) == {("implicitly_guided", "f-m")}
-    alone = tests[
-        tests["indicators"] != "n-h"
-    ]  # nothing to hold against: words of a null were marked in 8 of 10 runs
-    assert hints(alone, more, people) == set()

@@ -4,10 +4,8 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
-from analysis.stats.noise_floor import mad_floor
 from analysis.stats.noise_floor_result import NO_IMAGES, ONE_CATEGORY
 
 
@@ -60,48 +58,6 @@ def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
     assert own.floor == pytest.approx(null.mean(), abs=1e-12) and own.undefined == 1 and own.n == 10
     tail = (null >= own.value - 1e-9).mean()
     assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail / 20_000))
-
-
-@pytest.mark.parametrize(("size", "images"), [(2, 9), (3, 6)])
-def test_with_one_image_a_noise_it_is_the_even_multinomial(size, images):
-    """Drawn here, counted by `mad_floor`, and the same by SciPy's probabilities of every table of counts."""
-    singles = np.eye(size, dtype=int)[np.arange(images) % size]
-    tables = np.array([t for t in product(range(images + 1), repeat=size - 1) if sum(t) <= images])
-    tables = np.column_stack([tables, images - tables.sum(axis=1)])
-    chance, values = stats.multinomial.pmf(tables, images, np.full(size, 1 / size)), mads(tables)
-    drawn = clustered_mads(singles, draws=20_000, seed=2)
-    for value in np.unique(values.round(9)):
-        share = chance[values >= value - 1e-9].sum()
-        assert (drawn >= value - 1e-9).mean() == pytest.approx(
-            share, abs=2.5 * np.sqrt(share / 20_000) + 1e-4
-        )
-    counted = mad_floor(singles.sum(axis=0))
-    assert counted.floor == pytest.approx(chance @ values, abs=1e-12)
-    assert clustered_mad_floor(singles) == counted
-    # beside a prompt of one noise, whose MAD no relabelling alters, the same floor comes out of the general way
-    alike = np.zeros_like(singles)
-    alike[0, 0] = 2
-    own = clustered_mad_floor([singles, alike])
-    assert own.floor == pytest.approx((counted.floor + mads(alike[0])) / 2, abs=1e-12)
-
-
-def test_images_of_one_noise_say_nothing():
-    own = clustered_mad_floor([[3, 0, 0]])
-    assert own.p_value == 1 and own.excess == pytest.approx(0) and own.sd == pytest.approx(0)
-    two = clustered_mad_floor([[3, 0, 0], [3, 0, 0]], draws=20_000)
-    assert two.p_value == pytest.approx(1 / 3, abs=0.015)
-
-
-def test_nothing_hangs_on_the_order_of_prompts_noises_and_categories():
-    rng = np.random.default_rng(8)
-    table = rng.multinomial(3, np.full(10, 0.1), size=(4, 6))
-    table[1, 2] = 0
-    one = clustered_mad_floor(table, draws=300, seed=4)
-    for _ in range(3):
-        shuffled = [rng.permutation(rng.permutation(prompt), axis=1) for prompt in rng.permutation(table)]
-        other = clustered_mad_floor(shuffled, draws=300, seed=4)
-        assert (other.floor, other.sd, other.p_value) == (one.floor, one.sd, one.p_value)
-        assert other.value == pytest.approx(one.value)
 
 
 def test_what_cannot_be_counted_is_said():

@@ -7,7 +7,6 @@ from analysis.stats.detector_correction import FEW_LABELS, NO_LABELS, Labels, co
 from analysis.stats.sign_flips import flip_p_values
 
 WORDS = 3
-NAMES = ("hits", "missed", "false", "rejected")
 
 
 def brute(differences):
@@ -103,29 +102,6 @@ def test_few_labels_by_hand():
     ]
     np.testing.assert_allclose(result.presence[:, 0], expected, atol=1e-12)
     assert result.labelled.tolist() == [6]
-
-
-def test_p_value_and_interval_are_one_inference():
-    for seed in range(4):
-        truth, detected = drawn(seed, 24, (0.1, 0.25), (0.6, 0.9), (0.05, 0.01))
-        result = corrected(truth, detected, np.arange(8 + 4 * seed))
-        outside = (result.difference_low > 0) | (result.difference_high < 0)
-        assert ((result.p_value < 0.05) == outside).all() and outside.any() and not outside.all()
-        assert (((result.score_low > 0.5) | (result.score_high < 0.5)) == outside).all()
-
-
-def test_weights_of_labels_count():
-    """Every label five times is the same estimate; its interval is no narrower than by the effective prompts."""
-    truth, detected = drawn(7, 24, (0.1, 0.4), (0.7, 0.9), (0.05, 0.02))
-    labels = labelled(truth, detected, slice(10))
-    n, x = np.full((24, 2), WORDS), detected.sum(axis=2)
-    even = corrected_presence(x, n, labels)
-    scale = np.ones(24)
-    scale[0] = 5.0
-    uneven = Labels(*(getattr(labels, name) * scale[:, None, None] for name in NAMES))
-    result = corrected_presence(x, n, uneven)
-    width = [(r.difference_high - r.difference_low).mean() for r in (even, result)]
-    assert width[1] > width[0]
 
 
 def test_what_cannot_be_corrected_is_not_a_number():

@@ -113,16 +113,6 @@ def test_results_do_not_depend_on_threads():
     assert all(same(one, two) for one, two in zip(*results))
 
 
-def test_signs_and_order():
-    values = columns(9, 5)
-    result = sign_flip_test(values)
-    assert same(result, sign_flip_test(-values))
-    shuffled = sign_flip_test(values[np.random.default_rng(0).permutation(9)])
-    np.testing.assert_array_equal(result.p_value, shuffled.p_value)
-    there, back = bootstrap_interval(values), bootstrap_interval(-values)
-    np.testing.assert_allclose(there.low, -back.high, rtol=1e-12)
-
-
 def test_what_is_undefined_is_nan_with_a_reason():
     nan = np.nan
     values = np.array([[1, nan, 2, 0, nan, 1], [2, nan, 2, 0, 3, 2], [4, nan, 2, 0, nan, nan]], float)

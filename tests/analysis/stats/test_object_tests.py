@@ -8,13 +8,10 @@ from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.object_tests import (
     NEVER,
     NO_DIFFERENCE,
-    NO_IMAGES,
-    NO_SPREAD,
     ONE_SIDE,
     common_odds_ratios,
     paired_presence_test,
 )
-from analysis.stats.resampling import ONE_PROMPT
 from tests.analysis.object_data import dense_table, random_counts
 
 
@@ -93,15 +90,6 @@ def test_bias_score_is_equation_5_and_its_interval_wilsons():
     assert (result.low[0], result.high[0]) == pytest.approx(tuple(wilson), abs=0.01)
 
 
-def test_repeated_detections_widen_the_interval_of_a_score():
-    counts = np.zeros((40, 1, 2, 2), int)
-    counts[:12, 0, 0], counts[12:40, 0, 1] = 1, 1
-    counts[[0, 20], 0, 0, 1] = 12  # one image full of them
-    result = bias_scores(dense_table(counts), "n", "f", of="detections")
-    width = result.high - result.low
-    assert width[1] > 1.5 * width[0]
-
-
 def test_what_is_undefined_is_nan_with_a_reason():
     counts = np.zeros((6, 2, 2, 4), int)
     counts[:, :, :, 1] = 1  # in every image
@@ -121,21 +109,3 @@ def test_what_is_undefined_is_nan_with_a_reason():
     assert scores.high[2] == 1 and 0.3 < scores.low[2] < 0.6
     differences = presence_differences(table, "n", "f")
     assert differences.reason.tolist() == scores.reason.tolist() and np.isnan(differences.low[:2]).all()
-
-
-def test_an_odds_ratio_that_no_prompt_varies_has_no_interval():
-    counts = np.zeros((4, 2, 2, 1), int)
-    counts[:, 0, 0], counts[:, 1, 1] = 1, 1
-    result = common_odds_ratios(dense_table(counts), "n", "f")
-    assert result.odds_ratio[0] == 1 and np.isnan(result.low[0]) and result.reason[0] == NO_SPREAD
-
-
-@pytest.mark.parametrize(("n_prompts", "reason"), [(0, NO_IMAGES), (1, ONE_PROMPT)])
-def test_no_prompt_and_one_prompt(n_prompts, reason):
-    table = dense_table(np.ones((n_prompts, 2, 2, 3), int) * np.array([1, 0, 2]))
-    for statistic in (paired_presence_test, common_odds_ratios, bias_scores, presence_differences):
-        result = statistic(table, "n", "f")
-        assert result.reason.tolist() == [reason] * 3
-        assert np.isnan(result.p_value if hasattr(result, "p_value") else result.low).all()
-    with pytest.raises(ValueError, match="expected a number between 0 and 1"):
-        common_odds_ratios(table, "n", "f", level=95)

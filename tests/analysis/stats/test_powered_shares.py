@@ -45,19 +45,6 @@ def test_the_difference_of_two_groups_is_that_of_the_prediction_powered_module()
     assert (found.labelled == 20).all() and (found.pictures == 60).all()
 
 
-def test_a_reader_that_says_nothing_costs_next_to_nothing_and_a_good_one_gains():
-    labels, readings = drawn(np.random.default_rng(2), (0.4, 0.5), pictures=400, labelled=100, undecided=0)
-    nothing = powered_shares(labels, np.ones_like(readings))
-    known = ~np.isnan(labels[..., 0])
-    assert nothing.share == pytest.approx([one[there, 0].mean() for one, there in zip(labels, known)])
-    assert (np.abs(nothing.effective - 100) < 5).all() and np.abs(nothing.weight).max() < 1e-12
-    perfect = np.random.default_rng(2)
-    truth, _ = drawn(perfect, (0.4, 0.5), pictures=400, labelled=400, undecided=0)
-    sure = powered_shares(labels, truth)
-    assert (sure.effective > 250).all() and (sure.weight > 0.9).all()
-    assert sure.share == pytest.approx(truth[..., 0].mean(axis=1), abs=0.01)
-
-
 def test_too_few_labels_say_nothing():
     labels, readings = drawn(np.random.default_rng(4), (0.4, 0.5, 0.6))
     labels[0, np.flatnonzero(~np.isnan(labels[0, :, 0]))[4:]] = np.nan

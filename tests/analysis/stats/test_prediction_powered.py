@@ -81,15 +81,6 @@ def test_every_sample_of_labels_averages_to_the_truth_though_weights_are_fitted_
     assert abs(np.mean(plain)) > 1e-3
 
 
-def test_the_scale_of_the_predictions_does_not_matter():
-    rng = np.random.default_rng(1)
-    labels, predictions = world(rng)
-    known = sample(rng, labels, 20)
-    first, second = prediction_powered(known, predictions), prediction_powered(known, 3 - 0.01 * predictions)
-    np.testing.assert_allclose(first.difference, second.difference, atol=1e-9)
-    np.testing.assert_allclose(first.error, second.error, atol=1e-9)
-
-
 def test_all_labels_leave_no_error_and_too_few_say_why():
     rng = np.random.default_rng(2)
     labels, predictions = world(rng)
@@ -150,17 +141,3 @@ def test_the_labels_that_are_needed_give_the_interval_that_was_wanted():
     assert labels_needed(few, (score.high - score.low) / 2 + 1e-9)[1] == 40
     with pytest.raises(ValueError, match="half_width: expected a number above 0"):
         labels_needed(few, 0.0)
-
-
-def test_attributes_labelled_in_the_same_images_have_errors_that_go_together():
-    rng = np.random.default_rng(8)
-    labels = (rng.random((2, 60, 1)) < 0.5).astype(float).repeat(2, axis=2)  # the same attribute twice
-    noise = np.zeros_like(labels)
-    chosen = rng.random((2, 60, 1)).argsort(axis=1).argsort(axis=1) < 20
-    together = prediction_powered(np.where(chosen, labels, np.nan), noise).covariance
-    plain = sum(np.cov(labels[g][chosen[g, :, 0]], rowvar=False) * (1 / 20 - 1 / 60) for g in (0, 1))
-    assert together[0, 1] == pytest.approx(plain[0, 1], rel=1e-10)
-    apart = [
-        prediction_powered(sample(rng, labels, 20), noise).covariance[0, 1] for _ in range(200)
-    ]  # lots of their own: no error in common
-    assert abs(np.mean(apart)) < 3 * np.std(apart) / np.sqrt(200) + 1e-4

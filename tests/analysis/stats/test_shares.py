@@ -51,25 +51,6 @@ def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio
     np.testing.assert_allclose(ends, by_scipy, atol=0.12 * width)
 
 
-def test_a_share_knows_no_unit_and_no_direction():
-    effects, totals = drawn(24, 3)
-    plain, turned = shares(effects, totals, resamples=200), shares(-7 * effects, -7 * totals, resamples=200)
-    for name in ("share", "low", "high"):
-        np.testing.assert_allclose(getattr(turned, name), getattr(plain, name), rtol=1e-9)
-    direct = plain.direct()
-    np.testing.assert_allclose(direct.low + plain.high, 1)
-    assert (direct.low < direct.share).all() and (direct.share < direct.high).all()
-
-
-def test_a_complete_patch_has_share_1_and_an_idle_one_0_though_sums_round():
-    totals = np.random.default_rng(2).normal(10, 3, 24)
-    nearly = totals + totals * 1e-15
-    found = shares(np.column_stack([totals, 0 * totals, nearly]), totals, resamples=100)
-    assert found.share[:2].tolist() == [1.0, 0.0] and found.share[2] == pytest.approx(1)
-    assert found.reason.tolist() == [ALIKE] * 3
-    assert (found.low < found.share).all() and (found.share < found.high).all()
-
-
 def test_beside_a_share_of_0_in_every_prompt_stands_the_rule_of_three():
     """In none of 24 prompts, each of which can move by as much: Clopper and Pearson's upper end, two-sided."""
     found = shares(np.zeros((24, 1)), np.ones(24), resamples=20_000)
@@ -87,16 +68,6 @@ def test_a_total_effect_near_0_gives_no_share_by_a_test_no_shorter_than_students
     assert (by_student & ~told).mean() < 0.1
     found = shares(0.5 * totals + 0.1 * rng.normal(size=totals.shape), totals, resamples=2000)
     assert (np.isnan(found.share) == ~told).all() and set(found.reason[~told]) == {NO_TOTAL}
-
-
-def test_where_one_prompt_carries_the_effect_the_interval_reaches_as_far_as_words_move_prompts():
-    totals = np.full(24, 10.0) + np.arange(24) / 10
-    effects = np.zeros(24)
-    effects[4] = totals[4]
-    found = shares(effects[:, None], totals, resamples=4000)
-    assert found.n_effective[0] < 4 and found.low[0] < 0 < found.share[0] < found.high[0]
-    # exact upper end for a share of prompts: Clopper and Pearson, one of 24, two-sided
-    assert found.high[0] == pytest.approx(stats.beta.ppf(0.975, 2, 23), abs=0.02)
 
 
 def test_beyond_the_floor_is_the_share_of_the_margin_and_its_test():

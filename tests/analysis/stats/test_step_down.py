@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.step_down import step_down_test
 
 
@@ -43,30 +42,3 @@ def test_over_every_flip_it_is_the_algorithm_written_out():
             (values[:, column],), np.mean, permutation_type="samples", n_resamples=np.inf
         )
         assert found.p_value[column] == pytest.approx(test.pvalue)
-
-
-def test_no_step_takes_more_than_the_largest_of_all_columns():
-    rng = np.random.default_rng(5)
-    values = rng.normal(0, 1, (20, 8)) + np.array([2.0, 1.0, *[0.0] * 6])
-    single = sign_flip_test(values, permutations=999)
-    found = step_down_test(values, permutations=999)
-    assert not found.exact
-    np.testing.assert_allclose(found.p_value, single.p_value)
-    assert (found.p_adjusted <= single.p_adjusted).all() and (found.p_adjusted < single.p_adjusted).any()
-    assert (found.p_adjusted >= found.p_value).all()
-
-
-def test_columns_without_values_or_with_nothing_but_0_take_no_part():
-    values = np.array([[1.0, np.nan, 0.0], [2.0, np.nan, 0.0], [1.5, np.nan, 0.0]])
-    found = step_down_test(values)
-    np.testing.assert_array_equal(found.p_value, [0.25, np.nan, 1.0])
-    np.testing.assert_array_equal(found.p_adjusted, [0.25, np.nan, 1.0])
-    assert len(step_down_test(np.zeros((3, 0))).p_value) == 0
-    with pytest.raises(ValueError, match="permutations"):
-        step_down_test(values, permutations=0)
-
-
-def test_the_same_statistic_of_another_scale_is_a_tie():
-    """1 and 0.3 in all of six prompts: whichever column comes first, two of 64 flips reach it."""
-    found = step_down_test(np.tile([0.3, 1.0, 1 / 9], (6, 1)))
-    assert found.p_adjusted.tolist() == [2 / 64] * 3

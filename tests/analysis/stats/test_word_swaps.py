@@ -60,16 +60,6 @@ def test_images_of_one_context_are_dealt_as_scipy_does():
     assert got.p_value == pytest.approx(fisher, abs=4 * np.sqrt(fisher / 20000))
 
 
-def test_attributes_with_images_of_their_own_swap_apart():
-    """Together there are 8 swaps, apart so many for each attribute that a far score is rare."""
-    sums = np.zeros((3, 2, 6))
-    sums[:, 0] = 1.0
-    together, apart = (word_swaps(sums, np.ones_like(sums), apart=apart) for apart in (False, True))
-    assert together.p_value == together.smallest == 0.25
-    assert apart.p_value == pytest.approx(0.25**6, abs=4e-4) and apart.floor == pytest.approx(0.5, abs=0.01)
-    np.testing.assert_allclose(apart.p_values, 0.25, atol=0.02)
-
-
 @pytest.mark.parametrize(
     ("sums", "counts", "reason"),
     [
@@ -82,8 +72,3 @@ def test_what_is_not_defined_says_why(sums, counts, reason):
     got = word_swaps(sums, counts)
     assert got.reason == reason and set(got.reasons) == {reason}
     assert np.isnan(got.p_value) and np.isnan(got.p_values).all()
-
-
-def test_shapes_are_refused():
-    with pytest.raises(ValueError, match="n_units, 2, n_attributes"):
-        word_swaps(np.zeros((3, 2)), np.zeros((3, 2)))

@@ -1,14 +1,11 @@
 """Runs compared with each other: by plain pandas and SciPy, with planted answers, and the lines that refuse."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.figures.forest import draw_forest
 from analysis.studies.compare.differences import TOO_FEW, compare
 from analysis.studies.compare.quantities import KEYS, Quantities, quantities
 from analysis.studies.compare.summary import summary, verdict
@@ -137,31 +134,6 @@ def test_of_objects_those_that_differ_are_named(runs):
     assert TOO_FEW in summary(rows.assign(n_prompts=5), runs[0].config)[0]
 
 
-def test_titles_of_the_forest_do_not_overlap():
-    metrics, ends = headline_metrics(), {"ci_low": -0.2, "ci_high": 0.3, "n_prompts": 9, "reason": ""}
-    places = [dict(zip(("space", "site", "metric"), metric.place)) for metric in metrics]
-    both = {"kind": "gap", "what": "m-f", "step": -1, **ends}
-    values = pd.DataFrame([{**both, **one, "run": run, "value": 0.1} for one in places for run in "ab"])
-    apart = pd.DataFrame([{**both, **one, "first": "a", "second": "b", "difference": 0.01} for one in places])
-    figure = draw_forest(values, apart, metrics, ("m", "f"), "n").figure
-    figure.draw_without_rendering()
-    boxes = [axes._left_title.get_window_extent() for axes in figure.axes]
-    inside = figure.bbox.x1
-    assert len(boxes) == len(metrics) == 8 and all(box.x1 <= inside for box in boxes)
-    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
-
-
-def test_prompts_are_matched_by_their_text_in_any_order():
-    values = np.random.default_rng(0).integers(-9, 9, (8, 3)).astype(float)
-    one, other = (
-        made("a", values),
-        made("b", values[::-1] + 1.0, [f'{{"f": "{i}"}}' for i in range(7, -1, -1)]),
-    )
-    _, differences = compare([one, other], **SMALL)
-    np.testing.assert_allclose(differences["difference"], 1.0)
-    assert set(differences["reason"]) == {"the same value in every prompt"}
-
-
 def test_quantities_that_one_run_lacks_are_left_out_and_missing_prompts_too():
     values = np.random.default_rng(0).normal(size=(8, 3))
     holed = values[:, :2] + np.arange(8)[:, None]
@@ -171,14 +143,6 @@ def test_quantities_that_one_run_lacks_are_left_out_and_missing_prompts_too():
     assert differences["value_first"][1] == pytest.approx(np.delete(values[:, 1], 2).mean())
     with pytest.raises(UserError, match="a quantity that all of them have"):
         compare([made("a", values), made("b", values[:, :0])])
-
-
-def test_every_site_and_step_can_be_asked_for(runs):
-    every = quantities(runs[0], every=True)
-    pairs = melted(runs[0])
-    columns = pairs[["site", "step", "metric"]].drop_duplicates()
-    assert len(every.keys) == 5 * len(columns)  # four pairs with the reference and a contrast
-    assert len(quantities(runs[0]).keys) == 5 * 4
 
 
 def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
@@ -223,22 +187,3 @@ def test_other_prompts_and_indicators_and_the_same_run_are_one_line(runs, tmp_pa
         assert text in error and error.count("\n") == 1
     assert main([first]) == 2 and "two or more" in capsys.readouterr().err
     assert main([first, str(without.path), "--level", "2"]) == 2 and "--level" in capsys.readouterr().err
-
-
-def test_a_model_and_what_became_of_it_are_compared(runs, tmp_path, capsys):
-    """A user's model before and after mitigation: another model's name, the same prompts."""
-    paths = []
-    edit = {"original_weight_hash": "a", "edit": {"kind": "project"}, "sites": ["unet.mid.attn.0.cross.key"]}
-    for run, model in zip(runs[:2], ({"weight_hash": "a"}, {"weight_hash": "b", "edit": edit})):
-        paths.append(tmp_path / run.path.name)
-        shutil.copytree(run.path, paths[-1])
-        copy = Run.open(paths[-1])
-        resolved = {**copy.resolved, "model": f"models/{run.path.name}", "name": run.path.name}
-        copy.write_meta(model=model, config={"passed": {}, "resolved": resolved})
-    options = ["--resamples", "50", "--permutations", "50", "--out", str(tmp_path / "out")]
-    assert main([*map(str, paths), *options]) == 0
-    said = capsys.readouterr().out
-    assert "other: the model of one with an edit (project, 1 site)" in said
-    assert "masculine-feminine, SSIM: the gap of other " in said
-    differences = pd.read_csv(tmp_path / "out" / "differences.csv")
-    assert (differences["n_prompts"] == 9).all() and set(differences["kind"]) >= {"gap", "similarity"}

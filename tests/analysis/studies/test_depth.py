@@ -5,10 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.studies.compare import depth
 from analysis.studies.compare.depth import depth_table, draw_depth, opening
 from analysis.studies.compare.summary import RunComparison
-from analysis.tables.registry import read
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
 from probes.errors import UserError
@@ -75,16 +73,6 @@ def test_the_table_holds_gaps_and_distances_by_depth(run):
         assert row["gap"] == pytest.approx(gap, abs=1e-6)
         assert row["distance"] == pytest.approx(1 - mean["feminine-masculine"], abs=1e-6)
         assert row["share"] == pytest.approx(row["gap"] / row["distance"])
-
-
-def test_where_sides_hardly_differ_there_is_no_share(run, monkeypatch):
-    real = read
-    monkeypatch.setattr(
-        depth,
-        "read",
-        lambda run, name: real(run, name).assign(delta=9.0) if name == "gap" else real(run, name),
-    )
-    assert depth_table({"a": run})["share"].isna().all()
 
 
 def test_the_opening_is_the_cell_of_most_noise_that_is_more_than_words():

@@ -193,18 +193,10 @@ def test_unreadable_images_are_not_shown(tmp_path):
     assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too
 
 
-def test_labels_that_a_spreadsheet_saved_again_are_the_same(run, questions, tmp_path):
-    path = labels_csv(run, questions, tmp_path / "a.csv", ["yes"] * len(questions))
-    expected = read_labels(path, run)
-    path.write_bytes(path.read_text().replace(",", ";").replace("object", "Object").encode("utf-8-sig"))
-    pd.testing.assert_frame_equal(read_labels(path, run), expected)
-
-
 @pytest.mark.parametrize(
     "spoil, line",
     [
         (lambda t: "", "expected a column `annotator`, found none"),
-        (lambda t: t.replace("object", "thing"), "expected a column `object`, found annotator"),
         (
             lambda t: t.replace("A,t", ",t", 1),
             "line 2: annotator: expected the name of the annotator, got ''",
@@ -221,7 +213,6 @@ def test_labels_that_a_spreadsheet_saved_again_are_the_same(run, questions, tmp_
         (lambda t: t[: t.rindex(",")], "expected 5 fields"),
         (lambda t: t + t.splitlines()[1], "expected each object of an image once"),
         (lambda t: re.sub(r"(t\d+-s\d-\w+),\w", r"\1,x", t), "got another image as 't0000"),
-        (lambda t: t.replace("A,t0", "A,u0"), "got another image as 'u0000"),
         (lambda t: t.replace("A,", '"A,', 1), "expected a CSV file, got a damaged one"),
     ],
 )
@@ -372,15 +363,3 @@ def test_nouns_of_the_prompts_are_counted_as_in_the_paper(run, questions, tmp_pa
     assert paper.loc["all", ["nouns", "both", "detector_only"]].tolist() == [346, 227, 8]
     words = paper.drop("all")
     assert words["detector_only"].sum() == 8 and words.loc["woman", "people_only"] == 10
-
-
-def test_of_several_annotators_what_they_disagree_on_is_unclear(run, questions, tmp_path):
-    files = [
-        labels_csv(run, questions, tmp_path / f"{n}.csv", [answer] * len(questions), n)
-        for n, answer in (("A", "yes"), ("B", "no"))
-    ]
-    labels = pd.concat([read_labels(file, run) for file in files])
-    nouns, objects = tables_of(run)
-    table = noun_agreement(labels, run.samples(), nouns, objects).set_index(["annotator", "word"])
-    assert table.loc[(AGREED, "all"), "nouns"] == 0 and np.isnan(table.loc[(AGREED, "all"), "percent_both"])
-    assert table.loc[(AGREED, "all"), "unclear"] == table.loc[("A", "all"), "nouns"] > 0

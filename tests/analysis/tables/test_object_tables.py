@@ -117,22 +117,6 @@ def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
     assert run.table("table06_similarity")["value"].notna().any()
 
 
-def test_two_indicators_and_another_reference(tmp_path):
-    indicators = {
-        "feminine": {"word": "woman", "control": False},
-        "masculine": {"word": "man", "control": False},
-    }
-    path = write_run(tmp_path / "run", prompts=3, indicators=indicators, reference="masculine", contrasts=())
-    add_objects(path)
-    run = quick(path)
-    measure_objects(run)
-    scores = run.table("figure04_bias_scores")
-    assert set(zip(scores["first"], scores["second"])) == {("masculine", "feminine")}
-    assert set(run.table("table07_chi_square")["comparison"]) == {"masculine-feminine"}
-    assert run.table("table06_similarity")["value"].notna().all()
-    assert len(run.table("table06_gap")) == 0
-
-
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
 def test_latex_compiles_and_no_table_is_wider_than_the_page(measured, tmp_path):
     found = dict(documents(Run.open(measured)))

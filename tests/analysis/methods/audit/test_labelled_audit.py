@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import triptych
-from analysis.methods.audit.claims import QUESTIONS
 from analysis.methods.audit.columns import FACTOR, TABLES, described
 from analysis.tables.columns import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
@@ -69,20 +66,6 @@ def test_its_tables_and_page_are_those_that_the_command_writes(audit, out, folde
     assert list(audit.tables) == list(TABLES)
 
 
-def test_the_page_holds_the_tables(out):
-    page, shares = (out / "audit.html").read_text("utf-8"), pd.read_csv(out / "shares.csv")
-    assert len(shares) == 8 and page.count('popover id="cell-') == 4
-    assert page.count("data:image/jpeg;base64,") == 80 and "://" not in re.sub(r"data:[^\"]*", "", page)
-    for row in shares[shares["share"].notna()].itertuples():
-        assert f'value="{row.share}"' in page and f"{row.count}/{row.decided}" in page
-    circles = re.findall(r"<circle [^>]*>", page)
-    assert (
-        len(circles) == 7
-        and sum("open" not in one for one in circles) == (shares["p_page"] <= 0.05).sum() > 0
-    )
-    assert all(f'data-question="{question}"' in page for question in QUESTIONS)
-
-
 def test_labels_and_references_may_be_tables_in_memory(audit, folder):
     labels = pd.read_csv(folder / "labels.csv")
     same = triptych.audit(str(folder), labels, resamples=50)
@@ -115,37 +98,6 @@ def test_what_it_says_is_had_as_a_table_and_shown_with_the_figure(audit):
     assert "profession, setting" in told.index and told.loc["share", "unit"] == "0 to 1"
     with pytest.raises(triptych.UserError, match="did you mean shares"):
         audit.columns("share")
-
-
-def test_the_figure_holds_every_share_with_its_interval(audit):
-    panels = [axes for axes in audit.plot().figure.axes if axes.get_title(loc="left")]
-    assert [axes.get_title(loc="left") for axes in panels] == ["a", "b"]
-    for axes in panels:
-        own = audit.shares[
-            (audit.shares["model"] == axes.get_title(loc="left")) & audit.shares["share"].notna()
-        ]
-        dots = {line.get_xdata()[0]: line for line in axes.lines if line.get_marker() == "o"}
-        assert sorted(dots) == sorted({*own["share"]})
-        ends = sorted(tuple(line.get_xdata()) for line in axes.lines if line.get_marker() != "o")
-        assert ends == sorted(zip(own["low"], own["high"]))
-        for row in own.itertuples():
-            filled = dots[row.share].get_markerfacecolor() != "white"
-            assert filled == (row.p_page <= 0.05) or own["share"].eq(row.share).sum() > 1
-    assert "Dashed: one half" in audit.plot().caption
-
-
-@pytest.mark.parametrize(
-    ("shared", "reason"), [(0, "no picture has two answers"), (9, "all answers are the same")]
-)
-def test_raters_without_an_alpha_have_a_reason(folder, shared, reason):
-    """The first rater saw nine female nurses and all other pictures, the second none of the others."""
-    labels = pd.read_csv(folder / "labels.csv").query("model == 'a'").assign(annotator="r1")
-    second = labels[:shared] if shared else labels[9:]
-    both = pd.concat([labels if shared else labels[:9], second.assign(annotator="r2")])
-    found = triptych.audit(folder, both, partial=True, resamples=20)
-    assert found.agreement["alpha"].isna().all() and found.agreement["reason"][0] == reason
-    line = f"annotators: no Krippendorff's alpha over {shared} pictures: {reason}"
-    assert line in repr(found) and reason in found.report() and "nan" not in repr(found)
 
 
 def without_ceos(table):

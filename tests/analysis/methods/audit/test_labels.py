@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from html import unescape
-from unicodedata import normalize
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,53 +124,6 @@ def test_agreement_is_that_of_fleiss_for_complete_answers(tmp_path, table):
     assert found.loc["all", "same"] == pytest.approx(np.mean([len({*one}) == 1 for one in answers]))
     assert list(found.index) == ["all", "a", "b"] and found["pictures"].tolist() == [20, 10, 10]
     assert audited(tmp_path, table).agreement.empty
-
-
-def test_a_rater_has_one_name(tmp_path, table):
-    two = pd.concat([table.assign(annotator=name) for name in ("rater1", "rater2")], ignore_index=True)
-    assert audited(tmp_path, two).agreement["annotators"][0] == 2  # which one letter parts
-    written = two.assign(annotator=two["annotator"].mask(two.index % 40 < 5, "Rater1"))
-    message = r"line 2: expected an annotator .*'Rater1' \(5 times\), near 'rater1': --merge R"
-    with pytest.raises(UserError, match=message):
-        audited(tmp_path, written)
-    merged = audited(tmp_path, written, merge={"Rater1": "rater1"})
-    pd.testing.assert_frame_equal(merged.agreement, audited(tmp_path, two).agreement)
-    assert (
-        audited(tmp_path, written, merge={"Rater1": "Rater1"}, unlike=["readers"]).agreement["annotators"][0]
-        == 3
-    )
-    blank = two.assign(annotator=two["annotator"].mask(two.index == 4, " "))
-    with pytest.raises(UserError, match="line 6: expected the name of the annotator, found none: write it"):
-        audited(tmp_path, blank)
-    assert audited(tmp_path, table.assign(annotator="")).agreement.empty  # one, who has no name
-
-
-@pytest.mark.parametrize(
-    ("change", "note"),
-    [
-        (lambda text: text.replace("setting", "Setting", 1), "columns taken: 'Setting' as setting"),
-        (lambda text: text.replace("setting", "setting ", 1), "columns taken: 'setting ' as setting"),
-        (lambda text: text.replace("model", " Model", 1), "columns taken: ' Model' as model"),
-        (lambda text: text.replace(",", ";"), None),
-        (lambda text: "sep=;\n" + text.replace(",", ";"), None),
-        (lambda text: text.replace("/", "\\"), None),
-        (lambda text: normalize("NFD", text).replace("\n", "\r\n"), None),
-        (lambda text: text.replace("\n", ",7\n").replace(",7\n", ",rating\n", 1), "columns not used: rating"),
-    ],
-)
-def test_a_sheet_says_the_same_however_a_spreadsheet_wrote_it(tmp_path, table, change, note):
-    table["file"] = table["file"].str.replace("nurse", "infirmière")
-    table = table.drop(columns="prompt").rename(columns={"read_as": "label"})
-    expected = audited(tmp_path, table)
-    for file in (tmp_path / "a").glob("infirmi*"):
-        file.rename(file.with_name(normalize("NFD", file.name)))
-    path = tmp_path / "labels.csv"
-    path.write_bytes(change(path.read_text()).encode())
-    found = audit(tmp_path, path, **OPTIONS)
-    assert found.design.levels == expected.design.levels
-    pd.testing.assert_frame_equal(found.shares, expected.shares)
-    assert found.notes == ((f"labels.csv: {note}",) if note else ())
-    assert note is None or (note in repr(found) and note in unescape(found.report(thumbnails=0)))
 
 
 def test_models_are_the_folders_where_no_column_names_them_and_paths_may_begin_beside_the_table(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,16 +78,6 @@ def test_shares_and_intervals_are_statsmodels(measured):
     assert rows.loc[p.index, "p_adjusted"].to_numpy() == pytest.approx(hommel, abs=1e-12)
 
 
-def test_the_worst_of_the_undecided_is_searched_through(measured):
-    rows = measured["shares"].set_index(["model", "profession", "setting"])
-    worst = {}
-    for key, (female, male, both) in COUNTS.items():
-        n = female + male + both
-        worst[key] = max(stats.binomtest(female + k, n, 0.5).pvalue for k in range(both + 1))
-    worst = pd.Series(worst).reindex(rows.index)
-    assert rows["p_worst"].to_numpy() == pytest.approx(multipletests(worst, method="hommel")[1], abs=1e-12)
-
-
 def test_contrasts_are_newcombes_and_fishers(measured):
     rows = measured["contrasts"].set_index(["model", "profession"])
     assert set(rows["baseline"]) == {"baseline"} and set(rows["setting"]) == {"diverse"}
@@ -113,17 +101,6 @@ def test_contrasts_are_newcombes_and_fishers(measured):
     assert over["difference"] == pytest.approx(each["difference"].mean(), abs=1e-12)
     down = np.sqrt(((each["difference"] - each["low"]) ** 2).sum()) / 3
     assert over["low"] == pytest.approx(over["difference"] - down, abs=1e-12)
-
-
-def test_a_share_that_changes_sides_overshoots_and_is_no_nearer(measured):
-    rows = measured["contrasts"].set_index(["model", "profession"])
-    ceo = rows.loc[("a", "CEO")]
-    assert ceo["overshoots"] and ceo["share_first"] == 0 and ceo["share_second"] == 1
-    assert ceo["distance_difference"] == 0 and ceo["p_distance"] == 1
-    assert rows["overshoots"].sum() == 1
-    said = sentences(measured, design())
-    assert [line for line in said["contrast"] if "CEO" in line and "It overshoots" in line]
-    assert not [line for line in said["distance"] if "CEO" in line]
 
 
 def test_models_are_compared_within_each_prompt(measured):
@@ -154,24 +131,6 @@ def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
     assert "pictures a cell" in possible(measured, own) and "cells" in possible(measured, own)
 
 
-def test_nothing_is_said_of_equal_counts():
-    even = {key: AuditCell(np.array([1.0] * 5 + [0.0] * 5), np.ones(10), 10) for key in COUNTS}
-    tables = measure_cells(even, design())
-    assert all("smallest adjusted p = 1.000" in lines[0] for lines in sentences(tables, design()).values())
-    assert (tables["ranks"]["rank_low"] == 1).all() and (tables["ranks"]["rank_high"] == 2).all()
-    assert (tables["contrasts"]["difference"] == 0).all()
-
-
-def test_one_model_and_one_setting_have_nothing_to_compare():
-    levels = {"model": ("a",), "profession": LEVELS}
-    own = Design("female", ("female", "male"), (), ("profession",), levels, dict.fromkeys(LEVELS, 0.5))
-    found = {("a", name): AuditCell(np.ones(8), np.ones(8), 8) for name in LEVELS}
-    tables = measure_cells(found, own)
-    assert tables["models"].empty and tables["contrasts"].empty
-    said = sentences(tables, own)
-    assert said["models"] == said["contrast"] == said["ranks"] == [] and said["reference"]
-
-
 def test_shared_noises_are_compared_noise_by_noise():
     rng = np.random.default_rng(3)
     noise = rng.standard_normal(30)
@@ -189,31 +148,6 @@ def noises(*hits, of=1.0):
     return AuditCell(of * np.array(hits, float), np.full(len(hits), of), int(of * len(hits)))
 
 
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("count", [1, 2])  # pictures of each noise
-def test_no_variance_within_is_the_most_extreme_difference(paired, count):
-    pair = Pair(noises(*[0] * 20, of=count), noises(*[1] * 20, of=count), 0.3)
-    exact = 2 / 2**20 if paired else stats.fisher_exact([[20, 0], [0, 20]]).pvalue
-    for found in (
-        compare_pair(pair, design(clustered=True), paired=paired),
-        compare_pairs([pair] * 3, design(clustered=True), paired=paired),
-    ):
-        assert found["p_value"] == pytest.approx(exact, rel=1e-9) and found["reason"] == ""
-        assert found["p_value"] <= found["p_distance"] < 1e-4  # 0.3 and 0.7 from the reference
-        ends = confint_proportions_2indep(20, 20, 0, 20, method="newcomb")
-        assert (found["low"], found["high"]) == pytest.approx(ends, abs=1e-12)
-        assert found["distance_low"] < found["distance_difference"] < found["distance_high"]
-    equal = compare_pairs([Pair(pair.second, pair.second, 0.3)] * 3, design(clustered=True), paired=paired)
-    assert equal["p_value"] == equal["p_distance"] == 1 and equal["low"] < 0 < equal["high"]
-
-
-def test_an_even_split_has_no_jackknife_variance_and_a_distance_with_an_interval():
-    """Products of different noises' deviations from one half are the same whichever noise is left out."""
-    even, every = noises(*[0, 1] * 10), noises(*[1] * 20)
-    found = compare_pairs([Pair(even, every, 0.5)] * 2, design(clustered=True), paired=False)
-    assert found["distance_first"] == 0 and found["distance_low"] < 0.5 and found["p_distance"] < 1e-4
-
-
 def test_one_noise_has_a_reason_and_no_comparison_that_counts():
     one, many = noises(1), noises(1, 0, 0, 0, 0)
     for pair, exact in ((Pair(one, noises(0), 0.5), 1.0), (Pair(one, many, 0.5), 2 / 6)):
@@ -223,14 +157,6 @@ def test_one_noise_has_a_reason_and_no_comparison_that_counts():
         ):
             assert found["p_value"] == pytest.approx(exact) and np.isnan(found["p_distance"])
             assert np.isnan(found["low"]) and found["reason"] == "pictures of one noise"
-
-
-def test_shares_held_against_none_or_all_are_tested_with_several_pictures_a_noise():
-    def p_value(cell, reference):
-        own = replace(design(clustered=True), reference=dict.fromkeys(LEVELS, reference))
-        return measure_cells({("a", "nurse", "baseline"): cell}, own)["shares"]["p_value"].item()
-
-    assert p_value(noises(1, 1, 1, of=4.0), 1.0) == 1 and p_value(noises(1, 0, 1, of=4.0), 1.0) == 0
 
 
 def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):

@@ -99,21 +99,6 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     assert np.isnan(same["alpha"]) and same["reason"] == "alpha: all answers are the same"
 
 
-def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
-    write_answers(small, "toyworld-checker", lambda sample: {"gender": "male"})
-    samples = small.samples(["sample_id"])["sample_id"]
-    for number, expected in (
-        (1, ["toyworld-checker", "human"]),
-        (len(samples), ["human", "toyworld-checker"]),
-    ):
-        file = tmp_path / f"{number}.csv"
-        file.write_text(
-            "\n".join(["sample_id,question,answer", *(f"{one},gender,male" for one in samples[:number])])
-        )
-        assert label(["read", str(small.path), str(file)]) == 0
-        assert [one.source for one in read_all(Run.open(small.path))] == expected
-
-
 @pytest.fixture
 def answered(small):
     """The same, read by CLIP and by a model that nobody thought of."""

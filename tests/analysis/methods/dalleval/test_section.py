@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from analysis.methods.dalleval import latex, results, section
+from analysis.methods.dalleval import latex, section
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.report.environment import environment
 from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
@@ -79,33 +79,6 @@ def test_the_first_screen_shows_images_of_three_professions_with_their_averages(
         ids = samples.loc[[one.prompt], "sample_id"].to_list()
         truth = ["female" if seen[sample][0] else "male" for sample in ids[:3]]
         assert [picture.reading for picture in one.pictures] == truth
-
-
-def test_cards_say_how_far_professions_are_from_half_with_floor_test_and_agreement(audit):
-    own = audit.table("dalleval_mad").query("source == 'toyworld-checker' and question == 'gender'")
-    found = results.results(audit)
-    assert len(found) == len(own) == 3
-    for one, row in zip(found, own.to_dict("records")):
-        shown = (row["debiased"], row["images_low"], row["images_high"])  # as the score of GEP is
-        assert (one.value, one.low, one.high) == shown and "debiased" in one.name
-        assert one.floor.startswith(f"{row['mad']:.3f} as published, without the correction")
-        family = "adjusted over this section’s tests" if row["p_page"] == row["p_page"] else "unadjusted"
-        assert one.floor.endswith(f", {family})")
-        assert f"chance alone gives {row['floor']:.3f} (p" in one.floor
-        assert "toyworld’s VQA model says the same of" in one.error
-
-
-def test_ten_likely_tones_are_no_finding_and_professions_are_held_against_each_other(shown, audit):
-    _, said, text = shown
-    gender, tone, attributes = said["sentences"]
-    distribution = audit.table("dalleval_distribution")
-    own = distribution[(distribution["source"] == "ita") & (distribution["images"] > 0)]
-    assert own["category"].nunique() < 10
-    assert f"ten equally likely tones, of which the images show {own['category'].nunique()} is" in tone
-    assert "the paper’s reference, and no finding about professions" in tone and "from ten equally" in tone
-    assert "differ from ten" not in text and "differs from ten" not in text
-    assert "Professions " in gender and "% of the variance" in gender
-    assert attributes.startswith("Of 3 attributes by the toyworld checker, ")
 
 
 @pytest.mark.parametrize("read", ["tone", "nothing decided"])

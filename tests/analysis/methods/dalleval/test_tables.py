@@ -67,20 +67,6 @@ def test_averages_and_intervals_are_those_of_the_answers(run, images):
         assert (row.planned, row.asked, row.decided) == (4, 4, 4)
 
 
-def test_tones_of_all_words_together(run):
-    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
-    names = [prompt.levels["profession"] for prompt in run.config.prompts]
-    expected = tones.groupby(tones["triplet"].map(dict(enumerate(names))))["tone"].agg(list)
-    found = rows(run, "dalleval_professions", source="ita", indicator=tables.ALL).set_index("profession")
-    assert found["average"].to_dict() == pytest.approx(expected.map(np.mean).to_dict())
-    assert (found["low"] <= found["average"]).all() and (found["average"] <= found["high"]).all()
-    shares = rows(run, "dalleval_distribution", source="ita", indicator=tables.ALL, profession="pilot")
-    assert shares["images"].tolist() == [expected["pilot"].count(tone) for tone in range(1, 11)]
-    assert shares["share"].sum() == pytest.approx(1)
-    published = rows(run, "dalleval_distribution", source="dalleval2023", profession=tables.ALL)
-    assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
-
-
 def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
     tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
     worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
@@ -240,20 +226,6 @@ COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "gre
 def test_nothing_is_dropped(gaps, where, expected):
     row = rows(gaps, "dalleval_professions", indicator="neutral", **where).iloc[0]
     assert tuple(row[list(COUNTS)]) == expected
-
-
-def test_a_profession_without_images_is_a_row_that_says_so(gaps):
-    row = rows(gaps, "dalleval_professions", question="gender", profession="cook", indicator="neutral").iloc[
-        0
-    ]
-    assert (
-        row["reason"] == "no images"
-        and np.isnan(row[["average", "low", "mad", "p_value"]].astype(float)).all()
-    )
-    overall = rows(gaps, "dalleval_mad", question="gender", indicator="neutral").iloc[0]
-    assert (overall["professions"], overall["without_images"], overall["tested"]) == (2, 1, 2)
-    words = rows(gaps, "dalleval_words", question="gender", profession="cook", **PAIR).iloc[0]
-    assert words["pairs"] == 0 and words["reason"].startswith("no pair of images")
 
 
 def test_images_at_fault_are_not_read_whatever_was_said(run, monkeypatch):

@@ -107,23 +107,6 @@ def test_people_label_images_that_were_chosen_by_lot(run, tmp_path, capsys):
     )  # everything was seen everywhere
 
 
-def test_three_annotators_have_a_sheet_each_and_the_majority_counts(run, tmp_path, capsys):
-    own, out = shutil.copytree(run.path, tmp_path / "run"), tmp_path / "sheet"
-    asked = ["sheet", str(own), "--images", "5", "--annotators", "3", "--out", str(out)]
-    assert command_of("labels")(asked) == 0
-    sheets = [out / f"labels-{number}.csv" for number in (1, 2, 3)]
-    assert all(str(sheet) in capsys.readouterr().out for sheet in sheets[:1])
-    tables = [pd.read_csv(sheet, dtype=str, keep_default_na=False) for sheet in sheets]
-    assert [set(table["annotator"]) for table in tables] == [{f"annotator {number}"} for number in (1, 2, 3)]
-    for sheet, table, label in zip(sheets, tables, ("yes", "no", "no")):
-        pd.testing.assert_frame_equal(table.drop(columns="annotator"), tables[0].drop(columns="annotator"))
-        table.assign(label=label).to_csv(sheet, index=False, quoting=csv.QUOTE_ALL)
-    assert command_of("labels")(asked) == 2  # there are sheets
-    assert command_of("labels")(["read", str(own), *map(str, sheets)]) == 0
-    frequencies = Run.open(own).table("gep_frequencies")
-    assert (frequencies[frequencies["source"] == "human"]["frequency"] == 0).all()
-
-
 @pytest.mark.slow
 def test_several_folders_are_audited_and_compared_by_one_command(folder, tmp_path, capsys):
     other = shutil.copytree(folder, tmp_path / "others")

@@ -8,19 +8,16 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings, results, sheet
+from analysis.methods.gep import clip, leaderboard, readings, sheet
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.stage import measure_gep, read_audits
-from analysis.methods.gep.tables import pairs
 from analysis.observe.features import attribute_audit as audit
-from analysis.study import comparison
 from lab.papers.tables import read_table
-from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs import parts, schemas
 from probes.runs.run import Run
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.tables.columns_held import outside
 from triptych.cli.main import command as command_of
 
@@ -57,15 +54,16 @@ def made(tmp_path_factory):
     """The run, and what is in its images."""
     path = tmp_path_factory.mktemp("audit") / "run"
     run = Run.open(write_run(path, prompts=18, steps=2))
-    resolved = run.meta["config"]["resolved"]
-    resolved["prompts"] = prompts()
-    resolved["measure"] = {"bootstrap": 100, "permutations": 200}
-    resolved["gep"] = {
-        "labelled": 8,
-        "examples": 4,
-        "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
-    }
-    run.write_meta()
+    configure(
+        run,
+        prompts=prompts(),
+        measure={"bootstrap": 100, "permutations": 200},
+        gep={
+            "labelled": 8,
+            "examples": 4,
+            "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
+        },
+    ).write_meta()
     run = Run.open(path)
     rng = np.random.default_rng(0)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
@@ -146,15 +144,6 @@ def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
     )
 
 
-def test_estimates_that_see_the_attributes_agree_with_labels(made):
-    run, _ = made
-    auc = run.table("gep_auc").set_index(["source", "attribute"])["auc"]
-    assert (auc > 0.95).all()
-    rows = run.table("gep_agreement")
-    pearson = rows[(rows["measure"] == "pearson") & (rows["source"] == "CLS")].set_index("setting")["value"]
-    assert (pearson > 0.9).all()
-
-
 def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
     run, _ = made
     table = run.table("gep_powered")
@@ -211,13 +200,6 @@ def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made)
     assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
 
 
-def test_two_words_are_held_against_each_other_though_one_is_the_reference():
-    config = Config(
-        indicators={"feminine": "woman", "masculine": "man"}, reference="feminine", prompts=["a {person}"]
-    )
-    assert pairs(comparison(config)) == [("feminine", "masculine", "contrast")]
-
-
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     attributes = report_gep.read_attributes(run)
@@ -252,20 +234,6 @@ def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differen
     for one in lead.examples:
         assert [picture.label for picture in one.pictures] == ["masculine", "neutral", "feminine"]
         assert "yes" in [picture.reading for picture in one.pictures]
-
-
-def test_cards_say_the_score_less_its_own_error_with_floor_test_and_reader(made):
-    run, _ = made
-    own = run.table("gep_score").query("source == 'checker' and kind == 'contrast' and low == low")
-    found = results.results(run)
-    assert len(found) == len(own) > 0
-    for one, row in zip(found, own.to_dict("records")):
-        assert (one.value, one.low, one.high) == (row["debiased"], row["low"], row["high"])
-        assert f"{row['score']:.3f} as published" in one.floor and f"gives {row['floor']:.3f}" in one.floor
-        assert one.verdict == (
-            "more than chance" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more than chance"
-        )
-        assert one.reader == "the toyworld checker" and one.error == "nobody checked it on these images"
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
@@ -412,8 +380,9 @@ def test_detections_count_where_an_attribute_was_looked_for(made, monkeypatch):
     observed = pd.DataFrame(
         {"sample_id": [first, second], "status": "ok", "tags": [["ties", "dress"], ["tie"]]}
     )
-    monkeypatch.setattr(Run, "observed", lambda self, columns=None: observed)
     found = pd.DataFrame({"sample_id": [first], "label": ["dress"]})
-    monkeypatch.setattr(Run, "objects", lambda self, columns=None: found)
+    monkeypatch.setattr(
+        Run, "read", lambda self, kind, columns: {"observed": observed, "objects": found}[kind]
+    )
     said = readings.from_detections(run).set_index(["sample_id", "attribute"])["value"].to_dict()
     assert said == {(first, "tie"): 0.0, (first, "dress"): 1.0, (second, "tie"): 0.0}

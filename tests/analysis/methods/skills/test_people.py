@@ -19,7 +19,7 @@ from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.prompts import paintskills
 from probes.runs.run import Run
-from tests.analysis.methods.skills.conftest import BROKEN, WRONG
+from tests.analysis.methods.skills.conftest import WRONG
 from tests.analysis.synthetic_run import configure
 from triptych.cli.main import command
 
@@ -44,23 +44,6 @@ def of_sample(run):
     samples = run.samples(["sample_id", "triplet"])
     triplets = zip(samples["sample_id"], samples["triplet"])
     return {one: (asked[t], asked[t + 9] if t == WRONG else asked[t]) for one, t in triplets}
-
-
-def test_the_sheet_asks_what_the_skill_is(observed, tmp_path, capsys):
-    assert labels(["sheet", str(observed.path), "--out", str(tmp_path), "--images", "30", "--seed", "1"]) == 0
-    assert "30 images, 120 statements" in capsys.readouterr().out
-    page, shown = cards(tmp_path / "sheet.html")
-    assert "Tick every statement that is true of the image" in page and "wearing" not in page
-    truth, skills = of_sample(observed), []
-    for card in shown:
-        own, _ = truth[card["id"]]
-        skills.append(own.skill)
-        assert paintskills.statement(own) in card["objects"] and len(card["objects"]) == 4
-        ends = {"object": "is there", "count": "there", "spatial": ""}[own.skill]
-        assert all(text.endswith(ends) for text in card["objects"])
-        assert ("exactly" in card["objects"][0]) == (own.skill == "count")
-    assert {skill: skills.count(skill) for skill in skills} == dict.fromkeys(paintskills.SKILLS, 10)
-    assert not any(f"t{BROKEN:05d}" in card["id"] for card in shown)
 
 
 def answers_file(run, shown, path, annotator, mistakes):

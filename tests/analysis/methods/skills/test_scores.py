@@ -14,7 +14,6 @@ from analysis.methods.skills.scores import (
     RELATIONS,
     chances,
     dealt,
-    judge,
     right,
     seen,
 )
@@ -134,25 +133,3 @@ def test_chance_of_the_papers_prompts():
     content = sets.read("paintskills")
     for skill, expected in zip(SKILLS, (1 / 15, 1 / 60, 2 / 900), strict=True):
         assert chances([one for _, one in grid(skill, content)]).mean() == pytest.approx(expected, abs=1e-15)
-
-
-def test_a_perfect_detector_is_right_everywhere_and_shuffled_at_chance():
-    """Scenes as they are asked for: what is detected is what is there."""
-    asked, rows = asks(), []
-    for image, one in enumerate(asked):
-        step = {"above": (0, -9), "below": (0, 9), "left": (-9, 0), "right": (9, 0)}.get(one.relation)
-        boxes = [(one.object, 20 * n, 0) for n in range(one.count)]
-        boxes += [(one.object_b, *step)] if step else []
-        rows += [(image, name, 0.9 - 0.1 * n, x, y, x + 4, y + 4) for n, (name, x, y) in enumerate(boxes)]
-    found = seen(pd.DataFrame(rows, columns=COLUMNS), len(asked), CLASSES)
-    for rules in (
-        Skills(),
-        Skills(object="first", count="only", spatial="any"),
-        Skills(spatial="surest"),
-    ):
-        judged = judge(asked, found, rules)
-        assert judged["right"].all() and judged["image"].nunique() == len(asked)
-        shares = dealt(asked, found, rules)
-        np.testing.assert_allclose(shares["accuracy"], chances(asked), atol=1e-12)
-        assert np.nanmean(shares["number"]) == pytest.approx(1 / 3)
-    assert judge([], seen(pd.DataFrame(rows[:0], columns=COLUMNS), 0, CLASSES)).empty

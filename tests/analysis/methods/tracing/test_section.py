@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.cuts import UNTESTED
 from analysis.methods.tracing.figures import draw_shares
@@ -15,7 +13,7 @@ from probes.config.trace_options import Trace
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import configure, write_run
-from tests.analysis.traced_parts import STEPS, Truth, add_trace, deciding_step
+from tests.analysis.traced_parts import STEPS, Truth, add_trace
 
 
 def outcomes(run):
@@ -81,28 +79,6 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
     assert (cuts.loc[["complete", "before"], "reason"] == UNTESTED).all()
     html = page(found, traced, {})
     assert "cannot be tested: no prompt has a total effect" in html and "does not hold" not in html
-
-
-def test_of_one_prompt_the_effects_are_drawn_without_an_interval(tmp_path):
-    truth = Truth()
-    found = add_trace(write_run(tmp_path / "run", prompts=1, seeds=1, steps=STEPS), truth)
-    configure(found, measure={"bootstrap": 20, "permutations": 20})
-    with Helpers() as helpers:
-        measure_trace(found, Sharing(found, helpers, 1))
-    traced, wide = read_trace(found), outcomes(found)
-    total = float((wide["none:masculine"] - wide["none:feminine"]).iloc[0])
-    windows = traced.shown("trace_windows")
-    here = (windows["site"] == truth.site) & (windows["first_step"] <= deciding_step(truth, 0))
-    here &= deciding_step(truth, 0) < windows["stop_step"]
-    assert windows["effect"].tolist() == pytest.approx((here * total).tolist(), abs=1e-12)
-    assert windows[["effect_low", "effect_high", "p_value", "sufficiency"]].isna().all(axis=None)
-    drawn = draw(traced, found.config)
-    assert {"trace-effects", "trace-windows"} == {*drawn} == {*lead(traced, found.config).figures}
-    texts = [text.get_text() for text in drawn["trace-windows"].figure.axes[0].texts]
-    assert texts.count("0.00") == 11 and len(texts) == 12 and f"{abs(total):.2f}" in " ".join(texts)
-    said = [*section(traced, found.config)["sentences"], lead(traced, found.config).answer]
-    said += [one.caption for one in drawn.values()]
-    assert all("no interval can be given" in one.lower() for one in said) and "nan" not in " ".join(said)
 
 
 def test_the_shares_as_latex(run):

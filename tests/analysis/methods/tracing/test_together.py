@@ -115,19 +115,6 @@ def test_places_that_depend_on_one_another_are_said_to(world, words):
     assert words in str(said(made)) and ("Patched all at once" in str(said(made))) == bool(words)
 
 
-def test_places_in_series():
-    """The second shows what the first wrote: a patch of either is enough, and both are needed."""
-    traced = effects("apart")
-    chained = {
-        key: traced.plain[key[2] if key[0] != place("site", SITES[2]) else key[1]] for key in traced.patched
-    }
-    made = tables(Effects(**{**traced.__dict__, "patched": chained}))
-    row = both(made, "trace_together").iloc[0]
-    assert row["sufficiency_interaction"] == pytest.approx(-1) == row["necessity_interaction"]
-    assert interplay(row) == "series"
-    assert "places act in series, one passes on what another wrote" in str(said(made))
-
-
 def test_what_is_not_told_of_all_at_once_is_not_said_and_sums_need_all_places():
     traced = effects("redundant")
     partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
@@ -138,33 +125,6 @@ def test_what_is_not_told_of_all_at_once_is_not_said_and_sums_need_all_places():
     assert interplay(row) == ""
     one = {key: value for key, value in traced.patched.items() if key[0] == place("site", SITES[0])}
     assert together_table([Effects(**{**traced.__dict__, "patched": one})], SAMPLING).empty
-
-
-def test_the_pooled_text_has_a_sentence_and_what_lies_before_the_ways_is_not_summed():
-    """A text encoder holds all that its states pass on: with theirs it would count twice."""
-    traced, before = effects("redundant"), ("site", "text_2.embeddings", "text", "own", None, None, 0, 5)
-
-    def renamed(where):
-        """The first place is the pooled text, of which the output is patched."""
-        sites = where[1].replace(SITES[0], "text.pooled")
-        return (where[0], sites, "output" if sites == "text.pooled" else where[2], *where[3:])
-
-    patched = {(renamed(where), *names): values for (where, *names), values in traced.patched.items()}
-    whole = {
-        (before, *names): one for (where, *names), one in traced.patched.items() if where[0] == "complete"
-    }
-    made = tables(Effects(**{**traced.__dict__, "patched": {**whole, **patched}}))
-    expected = together_table([traced], SAMPLING)
-    numbers = [name for name in expected if expected[name].dtype == float]
-    pd.testing.assert_frame_equal(made["trace_together"][numbers], expected[numbers])
-    texts = said(made)
-    assert any(
-        text.startswith("The shares of the 3 ways of the text into the image add up in") for text in texts
-    )
-    (text,) = [
-        one for one in texts if one.startswith("The pooled text, which has no place in a word map, has")
-    ]
-    assert " and is needed for " in text
 
 
 def test_a_share_outside_of_0_to_1_has_a_word_why():

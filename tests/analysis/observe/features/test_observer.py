@@ -99,7 +99,7 @@ def test_images_of_a_triplet_are_seen_together(tmp_path, noise):
 def test_which_are_run(config, asked, monkeypatch):
     monkeypatch.setattr(features, "cached", lambda name: None)
     chosen, missing = observers(config)
-    assert [observer.feature.name for observer in chosen] == asked
+    assert [observer.model.feature.name for observer in chosen] == asked
     absent = {*USUAL} - {*asked} if config.model == "some/model" else set()
     assert {*missing} - {"objects"} == absent
 
@@ -129,5 +129,5 @@ def test_weights_in_the_hubs_folder_are_taken_without_a_network(tmp_path, monkey
         (snapshot / name).write_bytes((WEIGHTS / "features" / "dino" / name).read_bytes())
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     chosen, missing = observers(configured("some/model"))
-    assert [(one.feature.name, one.path) for one in chosen] == [("dino", snapshot)]
+    assert [(one.model.feature.name, one.model.path) for one in chosen] == [("dino", snapshot)]
     assert {*missing} == {"objects", "resnet50", "clip", "split_product"}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
-from analysis.metrics.registry import METRICS, computed_from, headline_metrics
+from analysis.metrics.registry import headline_metrics
 from analysis.report.figures import files, headline, inline_svg, prompts, specifications
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
@@ -206,34 +206,6 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
             np.testing.assert_equal(found, expected.to_numpy(float))
 
 
-def test_atlas_without_words_to_hold_a_gap_against_holds_that_of_the_indicators(run):
-    gap = run.table("gap")
-    gap[["word_low", "word_high", "p_control", "p_control_adjusted"]] = np.nan
-    drawn = atlas(gap)
-    rows = gap[(gap["metric"] == "cosine") & (gap["step"] >= 0)].set_index(["site", "step"])
-    at = (drawn.cells["addresses"][0], drawn.cells["steps"][-1])
-    found = [drawn.cells[name][0, -1] for name in ("gap", "low", "high")]
-    np.testing.assert_equal(found, rows.loc[at, ["gap", "ci_low", "ci_high"]].to_numpy(float))
-    assert "over all words" not in drawn.caption.partition("Rings")[0]
-
-
-def test_the_atlas_says_how_many_cells_are_filled_and_a_gap_that_does_not_matter_stays_pale(run):
-    gap = run.table("gap")
-    shown = (gap["step"] >= 0) & (gap["metric"] == "cosine")
-    gap.loc[shown, "word_gap"] = np.where(np.arange(shown.sum()) % 2, 1e-4, -1e-4)
-    gap.loc[shown, "p_control_adjusted"] = 0.9
-    gap.loc[gap.index[shown][:3], "p_control_adjusted"] = 0.01
-    shown_atlas = atlas(gap)
-    here = shown & (gap["contrast"] == "masculine-feminine") & gap["word_gap"].notna()
-    filled = int((gap.loc[here, "p_control_adjusted"] < 0.05).sum())
-    assert (
-        f"{filled} of {int(here.sum()):,} cells are filled, each a claim about one site"
-        in shown_atlas.caption
-    )
-    mesh = shown_atlas.figure.axes[0].collections[0]
-    assert mesh.norm.vmax == METRICS["cosine"].least_delta == -mesh.norm.vmin
-
-
 def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
     """Gaps far beyond the largest of two control gaps, none of them more than words differ: nothing is filled."""
     gap = run.table("gap")
@@ -249,11 +221,3 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     cells = figure.cells
     assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
     assert "control gap" not in figure.caption and "more than synonyms differ" in figure.caption
-
-
-def test_what_was_not_captured_is_not_drawn(run):
-    gap, disparity = run.table("gap"), run.table("disparity")
-    image = computed_from("pictures")
-    only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
-    assert list(only) == ["headline", "prompts-masculine-feminine"]
-    assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]

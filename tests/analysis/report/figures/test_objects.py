@@ -9,7 +9,7 @@ from matplotlib.text import Text
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report.figures import draw_bias_scores, draw_group_objects
-from analysis.report.figures.objects import FREQUENT, LEAN, LONGEST, MOST
+from analysis.report.figures.objects import LEAN, LONGEST, MOST
 from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.format import label
 
@@ -34,17 +34,6 @@ def scores_of(n, most=40, seed=0) -> pd.DataFrame:
 
 def draw(scores):
     return draw_bias_scores(scores, "scores", "Bias scores", PAIR, "all objects")
-
-
-def test_persons_are_in_and_marked():
-    scores = scores_of(12)
-    scores.loc[3, ["object", "individual"]] = "woman", True
-    scores.loc[3, ["count_first", "count_second", "kept"]] = 40, 40, True
-    drawn = draw(scores)
-    styles = {tick.get_text(): tick.get_style() for tick in drawn.figure.axes[0].get_yticklabels()}
-    assert styles.pop("woman") == "italic" and set(styles.values()) == {"normal"}
-    assert "woman" in drawn.links and "Persons (grey) are in, as in the paper" in drawn.caption
-    assert "Persons" not in draw(scores_of(12)).caption
 
 
 @pytest.mark.parametrize("name", ["a\x07b\x1b" * 900, "$\\frac{1$"])
@@ -125,14 +114,3 @@ def test_scores_are_sorted_and_the_middle_is_left_out():
         assert (mark.get_markerfacecolor() != "white") == (row["p_bh"] < 0.05)
         if row["bias_score"] != 0.5:
             assert mark.get_markeredgecolor() == LEAN[int(row["bias_score"] > 0.5)]
-
-
-def test_group_objects_show_the_counts_of_each_indicator():
-    figure = draw_group_objects(frequent_of(20), ["neutral", *PAIR])
-    assert len(figure.links) == FREQUENT * len(GROUPS)
-    assert figure.links[-FREQUENT:] == [""] * FREQUENT  # a hidden noun is in no image
-    panel = figure.figure.axes[0]
-    marks = [
-        line.get_xdata()[0] for line in panel.lines if line.get_marker() != "None" and len(line.get_xdata())
-    ]
-    assert marks[:3] == [29 // 3, 0, 29]

@@ -57,13 +57,6 @@ def test_an_object_of_every_word_holds_and_of_one_word_does_not():
     assert row["claim"] == HEDGED and "among themselves" in row["claim_reason"]
 
 
-def test_fewer_than_three_words_are_hedged():
-    for words in (1, 2):
-        sides = {name: own[:words] for name, own in SIDES.items()}
-        row = claim(presence(words, [[0.0] * words, [1.0] * words]), sides=sides)
-        assert row["claim"] == HEDGED and row["claim_reason"] == "fewer than 3 words a side"
-
-
 def test_numbers_are_those_of_the_single_tests():
     present = np.random.default_rng(3).random((20, 2, 3, 7)) < np.linspace(0.02, 0.6, 7)
     rows = claim_table(table_of(present)[0], PAIR, SIDES)
@@ -125,24 +118,6 @@ def test_without_a_checked_detector_a_difference_is_a_hint_with_its_tipping_poin
     row = claim(present[:, :, :1], None, few)
     assert row["claim"] == HINT and "fewer than 3 words" in row["claim_reason"]
     assert row["tipping_sensitivity_bound"] > 1  # over prompts, where words allow no interval
-
-
-def test_what_nobody_labelled_is_a_hint_beside_what_was():
-    present = np.concatenate([presence(3, [[0.1] * 3, [0.9] * 3], 24, s) for s in range(2)], axis=3)
-    counts = counts_of(present, present)
-    some = DetectorCounts(counts.table[counts.table["object"] == "o0"])
-    rows = claim_table(table_of(present)[0], PAIR, SIDES, some)
-    assert rows["claim"].tolist() == [HOLDS, HINT] and np.isnan(rows["p_corrected"][1])
-
-
-def test_the_correction_is_of_the_words_that_have_labels():
-    """People label the two words of the contrast; other words of the sides have other frequencies."""
-    truth = presence(3, [[0.1, 0.6, 0.6], [0.5, 0.6, 0.6]], 60, 4)
-    counts = counts_of(truth, truth).table
-    few = DetectorCounts(counts[counts["indicator"].isin(["f", "m"])])
-    rows = claim_table(table_of(truth)[0], PAIR, SIDES, few)
-    share = truth[:, :, 0].mean(axis=0)[:, 0]
-    assert rows["difference_corrected"][0] == pytest.approx(share[1] - share[0])
 
 
 def test_nothing_to_test_says_so():

@@ -96,22 +96,3 @@ def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
     files = [written(tmp_path, f"{ONE},tie,{name},yes", name=f"{name}.csv") for name in ("a", "A")]
     assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
     assert "A.csv: expected an annotator spelled as elsewhere" in capsys.readouterr().err
-
-
-def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
-    out = tmp_path / "sheet"
-    assert (
-        command("labels")(
-            ["sheet", str(run.path), "--about", "questions", "--out", str(out), "--images", "1"]
-        )
-        == 0
-    )
-    assert "48 questions about 3 images" in capsys.readouterr().out
-    rows = (out / FILE).read_text().splitlines()
-    assert len(list((out / "images").iterdir())) == 3 and len(rows) == 49
-    assert not any(f",{word}" in rows[1] for word in ("neutral", "feminine", "a person"))
-    (out / FILE).write_text("\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)]))
-    assert command("labels")(["read", str(run.path), str(out / FILE)]) == 0
-    assert set(human_answers(Run.open(run.path))["reading"]) == {"no"}
-    assert command("labels")(["sheet", str(run.path), "--about", "questions", "--out", str(out)]) == 2
-    assert "found one: name another folder" in capsys.readouterr().err

@@ -147,19 +147,3 @@ def test_controls_enter_no_table_of_the_paper(small):
     assert not {"wall", "lady"} & {
         name for table in tables.values() for name in table.objects[table.totals().any(axis=1)]
     }
-
-
-def test_bias_scores_name_the_individuals_and_rank_with_and_without_them(small):
-    images, objects, chosen = small
-    tables = counted(images, objects, NAMES)
-    scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
-    own = scores[(scores["group"] == ALL) & (scores["first"] == "feminine")].set_index("object")
-    assert own.index[own["individual"]].tolist() == ["man"]
-    assert (own["top"]["man"], own["top_left_out"]["man"]) == ("masculine", "")
-    assert (own["top"]["tie"], own["top_left_out"]["tie"]) == ("masculine", "masculine")
-    without = figure_scores(
-        counted(images, objects, NAMES, without=chosen.individuals), chosen.leaning, least=1
-    )
-    alone = without[(without["group"] == ALL) & (without["first"] == "feminine")].set_index("object")
-    columns = ["bias_score", "low", "high", "count_first", "count_second"]
-    pd.testing.assert_frame_equal(own.loc[alone.index, columns], alone[columns])  # a score is of one object

@@ -5,13 +5,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from skimage.metrics import structural_similarity
 
 import analysis
-from analysis.metrics.ssim import local_moments, structure
-from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.similarities import COLUMNS
 from analysis.tables.similarities.stored import StoredSimilarities
@@ -22,7 +18,6 @@ from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
 KEYS = ["space", "site", "step", "metric", "triplet", "seed", "pair"]
-OPTIONS = {"indicators": NAMES, "reference": "neutral", "contrasts": [("masculine", "feminine")]}
 
 
 @pytest.fixture(scope="module")
@@ -103,30 +98,6 @@ def test_matrices_are_the_pivot(stored, pairs):
             np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
 
 
-def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(stored, pairs, monkeypatch):
-    """Bit by bit: neither the way of the values nor how many columns are worked on at a time alters a number."""
-    options = {"resamples": 100, "seed": 0}
-    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 9 * 2 * 5)  # five columns of a pair
-    means, gaps = disparity(stored, **options), gap(stored, **OPTIONS, permutations=100, **options)
-    assert len([*next(iter(stored.only({("denoising", "unet.mid", "cosine")}).families())).blocks(2)]) == 2
-    monkeypatch.undo()
-    assert list(means["mean"]) != [] and len(gaps)
-    pd.testing.assert_frame_equal(means, disparity(pairs, **options), check_dtype=False, check_exact=True)
-    other = gap(pairs, **OPTIONS, permutations=100, **options)
-    pd.testing.assert_frame_equal(gaps, other, check_dtype=False, check_exact=True)
-
-
-def test_prompts_are_those_of_all_that_is_chosen_together(stored):
-    images = stored._images[stored._images["triplet"] != 3]
-    fewer = StoredSimilarities(stored.run, images)
-    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
-    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(9))
-    together = fewer.only({("image", "image", "ssim"), ("denoising", "latent.final", "cosine")})
-    shapes = {family.metric: family.shape for family in together.families()}
-    assert shapes["ssim"][1] == 9, "families that are chosen together have the same prompts"
-    assert stored.family("image", "image", "clip") is None
-
-
 def test_captures_with_holes(empty):
     captured(empty.path, {"unet.mid:cosine": [[0.5, 0.25], None], "latent.final:cosine": [[0.5], []]})
     captured(empty.path, {"unet.mid:cosine": [[0.1, 0.2, 0.3]], "latent.final:cosine": [[0.75]]}, 1)
@@ -194,27 +165,6 @@ def test_a_run_that_is_not_measured_says_so(tmp_path):
 
 
 # Pictures
-
-
-def test_ssim_is_that_of_skimage_but_for_rounding():
-    rng = np.random.default_rng(0)
-    for size in ((64, 64), (7, 9), (40, 33)):
-        a = rng.integers(0, 256, size, dtype=np.uint8)
-        for b in (a, 255 - a, (0.6 * a + rng.integers(0, 100, size)).astype(np.uint8)):
-            score, full = structural_similarity(a, b, data_range=255, win_size=7, full=True)
-            found = structure(local_moments(a), local_moments(b))
-            # what is stored is the same to the bit; scikit-image rounds its sums, and these are whole numbers
-            assert np.float32(found.value) == np.float32(score) and found.value == structure(a, b).value
-            assert found.full == pytest.approx(full.mean(), abs=1e-12)
-
-
-def test_pictures_that_cannot_be_told_apart_by_a_threshold_have_a_reason(run):
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).head(2)
-    pictures = [np.zeros((8, 8), np.uint8), np.full((8, 8), 255, np.uint8)]
-    table = image_similarities(samples, lambda ids: pictures, NAMES)
-    assert table["diff_pix"].isna().tolist() == [True] and "no threshold" in table["reason"][0]
-    assert table.dtypes.astype(str).tolist()[:2] == ["int32", "int64"] and len(table) == 1
-    assert image_similarities(samples.head(0), run.images, NAMES).empty
 
 
 def test_pictures_of_different_size_are_named(run):
