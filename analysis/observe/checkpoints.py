@@ -102,7 +102,8 @@ def settings_beside(path: Path, known: Collection[str], field: str, what: str) -
     beside = path.with_suffix(".json")
     stated = read_json(beside, field) if beside.exists() else {}
     if unknown := [name for name in stated if name not in known]:
-        raise UserError(f"{field}: {beside}: `{unknown[0]}` is no setting of {what}: take it out")
+        expected = ", ".join(known) if len(known) < 20 else f"a setting of {what}"
+        raise UserError(f"{field}: {beside}: expected {expected}, got `{unknown[0]}`: take it out")
     return stated
 
 

@@ -183,7 +183,7 @@ def test_a_checkpoint_that_does_not_fit(settings, noise, tmp_path):
             {"small_dino__pth": b"PK\x03\x04 broken"},
             r"small_dino.pth: expected a checkpoint of tensors, got `",
         ),
-        ({"small_dino__json": b'{"swim": {}}'}, r"`swim` is no setting of Grounding DINO"),
+        ({"small_dino__json": b'{"swim": {}}'}, r"expected a setting of Grounding DINO, got `swim`"),
         ({"small_sam__json": b"{}"}, r"expected vit_h, vit_l or vit_b in its name, or embed_dim, depth"),
     ],
 )

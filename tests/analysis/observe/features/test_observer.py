@@ -1,5 +1,7 @@
 """Features through the observe stage: what is stored, what is made anew, what is not run and why."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -67,7 +69,7 @@ def test_a_part_that_is_gone_is_made_again_and_one_more_feature_added(tmp_path, 
     before = {part.name: part.read_bytes() for part in run.parts("features/dino")}
     times = {part.name: part.stat().st_mtime_ns for part in run.parts("features/dino")}
     run.part_path("features/dino", 1).unlink()
-    config = run.meta["config"]
+    config = copy.deepcopy(run.meta["config"])
     config["resolved"]["observe"]["features"] = ["dino", "split_product"]
     run.write_meta(config=config)
     run = Run.open(run.path)

@@ -158,7 +158,7 @@ def plan(checkpoints, **given):
 def test_a_plan_with_ram(checkpoints, small):
     made = plan(checkpoints, ram=str(small))
     assert "tags from ram" in str(made) and "timm" in made.versions
-    assert list(made.checkpoints["ram"]) == [str(small)]
+    assert list(made.checkpoints["ram"]) == [small.name]
     fields = made.fields()
     assert fields["observe.ram"] and fields["observe.tags"] == ["ram"]
     assert made.described()["ram"] == small.name  # where it lies is recorded with the configuration
