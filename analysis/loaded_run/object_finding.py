@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -34,12 +33,6 @@ class ObjectFinding:
     whole: str
     paper: str
     objects: pd.DataFrame
-
-    @classmethod
-    def of(cls, shown: dict[str, Any], claims: pd.DataFrame) -> ObjectFinding:
-        """Make it from what the report shows of a contrast, and the rows behind it."""
-        texts = (shown["opening"], shown["whole_sentence"], shown["paper_sentence"])
-        return cls(shown["contrast"], *texts, claims)
 
     def _sentences(self) -> Sequence[str]:
         return [text for text in (self.claim, self.whole, self.paper) if text]

@@ -169,7 +169,8 @@ class RunTables:
             raise self._unknown("table", "objects", self.run.tables())
         own = claims[(claims["first"] == second) & (claims["second"] == first)]
         shown = of_contrast(objects, (first, second), config.reference, config.unit)
-        return ObjectFinding.of(shown, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
+        texts = (shown[name] for name in ("opening", "whole_sentence", "paper_sentence"))
+        return ObjectFinding(shown["contrast"], *texts, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
 
     @property
     def z0(self) -> Finding:

@@ -23,14 +23,6 @@ LARGEST = 256  # pixels: larger images are shown reduced, the originals stay in 
 
 
 @dataclass
-class Chip:
-    """A word to click: what is written on it, and the index of that word in each image's prompt (or None)."""
-
-    label: str
-    index: dict[str, int]
-
-
-@dataclass
 class GalleryRow:
     """One prompt and seed: a cell an indicator, a chip a word, a gap a contrast; ``extra`` rows only when asked for."""
 
@@ -110,11 +102,8 @@ def build(
         row = GalleryRow(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells, extra=extra)
         prompts = {name: [str(word) for word in members.loc[name, "words"]] for name in present}
         row.chips = [
-            {
-                "label": chip.label,
-                "index": {cell["sample_id"]: chip.index.get(cell["indicator"]) for cell in cells},
-            }
-            for chip in align(prompts, lead)
+            {"label": text, "index": {cell["sample_id"]: index.get(cell["indicator"]) for cell in cells}}
+            for text, index in align(prompts, lead)
         ]
         row.gaps = own_gaps.get((triplet, seed), [])
         rows.append(row)
@@ -142,11 +131,11 @@ def _gaps_of(gaps: pd.DataFrame, draws: Sequence[tuple[int, int]]) -> dict[tuple
     return found
 
 
-def align(prompts: dict[str, list[str]], lead: str) -> list[Chip]:
-    """Lay the words of several prompts side by side, so that one chip stands for a word in all of them.
+def align(prompts: dict[str, list[str]], lead: str) -> list[tuple[str, dict[str, int]]]:
+    """Lay the words of several prompts side by side: what is written on a chip, and the word's index in each prompt.
 
     >>> prompts = {"neutral": ["a", "person", "runs"], "other": ["a", "tall", "woman", "runs"]}
-    >>> [(chip.label, chip.index) for chip in align(prompts, "neutral")][1:3]
+    >>> align(prompts, "neutral")[1:3]
     [('person / tall', {'neutral': 1, 'other': 1}), ('woman', {'other': 2})]
     """
     base = prompts[lead]
@@ -168,7 +157,7 @@ def align(prompts: dict[str, list[str]], lead: str) -> list[Chip]:
     for i in range(len(base) + 1):
         ordered += extra.get(i, [])
         ordered += slots[i : i + 1]
-    return [Chip(_label(slot, prompts), slot) for slot in ordered]
+    return [(_label(slot, prompts), slot) for slot in ordered]
 
 
 def _label(slot: dict[str, int], prompts: dict[str, list[str]]) -> str:

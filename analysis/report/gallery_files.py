@@ -174,7 +174,7 @@ def _triplet(
         )
     lead = reference if reference in present else present[0]
     chips = [
-        [chip.label, [chip.index.get(name, -1) for name in present]] for chip in gallery.align(prompts, lead)
+        [text, [index.get(name, -1) for name in present]] for text, index in gallery.align(prompts, lead)
     ]
     found = {"cells": cells, "chips": chips} | _maps(
         [maps.get(members.loc[name, "sample_id"]) for name in present]

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
 from analysis.report.format import label, over
@@ -134,6 +135,12 @@ def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **opti
     )
 
 
+def _mark(axes: Axes, number: int, x, y, **options) -> Line2D:
+    """The mark of an indicator, by its number."""
+    color, marker = PALETTE[number % len(PALETTE)], MARKERS[number % len(MARKERS)]
+    return axes.plot(x, y, marker, mfc="none", mew=1.0, color=color, **options)[0]
+
+
 def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn | None:
     """Draw the most frequent objects of each dependency group, one panel per group, a marker an indicator."""
     groups = [
@@ -153,17 +160,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
                 counts = [int(row[f"count_{name}"]) for name in indicators]
                 axes.plot([0, max(counts)], [y, y], color=FAINT, lw=0.7, zorder=1)
                 for at, count in enumerate(counts):
-                    axes.plot(
-                        count,
-                        y,
-                        MARKERS[at % len(MARKERS)],
-                        ms=3.6,
-                        mfc="none",
-                        mew=1.0,
-                        color=PALETTE[at % len(PALETTE)],
-                        zorder=3,
-                        clip_on=False,
-                    )
+                    _mark(axes, at, count, y, ms=3.6, zorder=3, clip_on=False)
                 axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{len(links)}")
                 links.append(str(row["object"]) if group != "hidden" else "")
             axes.set_yticks(range(len(rows)), [label(name, LONGEST) for name in rows["object"]])
@@ -173,16 +170,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
             axes.tick_params(axis="y", length=0, pad=5)
             axes.spines["left"].set_visible(False)
         marks = [
-            panels[0].plot(
-                [],
-                [],
-                MARKERS[at % len(MARKERS)],
-                mfc="none",
-                mew=1.0,
-                ms=4,
-                color=PALETTE[at % len(PALETTE)],
-                label=label(name, LONGEST),
-            )[0]
+            _mark(panels[0], at, [], [], ms=4, label=label(name, LONGEST))
             for at, name in enumerate(indicators)
         ]
         if len(groups) < len(panels):
