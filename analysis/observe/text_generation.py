@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from analysis.observe.checkpoints import find, from_folder, read_json, sha256, weight_files
 from analysis.observe.features.weights import cached
+from probes.config.observe_options import Captions
+from probes.config.question_options import Questions
 from probes.errors import UserError
 from probes.models.pretrained import auto, quiet, readable
 from probes.paths import expand_model, name_of
@@ -17,14 +19,6 @@ from probes.runs.parts import digest
 
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
-
-
-class Search(Protocol):
-    """Form of what is asked, captions or answers searched at a time, and tokens of the longest."""
-
-    prompt: str
-    beams: int
-    tokens: int
 
 
 class TextGenerator:
@@ -36,7 +30,7 @@ class TextGenerator:
     field: str
     kinds: tuple[str, ...]
 
-    def __init__(self, weights: str, search: Search, revision: str | None = None):
+    def __init__(self, weights: str, search: Captions | Questions, revision: str | None = None):
         self.weights, self.search, self.revision = weights, search, revision
         self._model: Any = None
         self._processor: Any = None
@@ -53,9 +47,7 @@ class TextGenerator:
     @cached_property
     def path(self) -> Path:
         """The folder of the weights; fetches those of the hub."""
-        path = located(self.weights, self.field, self.revision)
-        assert path is not None, "what is asked for is fetched"
-        return path
+        return located(self.weights, self.field, self.revision)  # type: ignore[return-value]
 
     def _described(self, path: Path) -> dict[str, Any]:
         description = read_json(path / "config.json", self.field)

@@ -12,6 +12,7 @@ from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import ResolvedQuestion, questions
+from probes.config.question_options import BLIP2_WEIGHTS, Questions
 from probes.config.schema import Config
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
@@ -121,7 +122,7 @@ def question_observer(name: str, config: Config) -> tuple[QuestionObserver | Non
     if not is_questioned(name, config):
         return None, ""
     questions(config)  # what is wrong with them is said before anything is drawn
-    if name == "blip2" and settings.readers == "auto" and not _there(config):
+    if name == "blip2" and settings.readers == "auto" and not _blip2_is_here(settings):
         return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
     return QuestionObserver(config, _reader(name, config)), ""
 
@@ -134,13 +135,9 @@ def is_questioned(name: str, config: Config) -> bool:
     return is_diagnostic(config) and name in (OF_TOYWORLD if of_toyworld(config) else ("blip2",))
 
 
-def _there(config: Config) -> bool:
+def _blip2_is_here(settings: Questions) -> bool:
     """Return whether BLIP-2's weights are named, or on this machine."""
-    from analysis.observe.questions.blip2 import Blip2
     from analysis.observe.text_generation import located
-    from probes.config.question_options import BLIP2_WEIGHTS
 
-    settings = config.observe.questions
-    if settings.blip2 is not None:
-        return True
-    return located(BLIP2_WEIGHTS, Blip2.field, settings.revision, fetch=False) is not None
+    field = "observe.questions.blip2"
+    return bool(settings.blip2) or located(BLIP2_WEIGHTS, field, settings.revision, fetch=False) is not None

@@ -20,7 +20,6 @@ from probes.errors import UserError
 from probes.versions import pip_line
 
 PLACE = "observe.skin_tone"
-_KINDS = ("landmarks", "detector")
 
 
 def require_library() -> None:
@@ -48,12 +47,7 @@ class FaceAlignment:
     @cached_property
     def paths(self) -> dict[str, Path]:
         """The checkpoint files on this machine."""
-        paths = {}
-        for kind in _KINDS:
-            path = find(self.names[kind], f"{PLACE}.{kind}")
-            assert path is not None, "what is asked for is fetched"
-            paths[kind] = path
-        return paths
+        return {kind: find(name, f"{PLACE}.{kind}") for kind, name in self.names.items()}  # type: ignore[misc]
 
     @property
     def parameters(self) -> int:
