@@ -15,7 +15,7 @@ from analysis.methods.alignment.captions import (
     bleu_counts,
     other_scores,
 )
-from analysis.methods.alignment.tables import by_indicator, interval
+from analysis.methods.alignment.tables import by_indicator, interval, with_stored
 from analysis.stats.resampling import resample_counts
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -54,10 +54,7 @@ def captions_table(run: Run) -> pd.DataFrame:
                 f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(part.columns) or 'none'}:"
                 " run --stage observe --overwrite"
             )
-    stored = pd.concat(parts)
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-    table = samples.merge(stored, on="sample_id", how="left")
-    table["unit"] = table["triplet" if run.config.unit == "prompt" else "seed"]
+    table = with_stored(run, pd.concat(parts))
     seen = table[table["caption"].notna() & ~table["sample_id"].isin(list(run.left_out()))]
     seen = seen.reset_index(drop=True)
     texts = seen["caption"].to_list(), seen["prompt"].to_list()

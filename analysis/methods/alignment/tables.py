@@ -14,7 +14,6 @@ from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.rates import linearised
 from analysis.study import indicators
-from probes.errors import UserError
 from probes.runs.run import Run
 
 ALL = "all"  # the row of every indicator together
@@ -34,20 +33,7 @@ QUALITY_COLUMNS = (
     *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension", "n_images"),
     *("n_missing", "n_reference", "n_prompts", "level", "package", "reason", "version"),
 )
-CURVE_COLUMNS = (
-    *(
-        "indicator",
-        "features",
-        "reference",
-        "n_images",
-        "n_reference",
-        "fid",
-        "sd",
-        "subsets",
-        "line",
-        "version",
-    ),
-)
+CURVE_COLUMNS = ("indicator", "features", "reference", *quality.CURVE, "version")
 Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, float], str]]
 
 
@@ -64,20 +50,19 @@ class Reference:
     samples: Sequence[str] | None = None
 
 
-def embedded(run: Run, feature: str) -> pd.DataFrame:
-    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
-    kind = f"features/{feature}"
-    if not run.parts(kind):
-        raise UserError(
-            f"{run.path}: expected features {feature!r} of its images, found none: put `observe: {{features:"
-            f" [{feature}]}}` into its configuration and run --stage observe"
-        )
-    stored = pd.concat([part.to_pandas() for part in run.part_tables(kind, ["sample_id", "vector"])])
+def with_stored(run: Run, stored: pd.DataFrame) -> pd.DataFrame:
+    """Return a run's samples with what is stored of each, and ``unit``, the prompt or seed that images share."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     table = samples.merge(stored, on="sample_id", how="left")
-    table["vector"] = table["vector"].where(~table["sample_id"].isin(list(run.left_out())), None)
-    table["unit"] = table["triplet" if run.config.unit == "prompt" else "seed"]
-    return table
+    return table.assign(unit=table["triplet" if run.config.unit == "prompt" else "seed"])
+
+
+def embedded(run: Run, feature: str) -> pd.DataFrame:
+    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
+    stored = pd.concat(
+        part.to_pandas() for part in run.part_tables(f"features/{feature}", ["sample_id", "vector"])
+    )
+    return with_stored(run, stored[~stored["sample_id"].isin(list(run.left_out()))])
 
 
 def retrieval_table(
@@ -214,9 +199,7 @@ def _measured(
     """Rows of the measures, and the curve over the sample size."""
     if min(len(samples.first), len(samples.second)) < 2:
         reason = "fewer than two images on a side"
-        return [{"measure": "fid", "value": np.nan, "reason": reason}], pd.DataFrame(
-            columns=list(CURVE_COLUMNS)
-        )
+        return [{"measure": "fid", "value": np.nan, "reason": reason}], pd.DataFrame(columns=CURVE_COLUMNS)
     values, package = fidelity(samples.first, samples.second)
     curve = quality.size_curve(quality.frechet_distance, samples, seed=seed)
     fid, kid = (
@@ -225,39 +208,12 @@ def _measured(
     )
     half = (fid.high - fid.low) / 2
     biased = "biased upward by the sample size: see fid_infinity"
+    ends = {"low": curve.infinite - half, "high": curve.infinite + half}
     rows = [
         {"measure": "fid", "value": values["fid"], "package": package, "reason": biased},
-        {
-            "measure": "fid_infinity",
-            "value": curve.infinite,
-            "low": curve.infinite - half,
-            "high": curve.infinite + half,
-            "reason": curve.reason or fid.reason,
-        },
-        {
-            "measure": "fid_jackknife",
-            "value": fid.value,
-            "low": fid.low,
-            "high": fid.high,
-            "reason": fid.reason or curve.reason,
-        },
+        {"measure": "fid_infinity", "value": curve.infinite, **ends, "reason": curve.reason or fid.reason},
+        {"measure": "fid_jackknife", **vars(fid), "reason": fid.reason or curve.reason},
         {"measure": "kid", "value": values["kid"], "package": package, "reason": ""},
-        {
-            "measure": "kid_jackknife",
-            "value": kid.value,
-            "low": kid.low,
-            "high": kid.high,
-            "reason": kid.reason,
-        },
+        {"measure": "kid_jackknife", **vars(kid)},
     ]
-    drawn = pd.DataFrame(
-        {
-            "n_images": curve.size,
-            "n_reference": curve.reference_size,
-            "fid": curve.mean,
-            "sd": curve.sd,
-            "subsets": curve.subsets,
-            "line": curve.line,
-        }
-    )
-    return rows, drawn
+    return rows, curve.points
