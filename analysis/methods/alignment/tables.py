@@ -82,7 +82,8 @@ def retrieval_table(
     """
     table = embedded(run, feature)
     there = table["vector"].notna()
-    table = table.assign(**dict.fromkeys(("hit", "expected", "chance", "drawn", "ties", "captions"), np.nan))
+    names = ["hit", "expected", "chance", "drawn", "ties", "captions"]
+    table[names] = np.nan
     for _, own in table.groupby("indicator" if pool == "word" else lambda _: 0, sort=False):
         captions, seen = list(dict.fromkeys(own["prompt"])), own[there.loc[own.index]]
         if seen.empty:
@@ -95,12 +96,8 @@ def retrieval_table(
             negatives=negatives,
             seed=seed,
         )
-        table.loc[seen.index, "hit"], table.loc[seen.index, "expected"] = found.hit, found.expected
-        table.loc[seen.index, "chance"], table.loc[seen.index, "drawn"] = found.chance, found.negatives
-        table.loc[seen.index, "ties"], table.loc[seen.index, "captions"] = (
-            (found.tied > 0).astype(float),
-            float(len(captions)),
-        )
+        numbers = (found.hit, found.expected, found.chance, found.negatives, found.tied > 0)
+        table.loc[seen.index, names] = np.column_stack([*numbers, np.full(len(seen), len(captions))])
     rows = [
         {"indicator": name, "features": feature, "pool": pool, **_retrieved(own, run)}
         for name, own in by_indicator(table, run)
