@@ -47,14 +47,13 @@ def captions_table(run: Run) -> pd.DataFrame:
     empty caption is a caption.
     """
     wanted = ["sample_id", "caption"]
-    parts = [part.to_pandas() for part in run.part_tables(KIND, wanted)]
-    for part in parts:
-        if not {*wanted} <= {*part.columns}:
-            raise UserError(
-                f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(part.columns) or 'none'}:"
-                " run --stage observe --overwrite"
-            )
-    table = with_stored(run, pd.concat(parts))
+    stored = run.read(KIND, wanted)
+    if not {*wanted} <= {*stored.columns}:
+        raise UserError(
+            f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(stored.columns) or 'none'}:"
+            " run --stage observe --overwrite"
+        )
+    table = with_stored(run, stored)
     seen = table[table["caption"].notna() & ~table["sample_id"].isin(list(run.left_out()))]
     seen = seen.reset_index(drop=True)
     texts = seen["caption"].to_list(), seen["prompt"].to_list()

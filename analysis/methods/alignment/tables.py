@@ -59,9 +59,7 @@ def with_stored(run: Run, stored: pd.DataFrame) -> pd.DataFrame:
 
 def embedded(run: Run, feature: str) -> pd.DataFrame:
     """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
-    stored = pd.concat(
-        part.to_pandas() for part in run.part_tables(f"features/{feature}", ["sample_id", "vector"])
-    )
+    stored = run.read(f"features/{feature}", ["sample_id", "vector"])
     return with_stored(run, stored[~stored["sample_id"].isin(list(run.left_out()))])
 
 

@@ -120,12 +120,12 @@ def answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
     require_readers(run)
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
-            if _two_answers(str(question), rows):
+            # other questions than of gender or tone, and than those of yes and no, have no average
+            if question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO):
                 yield str(question), name, _answers(str(question), rows)
     if rules := tone_rules(run):
         columns = [TONE_RULES[rule] for rule in rules]
-        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", "reason", *columns))
-        tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
+        tones = run.read(f"{FOLDER}/{SKIN_TONE}", ["sample_id", "indicator", "status", "reason", *columns])
         for rule in rules:
             yield TONE, rule, _tones(run, tones, rule)
 
@@ -142,17 +142,7 @@ def _answers_of(run: Run, reader: str) -> pd.DataFrame:
     """Return what a reader answered, one row per image and question."""
     if not run.parts(f"{FOLDER}/{reader}"):
         return human_answers(run)  # a table, not parts: people answer after the observe stage
-    tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))
-    return pd.concat((table.to_pandas() for table in tables), ignore_index=True)
-
-
-def _columns(*names: str) -> list[str]:
-    return ["sample_id", "indicator", *names]
-
-
-def _two_answers(question: str, rows: pd.DataFrame) -> bool:
-    """Return whether a question is of gender or tone, or takes yes and no alone; others have no average."""
-    return question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO)
+    return run.read(f"{FOLDER}/{reader}", ["sample_id", "indicator", "question", "reading", "reason"])
 
 
 def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
