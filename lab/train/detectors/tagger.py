@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import read_weights
+from analysis.observe.features.registry import FEATURES
+from analysis.observe.features.texts import text_vectors
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
 from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from lab.train.detectors.dino import SETTINGS as DETECTOR
@@ -65,9 +67,9 @@ def label_embeddings() -> torch.Tensor:
     As that CLIP has them, two words can lie at a cosine of 0.9999 (hat and tie), from where no short training parts
     them. Whitened (their mean taken off, all singular values made 1) they are as far apart as can be.
     """
-    from analysis.observe.objects.tags.taggers import ClipTagger
-
-    texts = ClipTagger(str(WEIGHTS / "clip"), TAG_NAMES, top=1, device=torch.device("cpu")).texts
+    sentences = [f"a {tag}" for tag in TAG_NAMES]
+    embedded = text_vectors(FEATURES["clip"], WEIGHTS / "clip", sentences, torch.device("cpu"))
+    texts = torch.nn.functional.normalize(embedded, dim=-1)
     left, _, right = torch.linalg.svd(texts - texts.mean(0), full_matrices=False)
     rank = len(texts) - 1  # the mean took one dimension
     return left[:, :rank] @ right[:rank]

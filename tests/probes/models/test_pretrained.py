@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from transformers import AutoConfig
 
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.objects.tags.taggers import ClipTagger
 from probes.errors import UserError
 from probes.models import pretrained
 from probes.toyworld import WEIGHTS
@@ -113,7 +111,7 @@ def feature_folder(folder, **described):
     return folder
 
 
-def tagger_folder(folder, change):
+def clip_folder(folder, change):
     """The bundled CLIP in a folder of open_clip's layout, its description changed by a function."""
     folder.mkdir()
     for file in (WEIGHTS / "clip").iterdir():
@@ -127,10 +125,6 @@ def tagger_folder(folder, change):
 
 def embed(folder, name="dino"):
     return Embedder(FEATURES[name], folder, torch.device("cpu"))
-
-
-def tag(folder):
-    return ClipTagger(str(folder), ["dog"], top=1, device=torch.device("cpu"))
 
 
 UNKNOWN = "timm has no architecture"
@@ -188,16 +182,14 @@ def changed(path, value):
     ],
     ids=str,
 )
-def test_a_tagger_whose_description_is_damaged(tmp_path, no_network, path, value):
-    folder = tagger_folder(tmp_path / "x", changed(path, value))
-    with pytest.raises(UserError, match=r"^observe\.tagger: "):
-        tag(folder)
+def test_a_clip_whose_description_is_damaged(tmp_path, no_network, path, value):
+    folder = clip_folder(tmp_path / "x", changed(path, value))
     with pytest.raises(UserError, match=r"^observe\.feature_weights\.clip: "):
-        embed(folder, "clip")._rehearse() if path[-1:] != ("tokenizer_kwargs",) else tag_texts(folder)
+        embed(folder, "clip")._rehearse() if path[-1:] != ("tokenizer_kwargs",) else embedded_texts(folder)
     assert not no_network
 
 
-def tag_texts(folder):
+def embedded_texts(folder):
     """Embed a sentence by a CLIP's folder, as an audit does."""
     from analysis.observe.features.texts import encoded
 
@@ -207,20 +199,9 @@ def tag_texts(folder):
 def test_what_cleans_texts_is_taken_from_a_folder(tmp_path):
     """SigLIP's folders say so; any other argument of theirs is refused (above)."""
     arguments = {"clean": "canonicalize", "strip_sep_token": False}
-    folder = tagger_folder(tmp_path / "x", changed(("model_cfg", "text_cfg", "tokenizer_kwargs"), arguments))
-    plain, cleaned = (tag(one) for one in (WEIGHTS / "clip", folder))
-    np.testing.assert_array_equal(plain.texts, cleaned.texts)
-
-
-def test_the_file_that_is_read_is_the_one_whose_checksum_is_kept(tmp_path):
-    from analysis.observe.checkpoints import sha256
-    from analysis.observe.objects.tags.taggers import clip_files
-
-    folder = tagger_folder(tmp_path / "x", lambda config: None)
-    save_file({"other": torch.zeros(1)}, folder / "another.safetensors")
-    file = folder / "open_clip_model.safetensors"
-    assert clip_files(str(folder)) == {str(file): sha256(file)}
-    tag(folder)
+    folder = clip_folder(tmp_path / "x", changed(("model_cfg", "text_cfg", "tokenizer_kwargs"), arguments))
+    plain, cleaned = (embedded_texts(one) for one in (WEIGHTS / "clip", folder))
+    np.testing.assert_array_equal(plain, cleaned)
 
 
 def test_what_ends_the_program_is_no_fault_of_a_file():
