@@ -63,6 +63,13 @@ def latex(
     return "\n".join([*lines, "\\end{table}", ""])
 
 
+def filled(entry: Latex, body: Body, said: Mapping[str, str], longest: int) -> Iterator[tuple[str, str]]:
+    """Yield a table with its name, caption and note filled in with what is said; nothing where it has no rows."""
+    if body[1]:
+        caption = Raw(escaped(entry.caption.format(**said), longest))
+        yield entry.name, latex(caption, *body, entry.label, entry.note.format(**said))
+
+
 def cell(value: float | None, digits: int) -> str:
     """A number with so many decimals; a dash where there is none."""
     return fixed(value, digits, LATEX_DASH)

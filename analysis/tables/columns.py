@@ -50,9 +50,15 @@ def _folder(table: str) -> str:
     return __package__
 
 
-@cache
 def _said(folder: str) -> dict[tuple[str, str], Column]:
-    (_, head), *rows = csv_rows(Path(str(files(folder) / "columns.csv")))
+    rows = described_in(folder, "columns.csv")
+    return {(table, column.name): column for tables, column in rows for table in tables}
+
+
+@cache
+def described_in(folder: str, name: str) -> list[tuple[list[str], Column]]:
+    """Return the rows of a file of columns in a package: the tables that each is of, and the column."""
+    (_, head), *rows = csv_rows(Path(str(files(folder) / name)))
     if head != HEAD:
-        raise ValueError(f"{folder}: expected columns.csv with {HEAD}, got {head}")
-    return {(table, own[0]): Column(*own) for _, (tables, *own) in rows for table in tables.split()}
+        raise ValueError(f"{folder}: expected {name} with {HEAD}, got {head}")
+    return [(tables.split(), Column(*own)) for _, (tables, *own) in rows]

@@ -15,7 +15,7 @@ from analysis.methods.alignment.captions import (
     bleu_counts,
     other_scores,
 )
-from analysis.methods.alignment.tables import by_indicator, interval
+from analysis.methods.alignment.tables import by_indicator, interval, with_stored
 from analysis.stats.resampling import resample_counts
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -47,17 +47,13 @@ def captions_table(run: Run) -> pd.DataFrame:
     empty caption is a caption.
     """
     wanted = ["sample_id", "caption"]
-    parts = [part.to_pandas() for part in run.part_tables(KIND, wanted)]
-    for part in parts:
-        if not {*wanted} <= {*part.columns}:
-            raise UserError(
-                f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(part.columns) or 'none'}:"
-                " run --stage observe --overwrite"
-            )
-    stored = pd.concat(parts)
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-    table = samples.merge(stored, on="sample_id", how="left")
-    table["unit"] = table["triplet" if run.config.unit == "prompt" else "seed"]
+    stored = run.read(KIND, wanted)
+    if not {*wanted} <= {*stored.columns}:
+        raise UserError(
+            f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(stored.columns) or 'none'}:"
+            " run --stage observe --overwrite"
+        )
+    table = with_stored(run, stored)
     seen = table[table["caption"].notna() & ~table["sample_id"].isin(list(run.left_out()))]
     seen = seen.reset_index(drop=True)
     texts = seen["caption"].to_list(), seen["prompt"].to_list()

@@ -26,9 +26,8 @@ def draw_curve(curve: pd.DataFrame, quality: pd.DataFrame) -> Drawn | None:
         panels = figure.subplots(1, len(names), squeeze=False)[0]
         for number, (axes, name) in enumerate(zip(panels, names)):
             rows = own[own["features"] == name]
-            of_all = measured[(measured["features"] == name) & (measured["measure"] == "fid_infinity")].iloc[
-                0
-            ]
+            row = measured[(measured["features"] == name) & (measured["measure"] == "fid_infinity")]
+            value, low, high = row[["value", "low", "high"]].to_numpy(float)[0]
             inverse = 1 / rows["n_images"].to_numpy(float)
             slope = np.polyfit(inverse, rows["line"], 1)
             ends = np.array([0.0, inverse.max()])
@@ -36,16 +35,8 @@ def draw_curve(curve: pd.DataFrame, quality: pd.DataFrame) -> Drawn | None:
             axes.errorbar(
                 inverse, rows["fid"], rows["sd"], fmt="o", ms=3, lw=0.7, color=PALETTE[number % len(PALETTE)]
             )
-            axes.errorbar(
-                [0],
-                [of_all["value"]],
-                [[of_all["value"] - of_all["low"]], [of_all["high"] - of_all["value"]]],
-                fmt="D",
-                ms=4,
-                lw=0.9,
-                color=INK,
-                clip_on=False,
-            )
+            ends, mark = [[value - low], [high - value]], {"fmt": "D", "ms": 4, "lw": 0.9}
+            axes.errorbar([0], [value], ends, color=INK, clip_on=False, **mark)
             axes.set_xlim(left=0)
             shown = np.unique(np.linspace(0, len(rows) - 1, 3).round().astype(int))
             axes.set_xticks([0, *inverse[shown]], ["∞", *(f"{n:.0f}" for n in rows["n_images"].iloc[shown])])

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
 QUALITY_VERSION = "1"
 GROUPS = 20  # of prompts that a jackknife leaves out one at a time, at the most
 FEWEST = 5  # prompts, below which nothing is said of a sample size or an interval
+CURVE = ("n_images", "n_reference", "fid", "sd", "subsets", "line")  # columns of a curve
 POINTS, REPEATS = 10, 5  # sample sizes of a curve, and random subsets of each but the largest
 
 Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
@@ -106,23 +108,17 @@ def jackknifed(
         return UnbiasedEstimate(nan, nan, nan, nan, f"fewer than {FEWEST} prompts")
     whole = distance(samples.first, samples.second)
     generator = np.random.default_rng(seed)
-    members = _groups(samples.prompts, generator)
-    sides = [(members, samples.first, None)]
-    if not samples.paired:
-        sides.append((_groups(samples.reference_prompts, generator), None, samples.second))
+    group = _groups(samples.prompts, generator)
+    if samples.paired:
+        sides = [(group, _same_groups(samples, group))]
+    else:
+        both = np.full(len(samples.first), -1), np.full(len(samples.second), -1)
+        sides = [(group, both[1]), (both[0], _groups(samples.reference_prompts, generator))]
     bias, variance, freedom = 0.0, 0.0, np.inf
-    for group, first, _ in sides:
-        if samples.paired:
-            other = _same_groups(samples, group)
-            left = [
-                distance(samples.first[group != one], samples.second[other != one])
-                for one in np.unique(group)
-            ]
-        elif first is not None:
-            left = [distance(samples.first[group != one], samples.second) for one in np.unique(group)]
-        else:
-            left = [distance(samples.first, samples.second[group != one]) for one in np.unique(group)]
-        off, spread = _jackknife(whole, np.array(left), np.unique(group, return_counts=True)[1])
+    for first, second in sides:
+        names, sizes = np.unique(second if first[0] == -1 else first, return_counts=True)
+        left = [distance(samples.first[first != one], samples.second[second != one]) for one in names]
+        off, spread = _jackknife(whole, np.array(left), sizes)
         bias, variance = bias + off, variance + spread
         freedom = min(freedom, len(left) - 1)
     error, half = float(np.sqrt(variance)), float(stats.t.ppf((1 + level) / 2, freedom))
@@ -153,19 +149,14 @@ def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SizeCurve:
-    """A distance over the sample size, and the line through it; arrays have shape (n_sizes,).
+    """A distance over the sample size, and the line through it.
 
-    Sizes are images of each side, mean over subsets; ``mean`` and ``sd`` of the distance over subsets (the largest size
-    has one). ``infinite`` is where the line meets 1/n = 0: the distance of unlimited images; ``reason`` says why there
-    is none, or why it is doubtful.
+    ``points``, a row a size: ``n_images`` and ``n_reference`` of each side, mean over ``subsets`` (the largest size has
+    one); ``fid``, the mean distance, and its ``sd``; ``line``, the distance on the line. ``infinite`` is where the line
+    meets 1/n = 0: the distance of unlimited images; ``reason`` says why there is none, or why it is doubtful.
     """
 
-    size: NDArray[np.float64]
-    reference_size: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    sd: NDArray[np.float64]
-    subsets: NDArray[np.int64]
-    line: NDArray[np.float64]
+    points: pd.DataFrame
     infinite: float
     reason: str = ""
 
@@ -186,9 +177,7 @@ def size_curve(
     names = [np.unique(one) for one in (samples.prompts, samples.reference_prompts)]
     images, dimension = min(len(samples.first), len(samples.second)), samples.first.shape[1]
     if samples.n_prompts < 2 * FEWEST:
-        empty = np.empty(0)
-        few = f"fewer than {2 * FEWEST} prompts"
-        return SizeCurve(*[empty] * 4, np.empty(0, np.int64), empty, float("nan"), few)
+        return SizeCurve(pd.DataFrame(columns=list(CURVE)), np.nan, f"fewer than {2 * FEWEST} prompts")
     least = max(0.25, min(0.5, 2 * dimension / images))
     generator, rows = np.random.default_rng(seed), []
     for share in np.linspace(least, 1, points):
@@ -199,15 +188,15 @@ def size_curve(
         values = np.array([distance(*one) for one in drawn])
         sizes = [float(np.mean([len(one[side]) for one in drawn])) for side in (0, 1)]
         rows.append((*sizes, values.mean(), values.std(ddof=1) if len(values) > 1 else np.nan, len(values)))
-    size, other, mean, sd, subsets = (np.array(column) for column in zip(*rows))
-    fit = stats.linregress(1 / size, mean)
+    curve = pd.DataFrame(rows, columns=list(CURVE[:-1]))
+    fit = stats.linregress(1 / curve["n_images"], curve["fid"])
     doubt = (
         f"{images} images a side are fewer than five for each of {dimension} dimensions: not yet a straight line"
         if images < 5 * dimension
         else ""
     )
-    line = fit.intercept + fit.slope / size
-    return SizeCurve(size, other, mean, sd, subsets.astype(np.int64), line, float(fit.intercept), doubt)
+    curve["line"] = fit.intercept + fit.slope / curve["n_images"]
+    return SizeCurve(curve, float(fit.intercept), doubt)
 
 
 def _subset(

@@ -14,7 +14,6 @@ from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.rates import linearised
 from analysis.study import indicators
-from probes.errors import UserError
 from probes.runs.run import Run
 
 ALL = "all"  # the row of every indicator together
@@ -34,20 +33,7 @@ QUALITY_COLUMNS = (
     *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension", "n_images"),
     *("n_missing", "n_reference", "n_prompts", "level", "package", "reason", "version"),
 )
-CURVE_COLUMNS = (
-    *(
-        "indicator",
-        "features",
-        "reference",
-        "n_images",
-        "n_reference",
-        "fid",
-        "sd",
-        "subsets",
-        "line",
-        "version",
-    ),
-)
+CURVE_COLUMNS = ("indicator", "features", "reference", *quality.CURVE, "version")
 Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, float], str]]
 
 
@@ -64,20 +50,17 @@ class Reference:
     samples: Sequence[str] | None = None
 
 
-def embedded(run: Run, feature: str) -> pd.DataFrame:
-    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
-    kind = f"features/{feature}"
-    if not run.parts(kind):
-        raise UserError(
-            f"{run.path}: expected features {feature!r} of its images, found none: put `observe: {{features:"
-            f" [{feature}]}}` into its configuration and run --stage observe"
-        )
-    stored = pd.concat([part.to_pandas() for part in run.part_tables(kind, ["sample_id", "vector"])])
+def with_stored(run: Run, stored: pd.DataFrame) -> pd.DataFrame:
+    """Return a run's samples with what is stored of each, and ``unit``, the prompt or seed that images share."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     table = samples.merge(stored, on="sample_id", how="left")
-    table["vector"] = table["vector"].where(~table["sample_id"].isin(list(run.left_out())), None)
-    table["unit"] = table["triplet" if run.config.unit == "prompt" else "seed"]
-    return table
+    return table.assign(unit=table["triplet" if run.config.unit == "prompt" else "seed"])
+
+
+def embedded(run: Run, feature: str) -> pd.DataFrame:
+    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
+    stored = run.read(f"features/{feature}", ["sample_id", "vector"])
+    return with_stored(run, stored[~stored["sample_id"].isin(list(run.left_out()))])
 
 
 def retrieval_table(
@@ -97,7 +80,8 @@ def retrieval_table(
     """
     table = embedded(run, feature)
     there = table["vector"].notna()
-    table = table.assign(**dict.fromkeys(("hit", "expected", "chance", "drawn", "ties", "captions"), np.nan))
+    names = ["hit", "expected", "chance", "drawn", "ties", "captions"]
+    table[names] = np.nan
     for _, own in table.groupby("indicator" if pool == "word" else lambda _: 0, sort=False):
         captions, seen = list(dict.fromkeys(own["prompt"])), own[there.loc[own.index]]
         if seen.empty:
@@ -110,12 +94,8 @@ def retrieval_table(
             negatives=negatives,
             seed=seed,
         )
-        table.loc[seen.index, "hit"], table.loc[seen.index, "expected"] = found.hit, found.expected
-        table.loc[seen.index, "chance"], table.loc[seen.index, "drawn"] = found.chance, found.negatives
-        table.loc[seen.index, "ties"], table.loc[seen.index, "captions"] = (
-            (found.tied > 0).astype(float),
-            float(len(captions)),
-        )
+        numbers = (found.hit, found.expected, found.chance, found.negatives, found.tied > 0)
+        table.loc[seen.index, names] = np.column_stack([*numbers, np.full(len(seen), len(captions))])
     rows = [
         {"indicator": name, "features": feature, "pool": pool, **_retrieved(own, run)}
         for name, own in by_indicator(table, run)
@@ -214,9 +194,7 @@ def _measured(
     """Rows of the measures, and the curve over the sample size."""
     if min(len(samples.first), len(samples.second)) < 2:
         reason = "fewer than two images on a side"
-        return [{"measure": "fid", "value": np.nan, "reason": reason}], pd.DataFrame(
-            columns=list(CURVE_COLUMNS)
-        )
+        return [{"measure": "fid", "value": np.nan, "reason": reason}], pd.DataFrame(columns=CURVE_COLUMNS)
     values, package = fidelity(samples.first, samples.second)
     curve = quality.size_curve(quality.frechet_distance, samples, seed=seed)
     fid, kid = (
@@ -225,39 +203,12 @@ def _measured(
     )
     half = (fid.high - fid.low) / 2
     biased = "biased upward by the sample size: see fid_infinity"
+    ends = {"low": curve.infinite - half, "high": curve.infinite + half}
     rows = [
         {"measure": "fid", "value": values["fid"], "package": package, "reason": biased},
-        {
-            "measure": "fid_infinity",
-            "value": curve.infinite,
-            "low": curve.infinite - half,
-            "high": curve.infinite + half,
-            "reason": curve.reason or fid.reason,
-        },
-        {
-            "measure": "fid_jackknife",
-            "value": fid.value,
-            "low": fid.low,
-            "high": fid.high,
-            "reason": fid.reason or curve.reason,
-        },
+        {"measure": "fid_infinity", "value": curve.infinite, **ends, "reason": curve.reason or fid.reason},
+        {"measure": "fid_jackknife", **vars(fid), "reason": fid.reason or curve.reason},
         {"measure": "kid", "value": values["kid"], "package": package, "reason": ""},
-        {
-            "measure": "kid_jackknife",
-            "value": kid.value,
-            "low": kid.low,
-            "high": kid.high,
-            "reason": kid.reason,
-        },
+        {"measure": "kid_jackknife", **vars(kid)},
     ]
-    drawn = pd.DataFrame(
-        {
-            "n_images": curve.size,
-            "n_reference": curve.reference_size,
-            "fid": curve.mean,
-            "sd": curve.sd,
-            "subsets": curve.subsets,
-            "line": curve.line,
-        }
-    )
-    return rows, drawn
+    return rows, curve.points

@@ -106,7 +106,7 @@ NOTHING = {
 }
 
 
-def place(row: Mapping[str, Any], design: Design, *names: str) -> str:
+def place(row: Mapping[str, Any], *names: str) -> str:
     """Levels as a sentence has them: *SDXL Turbo, baseline*."""
     return ", ".join(str(row[name]) for name in names if row.get(name) not in (None, "", ALL))
 
@@ -126,7 +126,7 @@ def _reference(tables: Tables, design: Design) -> Iterator[str]:
                 )
                 parts.append(f"{word} {design.against}: {named}")
         yield (
-            f"{place(over, design, *keys)}: shares of {design.answer} lie away from {design.against}, distance"
+            f"{place(over, *keys)}: shares of {design.answer} lie away from {design.against}, distance"
             f" {number(over['distance'], 2)} [{number(over['low'], 2)}, {number(over['high'], 2)}]"
             f" ({p_value(over['p_page'])}){'; ' if parts else ', none by itself'}{'; '.join(parts)}."
         )
@@ -141,7 +141,7 @@ def _open(row: Mapping[str, Any], design: Design) -> str:
 def _between(table: pd.DataFrame, design: Design) -> Iterator[str]:
     for row in table[table["p_page"] <= design.alpha].to_dict("records"):
         yield (
-            f"{place(row, design, 'model', *design.others)}: {design.plural} differ;"
+            f"{place(row, 'model', *design.others)}: {design.plural} differ;"
             f" {100 * row['explained']:.0f} % of the variance lies between them, {100 * row['floor']:.0f} % by chance"
             f" ({p_value(row['p_page'])})."
         )

@@ -103,11 +103,7 @@ def jackknife(units: int, statistic: Callable[[NDArray[np.bool_]], float]) -> tu
     everyone = np.ones(units, bool)
     if units < 2:
         return statistic(everyone), np.nan
-    without = []
-    for place in range(units):
-        left = everyone.copy()
-        left[place] = False
-        without.append(statistic(left))
-    spread = np.array(without) - np.mean(without)
+    without = np.array([statistic(left) for left in ~np.eye(units, dtype=bool)])
+    spread = without - without.mean()
     spread[np.abs(spread) < 1e-12] = 0.0  # rounding
     return statistic(everyone), float((units - 1) / units * (spread**2).sum())

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
-
-from analysis.tables.columns import HEAD, Column
-from probes.csv_text import csv_rows
+from analysis.tables.columns import Column, described_in
 
 TABLES = {  # by name: one row per
     "pictures": "picture",
@@ -25,15 +20,4 @@ FACTOR = "<factor>"  # stands for the columns of the factors
 
 def described(table: str) -> list[Column]:
     """The columns of a table, with their meanings."""
-    if table not in TABLES:
-        raise KeyError(table)
-    return [column for tables, column in _rows() if table in tables]
-
-
-@cache
-def _rows() -> list[tuple[list[str], Column]]:
-    path = Path(str(files(__package__) / "table_columns.csv"))
-    (_, head), *rows = csv_rows(path)
-    if head != HEAD:
-        raise ValueError(f"{path}: expected {HEAD}, got {head}")
-    return [(tables.split(), Column(*own)) for _, (tables, *own) in rows]
+    return [column for tables, column in described_in(__package__, "table_columns.csv") if table in tables]

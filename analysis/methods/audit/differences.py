@@ -105,22 +105,29 @@ def _said(
     ends: tuple,
     p_values: tuple[float, float],
 ) -> dict:
-    first, second = (_distance_ends(*one, reference, level) for one in zip(shares, sizes))
-    low, high = square_and_add(second[0], second[1:], first[0], first[1:])
+    distances = [_distance_ends(*one, reference, level) for one in zip(shares, sizes)]
+    return _compared(shares, distances) | {
+        "low": float(ends[0]),
+        "high": float(ends[1]),
+        "p_value": p_values[0],
+        "p_distance": float(np.maximum(*p_values)),
+        "reason": "" if min(sizes) > 0 else ONE_NOISE,
+    }
+
+
+def _compared(shares: Sequence[float], distances: Sequence[tuple[float, float, float]]) -> dict:
+    """Two shares, and two distances with the ends of their intervals, and the second less the first of either."""
+    (first, *first_ends), (second, *second_ends) = distances
+    low, high = square_and_add(second, second_ends, first, first_ends)
     return {
         "share_first": shares[0],
         "share_second": shares[1],
         "difference": shares[1] - shares[0],
-        "low": float(ends[0]),
-        "high": float(ends[1]),
-        "p_value": p_values[0],
-        "distance_first": first[0],
-        "distance_second": second[0],
-        "distance_difference": second[0] - first[0],
+        "distance_first": first,
+        "distance_second": second,
+        "distance_difference": second - first,
         "distance_low": float(low),
         "distance_high": float(high),
-        "p_distance": float(np.maximum(*p_values)),
-        "reason": "" if min(sizes) > 0 else ONE_NOISE,
     }
 
 
@@ -144,22 +151,11 @@ def compare_pairs(pairs: Sequence[Pair], design: Design, *, paired: bool) -> dic
         else _independent(known, squares, design)
     )
     most = farthest([pair.reference for pair in known])
-    first, second = (mean_distance(*square, design.level, most) for square in squares)
-    low, high = square_and_add(second[0], second[1:], first[0], first[1:])
+    distances = [mean_distance(*square, design.level, most) for square in squares]
     shares = [float(np.mean([cell.share for cell, _ in group])) for group in groups]
     reason = "" if len(known) == len(pairs) else f"over {len(known)} of {len(pairs)}"
-    return _counts(known) | {
-        "share_first": shares[0],
-        "share_second": shares[1],
-        "difference": shares[1] - shares[0],
-        **tests,
-        "distance_first": first[0],
-        "distance_second": second[0],
-        "distance_difference": second[0] - first[0],
-        "distance_low": float(low),
-        "distance_high": float(high),
-        "reason": ONE_NOISE if np.isnan(tests["low"]) else reason,
-    }
+    reason = ONE_NOISE if np.isnan(tests["low"]) else reason
+    return _counts(known) | _compared(shares, distances) | tests | {"reason": reason}
 
 
 def mean_distance(

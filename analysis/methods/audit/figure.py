@@ -23,6 +23,7 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         shares[list(design.others)].agg(", ".join, axis=1) if design.others else pd.Series("", shares.index)
     )
     settings = list(dict.fromkeys(names))
+    references, places = [design.reference[level] for level in levels], np.arange(len(levels))
     across = min(len(models), PANELS)
     down = -(-len(models) // across)
     with style():
@@ -34,7 +35,7 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
             for number, setting in enumerate(settings):
                 shift = SPREAD * ((number + 0.5) / len(settings) - 0.5)
                 _dots(axes, shares[own & (names == setting)], design, PALETTE[number % len(PALETTE)], shift)
-            axes.vlines(*_references(design), color=INK, lw=0.7, ls=(0, (2, 2)))
+            axes.vlines(references, places - 0.5, places + 0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
         for axes in panels.ravel()[len(models) :]:
             axes.set_visible(False)
         panels[0, 0].set_xlim(-0.03, 1.03)
@@ -53,13 +54,6 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         " adjusted for one another."
     )
     return Drawn("audit-shares", figure, f"Shares of {design.answer}", caption, wide=True)
-
-
-def _references(design: Design) -> tuple[list[float], np.ndarray, np.ndarray]:
-    """The reference of each level, and from where to where its line goes."""
-    levels = design.levels[design.by]
-    places = np.arange(len(levels))
-    return [design.reference[level] for level in levels], places - 0.5, places + 0.5
 
 
 def _dots(axes: Axes, own: pd.DataFrame, design: Design, color: str, shift: float) -> None:

@@ -116,31 +116,26 @@ def read_labels(
     if line := unread_note(pictures, [file for file in others if file.resolve() != path.resolve()]):
         say(line)
     there = {file.relative_to(pictures).as_posix() for file in files}
-    rows = pd.DataFrame({"image": images}, index=table.index)
-    rows["model"] = (
-        table[columns.model] if columns.model else images.map(lambda name: _folder(name, pictures))
+    kept = {"prompt": columns.prompt, "unit": columns.unit, "annotator": columns.annotator}
+    kept["reading"] = columns.reader
+    rows = pd.DataFrame(
+        {
+            "image": images,
+            "model": table[columns.model]
+            if columns.model
+            else images.map(lambda name: _folder(name, pictures)),
+            **{name: table[name] for name in columns.factors},
+            **{name: table[column] if column else "" for name, column in kept.items()},
+            "answer": table[columns.label],
+        }
     )
-    for name in columns.factors:
-        rows[name] = table[name]
-    for name, column in (
-        ("prompt", columns.prompt),
-        ("unit", columns.unit),
-        ("annotator", columns.annotator),
-        ("reading", columns.reader),
-    ):
-        rows[name] = table[column] if column else ""
-    rows["answer"] = table[columns.label]
-    checked = {"model": "model", "answer": "label", "reading": "reading"} | {
-        name: name for name in columns.factors
-    }
-    for name, what in checked.items():
-        require_spellings(rows[name], what, path, merges)
+    checked = {"model": "model", "answer": "label", "reading": "reading"}
+    for name, what in (checked | {name: name for name in (*columns.factors, "annotator")}).items():
+        require_spellings(rows[name], what, path, merges, near=name != "annotator")
         rows[name] = rows[name].map(lambda text: merges.get(text, text)).str.strip()
     unused = [old for old in merges if not any((table[name] == old).any() for name in table)]
     if unused:
         raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
-    require_spellings(rows["annotator"], "annotator", path, merges, near=False)
-    rows["annotator"] = rows["annotator"].map(lambda text: merges.get(text, text)).str.strip()
     require_named(rows["annotator"], path, rows["answer"] != MISSING)
     rows = _require_pictures(rows, there, path, pictures, partial=partial, say=say)
     _require_levels(rows, columns, path)

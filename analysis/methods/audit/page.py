@@ -96,7 +96,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Models with the dots and pictures of each of their cells."""
     keys = ["model", *design.factors]
-    groups = {key: own for key, own in read.groupby(keys, sort=False)}
+    groups, settings = read.groupby(keys, sort=False)[["image", "answer"]], _settings(design)
+    shown = {key: own[:thumbnails].itertuples(index=False) for key, own in groups}
     rows = []
     for model in design.levels["model"]:
         cells = []
@@ -106,22 +107,18 @@ def _rows(
                 row
                 | {
                     "setting": _setting(row, design),
-                    "place": _settings(design).index(_setting(row, design)),
+                    "place": settings.index(_setting(row, design)),
                     "told": row["p_page"] <= design.alpha,
-                    "thumbnails": _thumbnails(groups[tuple(row[one] for one in keys)], folder, thumbnails),
+                    "thumbnails": [
+                        {"source": thumbnail(folder / image), "answer": answer or "no label", "image": image}
+                        for image, answer in shown[tuple(row[one] for one in keys)]
+                    ],
                 }
                 for row in own
             ]
             cells.append({"level": level, "dots": dots})
         rows.append({"model": model, "cells": cells})
     return rows
-
-
-def _thumbnails(own: pd.DataFrame, folder: Path, most: int) -> list[dict[str, str]]:
-    return [
-        {"source": thumbnail(folder / row.image), "answer": row.answer or "no label", "image": row.image}
-        for row in own.head(most).itertuples()
-    ]
 
 
 def thumbnail(path: Path) -> str:

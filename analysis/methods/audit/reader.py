@@ -29,25 +29,18 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     """
     names = [*design.answers, UNDECIDED]
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
-    said = labelled.assign(
-        **{
-            name: labelled[name].where(labelled[name].isin(design.answers), UNDECIDED)
-            for name in ("answer", "reading")
-        }
+    said = labelled[["answer", "reading"]].where(
+        labelled[["answer", "reading"]].isin(design.answers), UNDECIDED
     )
+    groups = [(EVERY, EVERY, said)] * bool(len(said))
+    for by in ("model", *design.factors) if len(said) else ():
+        groups += [(by, level, said[labelled[by] == level]) for level in design.levels[by]]
     rows = []
-    for by in (EVERY, "model", *design.factors) if len(said) else ():
-        groups = (
-            [(EVERY, said)] if by == EVERY else [(one, said[said[by] == one]) for one in design.levels[by]]
-        )
-        for group, own in groups:
-            counts = pd.crosstab(own["answer"], own["reading"]).reindex(
-                index=names, columns=names, fill_value=0
-            )
-            for label, line in counts.iterrows():
-                rows += [
-                    (by, group, label, reading, line[reading], line.sum()) for reading in names if line.sum()
-                ]
+    for by, group, own in groups:
+        counts = pd.crosstab(own["answer"], own["reading"])
+        for label, line in counts.reindex(index=names, columns=names, fill_value=0).iterrows():
+            of = line.sum()
+            rows += [(by, group, label, reading, count, of) for reading, count in line.items() if of]
     table = pd.DataFrame(rows, columns=list(CONFUSIONS[:6]))
     share = table["count"].to_numpy(float) / table["of"].to_numpy(float)
     low, high = wilson_interval(share, table["of"].to_numpy(float), design.level)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, LEVEL, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
@@ -29,6 +29,14 @@ def _figure(height: float) -> Figure:
     return figure
 
 
+def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
+    """A figure with a column of so many rows, or two, its panels and the rows of each."""
+    columns = 2 if rows > COLUMN else 1
+    deep = -(-rows // columns)
+    figure = _figure(beside + ROW * deep)
+    return figure, figure.subplots(1, columns, squeeze=False)[0], deep
+
+
 def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
@@ -40,11 +48,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
     if main.empty:
         return None
     others = {word: own[own["indicator"] == word].set_index("profession")["average"] for word in words[1:]}
-    columns = 2 if len(main) > COLUMN else 1
-    deep = -(-len(main) // columns)
     with style():
-        figure = _figure(0.9 + ROW * deep)
-        panels = figure.subplots(1, columns, squeeze=False)[0]
+        figure, panels, deep = _columns(len(main), 0.9)
         for number, axes in enumerate(panels):  # the highest on top of the first column
             last = len(main) - number * deep
             _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told)
@@ -109,9 +114,12 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
 
 
 def _profession_axis(axes: Axes, names: Sequence[str], places: np.ndarray, deep: int) -> None:
-    shown = [label(profession(name)) for name in names]
-    axes.set_yticks(places, shown)
-    axes.set_ylim(-0.6, deep - 0.4)
+    _name_axis(axes, [label(profession(name)) for name in names], places, (-0.6, deep - 0.4))
+
+
+def _name_axis(axes: Axes, names: Sequence[str], places: np.ndarray, ends: tuple[float, float]) -> None:
+    axes.set_yticks(places, names)
+    axes.set_ylim(ends)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
 
@@ -152,11 +160,8 @@ def _tones(shares: pd.DataFrame, counts: pd.Series, of_all: str) -> Figure:
     """Bars of tones, rows by their average; the row of all comes first and is called by what it is of."""
     mean = (shares * shares.columns).sum(axis=1, min_count=1)
     order = [ALL, *mean.drop(ALL).sort_values(kind="stable", na_position="last").index]
-    columns = 2 if len(order) > COLUMN else 1
-    deep = -(-len(order) // columns)
     with style():
-        figure = _figure(0.95 + ROW * deep)
-        panels = figure.subplots(1, columns, squeeze=False)[0]
+        figure, panels, deep = _columns(len(order), 0.95)
         for number, axes in enumerate(panels):
             names = order[number * deep : (number + 1) * deep]
             _tone_rows(axes, shares.loc[names], counts.loc[names], deep, f"all {of_all}")
@@ -192,15 +197,12 @@ def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int, o
 
 def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
     """Draw the MAD of gender, attributes and tone beside its floor; tones of all words together."""
-    shown = attributes(table)
-    of_word = table[(table["indicator"] == word) & (table["question"] != TONE)]
-    reader = first_source(table, "attributes")
-    binary = _mad_rows(of_word[of_word["question"] == GENDER], "gender")
-    for name in shown:
-        binary += _mad_rows(of_word[(of_word["question"] == name) & (of_word["source"] == reader)], name)
     tones = table[table["question"] == TONE]
+    binary = pd.concat([table[table["question"] == GENDER], of_first(table, ATTRIBUTES)])
+    binary = binary[binary["indicator"] == word]
     together = tones[tones["indicator"] == (ALL if ALL in set(tones["indicator"]) else word)]
-    groups = [rows for rows in (binary, _mad_rows(together, "tone")) if rows]
+    groups = [rows[rows["mad"].notna()] for rows in (binary, together)]
+    groups = [rows for rows in groups if len(rows)]
     if not groups:
         return None
     with style():
@@ -226,24 +228,16 @@ def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
     return Drawn("dalleval-mad", figure, "MAD beside its floor", caption, wide=True)
 
 
-def _mad_rows(rows: pd.DataFrame, name: str) -> list[dict]:
-    return [
-        {**row, "name": f"{name}, {row['source']}"} for row in rows[rows["mad"].notna()].to_dict("records")
-    ]
-
-
-def _mad_panel(axes: Axes, rows: Sequence[dict]) -> None:
+def _mad_panel(axes: Axes, rows: pd.DataFrame) -> None:
     places = np.arange(len(rows))
-    low, high = (np.array([row[f"chance_{end}"] for row in rows]) for end in ("low", "high"))
+    low, high = rows["chance_low"], rows["chance_high"]
     axes.barh(places, high - low, left=low, height=0.62, color=FAINT, lw=0)
-    axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=9)
-    axes.hlines(places, [row["low"] for row in rows], [row["high"] for row in rows], color=PALETTE[0], lw=1.6)
-    axes.plot([row["mad"] for row in rows], places, "o", color=PALETTE[0], ms=4, clip_on=False)
-    axes.set_yticks(places, [label(row["name"], 34) for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, 0.5 if rows[0]["question"] != TONE else 0.18)
+    axes.plot(rows["floor"], places, "|", color=INK, ms=9)
+    axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.6)
+    axes.plot(rows["mad"], places, "o", color=PALETTE[0], ms=4, clip_on=False)
+    names = [f"{name}, {source}" for name, source in zip(rows["question"], rows["source"])]
+    _name_axis(axes, [label(name, 34) for name in names], places, (len(rows) - 0.5, -0.5))
+    axes.set_xlim(0, 0.5 if rows["question"].iloc[0] != TONE else 0.18)
 
 
 def draw_attributes(words: pd.DataFrame, pair: tuple[str, str], reference: str) -> Drawn | None:

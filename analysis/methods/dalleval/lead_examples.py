@@ -7,9 +7,9 @@ import pandas as pd
 from analysis.methods.dalleval.figures import gender_rows
 from analysis.methods.dalleval.names import named, profession
 from analysis.methods.dalleval.readings import gender_answers
+from analysis.methods.gep.lead_examples import example
 from analysis.report.first_screen import ends_and_middle
-from analysis.report.format import with_interval
-from analysis.report.method import Example, ExamplePicture
+from analysis.report.method import Example
 from probes.prompts.diagnostic import places
 from probes.runs.run import Run
 
@@ -30,32 +30,17 @@ def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
     answers = gender_answers(run, rows[0]["source"])
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     samples = samples[samples["indicator"] == run.config.reference]
-    samples = samples[
-        samples["sample_id"].isin(list(answers)) & ~samples["sample_id"].isin(list(run.left_out()))
-    ]
-    samples = samples.assign(
-        profession=samples["triplet"].map({one.triplet: one.profession for one in places(run.config)})
-    ).sort_values(["triplet", "seed"], kind="stable")
-    chosen = [rows[place] for place in ends_and_middle(len(rows)).values()]
-    first = {
-        row["profession"]: samples[samples["profession"] == row["profession"]][:IMAGES] for row in chosen
-    }
-    ids = [sample for own in first.values() for sample in own["sample_id"]]
-    pictures = dict(zip(ids, run.images(ids))) if ids else {}
-    return [
-        Example(
-            profession(row["profession"]),
-            row["average"],
-            with_interval(row["average"], row["low"], row["high"], 2, signed=True),
-            first[row["profession"]]["prompt"].iloc[0],
-            [
-                ExamplePicture(pictures[one.sample_id], one.prompt, "", answers[one.sample_id])
-                for one in first[row["profession"]].itertuples()
-            ],
-        )
-        for row in chosen
-        if len(first[row["profession"]])
-    ]
+    samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
+    called = samples["triplet"].map({one.triplet: one.profession for one in places(run.config)})
+    samples = samples.assign(profession=called, reading=samples["sample_id"].map(answers), indicator="")
+    samples = samples[samples["reading"].notna()].sort_values(["triplet", "seed"], kind="stable")
+    found = []
+    for place in ends_and_middle(len(rows)).values():
+        name, images = rows[place]["profession"], samples[samples["profession"] == rows[place]["profession"]]
+        if len(images):
+            prompt = images["prompt"].iloc[0]
+            found.append(example(run, profession(name), rows[place], "average", images[:IMAGES], prompt))
+    return found
 
 
 def captions(reference: str, source: str) -> tuple[str, str]:

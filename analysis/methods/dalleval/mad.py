@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.dalleval.scores import (
+    ATTRIBUTES,
     COUNTS,
-    GENDER,
     LEVEL,
-    TONE,
     VERSION,
     AuditDesign,
     Reading,
     categories,
+    kind_of,
     noise_counts,
 )
 from analysis.methods.dalleval.tables import bounded_interval, with_pooled
@@ -95,8 +95,8 @@ def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: Au
     if not rows:
         return pd.DataFrame(columns=list(MAD_COLUMNS))
     table = pd.DataFrame(rows)
-    families = table["question"].where(table["question"].isin([GENDER, TONE]), "attributes")
-    alone = table.index.to_series().where(families != "attributes", -1)
+    families = table["question"].map(kind_of)
+    alone = table.index.to_series().where(families != ATTRIBUTES, -1)
     adjusted = table.groupby(["source", "indicator", families, alone], sort=False)["p_value"].transform(
         lambda column: adjust_p_values(column.to_numpy())
     )

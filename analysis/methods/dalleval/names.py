@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.dalleval.scores import GENDER, TONE
+from analysis.methods.dalleval.scores import ATTRIBUTES, kind_of
 from probes.prompts.diagnostic import NONE
 
 NAMED = {
@@ -37,23 +37,16 @@ def profession(name: str) -> str:
     return "no profession" if name == NONE else name
 
 
-def first_source(table: pd.DataFrame, question: str) -> str:
+def first_source(table: pd.DataFrame, kind: str) -> str:
     """Return the source that a table has first for ``gender``, ``tone`` or ``attributes``; empty without one."""
-    is_of = table["question"] == question
-    if question not in (GENDER, TONE):
-        is_of = ~table["question"].isin([GENDER, TONE])
-    sources = table.loc[is_of, "source"]
-    return "" if sources.empty else str(sources.iloc[0])
+    return next(iter(table.loc[table["question"].map(kind_of) == kind, "source"]), "")
 
 
-def of_first(table: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Return the rows of a table on ``gender`` or ``tone`` by the first source of it."""
-    return table[(table["source"] == first_source(table, question)) & (table["question"] == question)]
+def of_first(table: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Return the rows of a table on ``gender``, ``tone`` or ``attributes`` by the first source of it."""
+    return table[(table["source"] == first_source(table, kind)) & (table["question"].map(kind_of) == kind)]
 
 
 def attributes(table: pd.DataFrame) -> list[str]:
     """Return the attributes that the first reader of any was asked about, in order."""
-    own = table[
-        (table["source"] == first_source(table, "attributes")) & ~table["question"].isin([GENDER, TONE])
-    ]
-    return list(dict.fromkeys(own["question"]))
+    return list(dict.fromkeys(of_first(table, ATTRIBUTES)["question"]))

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.names import attributes, first_source, of_first
-from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.methods.dalleval.names import first_source, of_first
+from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, LEVEL, TONE, kind_of
 from analysis.methods.gep.results import more_than_chance, page_p_value
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
@@ -36,10 +36,8 @@ def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_between`` on attributes of which a sentence speaks."""
     if between.empty:
         return between
-    own = between[
-        (between["source"] == first_source(between, "attributes")) & (between["p_adjusted"].notna())
-    ]
-    return own[~own["question"].isin([GENDER, TONE]) & (own["indicator"] != ALL)]
+    own = of_first(between, ATTRIBUTES)
+    return own[own["p_adjusted"].notna() & (own["indicator"] != ALL)]
 
 
 def said_between(between: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
@@ -55,8 +53,8 @@ def said_words(words: pd.DataFrame) -> pd.DataFrame:
     if words.empty:
         return words
     over = words[(words["profession"] == ALL) & (words["kind"] != "control")]
-    first = {question: first_source(words, question) for question in (GENDER, TONE, *attributes(words))}
-    return over[over["source"] == over["question"].map(first)]
+    first = {kind: first_source(words, kind) for kind in (GENDER, TONE, ATTRIBUTES)}
+    return over[over["source"] == over["question"].map(kind_of).map(first)]
 
 
 def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
@@ -64,8 +62,10 @@ def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
     rows = said_words(words)
     if rows.empty:
         return False
-    own = (rows["first"] == pair[0]) & (rows["second"] == pair[1]) & ~rows["question"].isin([GENDER, TONE])
-    return bool((rows.loc[own, "p_page"] < LEVEL).any())
+    own = rows[
+        (rows[["first", "second"]] == pair).all(axis=1) & (rows["question"].map(kind_of) == ATTRIBUTES)
+    ]
+    return bool((own["p_page"] < LEVEL).any())
 
 
 def adjust_page(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.methods.dalleval.scores import (
     DECIDED,
@@ -118,12 +120,12 @@ def answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
     require_readers(run)
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
-            if _two_answers(str(question), rows):
+            # other questions than of gender or tone, and than those of yes and no, have no average
+            if question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO):
                 yield str(question), name, _answers(str(question), rows)
     if rules := tone_rules(run):
         columns = [TONE_RULES[rule] for rule in rules]
-        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", "reason", *columns))
-        tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
+        tones = run.read(f"{FOLDER}/{SKIN_TONE}", ["sample_id", "indicator", "status", "reason", *columns])
         for rule in rules:
             yield TONE, rule, _tones(run, tones, rule)
 
@@ -140,17 +142,7 @@ def _answers_of(run: Run, reader: str) -> pd.DataFrame:
     """Return what a reader answered, one row per image and question."""
     if not run.parts(f"{FOLDER}/{reader}"):
         return human_answers(run)  # a table, not parts: people answer after the observe stage
-    tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))
-    return pd.concat((table.to_pandas() for table in tables), ignore_index=True)
-
-
-def _columns(*names: str) -> list[str]:
-    return ["sample_id", "indicator", *names]
-
-
-def _two_answers(question: str, rows: pd.DataFrame) -> bool:
-    """Return whether a question is of gender or tone, or takes yes and no alone; others have no average."""
-    return question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO)
+    return run.read(f"{FOLDER}/{reader}", ["sample_id", "indicator", "question", "reading", "reason"])
 
 
 def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -187,37 +179,29 @@ class _Layout:
     """Where each image of a run stands: its profession, its word and its draw."""
 
     def __init__(self, run: Run):
-        self.run = run
-        config = run.config
+        self.run, config = run, run.config
         self.professions, self.words = professions(config), tuple(config.indicators)
+        rows = {place.triplet: self.professions.index(place.profession) for place in places(config)}
         samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-        of_triplet = {place.triplet: place.profession for place in places(config)}
-        samples = samples[samples["triplet"].isin(list(of_triplet))]
-        # a run that stops draws as many seeds as it takes
+        # a run that stops draws as many seeds as it takes, and of another program's images no more are known than
+        # there are
         planned = config.images is None and REGISTERED not in run.meta
-        draws = _draws(of_triplet, config.seeds if planned else None, samples)
-        width = max((len(one) for one in draws.values()), default=0)
-        shape = (len(self.professions), len(self.words), width)
-        self.planned = np.full(shape, "", dtype=object)
-        column = {
-            (triplet, seed): number for one in draws.values() for number, (triplet, seed) in enumerate(one)
-        }
-        for row, name in enumerate(self.professions):
-            if config.images is None:  # of another program's images no more are known than there are
-                self.planned[row, :, : len(draws.get(name, ()))] = MISSING
-        self.at = {
-            sample: (
-                self.professions.index(of_triplet[triplet]),
-                self.words.index(word),
-                column[triplet, seed],
-            )
-            for sample, triplet, seed, word in samples.itertuples(index=False)
-        }
-        for place in self.at.values():
-            self.planned[place] = MISSING
-        for sample in run.left_out():
-            if sample in self.at:
-                self.planned[self.at[sample]] = FAULTY
+        drawn = product(rows, config.seeds) if planned else zip(samples["triplet"], samples["seed"])
+        draws = pd.DataFrame(sorted({*drawn}), columns=["triplet", "seed"])
+        draws = draws.assign(row=draws["triplet"].map(rows)).dropna().astype({"row": int})
+        draws["column"] = draws.groupby("row").cumcount()
+        width = draws["column"].max() + 1 if len(draws) else 0
+        self.planned = np.full((len(self.professions), len(self.words), width), "", dtype=object)
+        if config.images is None:
+            self.planned[draws["row"], :, draws["column"]] = MISSING
+        self.there = samples.merge(draws, on=["triplet", "seed"])
+        self.there["word"] = self.there["indicator"].map(self.words.index)
+        left_out = self.there["sample_id"].isin(list(run.left_out()))
+        self.planned[self._places(self.there)] = np.where(left_out, FAULTY, MISSING)
+
+    @staticmethod
+    def _places(images: pd.DataFrame) -> tuple[NDArray[np.intp], ...]:
+        return tuple(images[["row", "word", "column"]].to_numpy(np.intp).T)
 
     def reading(self, rows: pd.DataFrame, question: str, source: str) -> Reading:
         """Lay out rows of ``sample_id``, ``value`` and ``status``; images at fault have no value, whoever read them."""
@@ -228,24 +212,7 @@ class _Layout:
                 f"{self.run.path / FOLDER}: expected one answer of {source} an image and question, got two for"
                 f" {rows['sample_id'][twice].iloc[0]} ({question}): delete these parts and run --stage observe"
             )
-        for sample, value, said in rows.itertuples(index=False):
-            place = self.at.get(sample)
-            if place is not None and status[place] != FAULTY:
-                values[place], status[place] = value, said
+        read = self.there.merge(rows, on="sample_id")
+        read = read[self.planned[self._places(read)] != FAULTY]
+        values[self._places(read)], status[self._places(read)] = read["value"], read["status"]
         return Reading(values, status, self.professions, self.words, question, source)
-
-
-def _draws(
-    of_triplet: Mapping[int, str], seeds: Sequence[int] | None, samples: pd.DataFrame
-) -> dict[str, list[tuple[int, int]]]:
-    """The (triplet, seed) of each profession: as planned, or those that there are of another program's images."""
-    draws: dict[str, list[tuple[int, int]]] = {}
-    there = sorted(set(zip(samples["triplet"], samples["seed"])))
-    for triplet, name in of_triplet.items():
-        own = (
-            [(triplet, seed) for seed in seeds]
-            if seeds is not None
-            else [d for d in there if d[0] == triplet]
-        )
-        draws.setdefault(name, []).extend(own)
-    return draws

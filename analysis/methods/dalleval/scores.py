@@ -18,7 +18,7 @@ from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
 
 VERSION = "dalleval/1"
-GENDER, TONE = "gender", "tone"
+GENDER, TONE, ATTRIBUTES = "gender", "tone", "attributes"
 TONES = 10
 LEVEL = 0.05  # below which an adjusted p-value counts as different
 # of a planned image: read and decided; read, and neither answer; no face or no skin in it; grey, without a tone; not
@@ -89,7 +89,7 @@ class AuditDesign:
 
     def counted(self, reading: Reading) -> Reading:
         """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
-        counts = self.bare == "all" or (self.bare == "attributes" and reading.question not in (GENDER, TONE))
+        counts = self.bare in ("all", kind_of(reading.question))
         return reading if counts else reading.of([name for name in reading.professions if name != NONE])
 
 
@@ -102,6 +102,11 @@ def categories(question: str) -> tuple[float, ...]:
     if question == TONE:
         return tuple(map(float, range(1, TONES + 1)))
     return (-1.0, 1.0) if question == GENDER else (0.0, 1.0)
+
+
+def kind_of(question: str) -> str:
+    """Return ``gender`` or ``tone``, and of all other questions ``attributes``: what is shown and adjusted together."""
+    return question if question in (GENDER, TONE) else ATTRIBUTES
 
 
 def averages(reading: Reading) -> NDArray[np.float64]:

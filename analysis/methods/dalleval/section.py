@@ -28,7 +28,7 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.results import results
-from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES, kind_of
 from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, first_contrast
 from analysis.methods.gep.results import more_than_chance
@@ -256,8 +256,9 @@ def _some(count: int) -> str:
 def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return what became of the planned images of each reader: of gender, of tone, and of all attributes together."""
     kept = table[(table["indicator"] != ALL)]
-    kind = kept["question"].where(kept["question"].isin([GENDER, TONE]), "attributes")
-    sums = kept.groupby(["source", kind], sort=False)[list(COUNTS)].sum().reset_index()
+    sums = (
+        kept.groupby(["source", kept["question"].map(kind_of)], sort=False)[list(COUNTS)].sum().reset_index()
+    )
     return sums.to_dict("records")
 
 

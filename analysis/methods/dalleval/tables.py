@@ -6,9 +6,8 @@ two: over professions (others of the kind could have been named) and over images
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.methods.dalleval.readings import CHECKER
 from analysis.methods.dalleval.scores import (
+    ATTRIBUTES,
     COUNTS,
     GENDER,
     TONE,
@@ -27,6 +27,7 @@ from analysis.methods.dalleval.scores import (
     categories,
     category_counts,
     even_p_values,
+    kind_of,
     known_mean,
     noise_counts,
     other_p_values,
@@ -292,54 +293,33 @@ def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.Data
     with Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
     ones, unless not `paired`).
     """
-    tones = [one for one in readings if one.question == TONE]
-    others = [one for one in readings if one.question not in (TONE, GENDER)]
-    rows = (
-        [row for tone in tones for row in _tone_rows(tone, others, design.main, design.paired)]
-        if others
-        else []
+    others = [one for one in readings if kind_of(one.question) == ATTRIBUTES]
+    frames = []
+    for tone in readings:
+        if tone.question != TONE or not others:
+            continue
+        columns = [tone.words.index(name) for name in design.main]
+        values = tone.values[:, columns]
+        for reader in dict.fromkeys(one.source for one in others):
+            read = {one.question: one.values[:, columns] == 1.0 for one in others if one.source == reader}
+            for attribute, there in ({ALL: np.ones(values.shape, dtype=bool)} | read).items():
+                about = {"source": tone.source, "reader": reader, "attribute": attribute}
+                frames.append(_tones_of(values, there, design).assign(**about))
+    return (
+        pd.concat(frames, ignore_index=True)[list(TONE_COLUMNS)]
+        if frames
+        else pd.DataFrame(columns=list(TONE_COLUMNS))
     )
-    columns = [name for name in TONE_COLUMNS if name not in ("low", "high", "level")]
-    frame = pd.DataFrame(rows, columns=[*columns, "effect"])
-    low, high = wilson_interval(frame["share"], frame["decided"] / frame["effect"], design.measure.level)
-    return frame.assign(low=low, high=high, level=design.measure.level)[list(TONE_COLUMNS)]
 
 
-def _tone_rows(
-    tone: Reading, others: Sequence[Reading], main: Sequence[str], paired: bool
-) -> Iterator[dict[str, Any]]:
-    columns = [tone.words.index(name) for name in main]
-    values = tone.values[:, columns]
-    for reader in dict.fromkeys(one.source for one in others):
-        yield from _tone_shares(tone.source, reader, ALL, values, np.ones(values.shape, dtype=bool), paired)
-        for one in others:
-            if one.source == reader:
-                there = one.values[:, columns] == 1.0
-                yield from _tone_shares(tone.source, reader, one.question, values, there, paired)
-
-
-def _tone_shares(
-    source: str,
-    reader: str,
-    attribute: str,
-    tones: NDArray[np.float64],
-    there: NDArray[np.bool_],
-    paired: bool,
-) -> Iterator[dict[str, Any]]:
-    chosen = tones[there]
-    decided = int((~np.isnan(chosen)).sum())
-    counted = np.stack([(tones == category) & there for category in categories(TONE)], axis=-1)
-    effect = design_effect(counted.sum(axis=1)) if paired else 1.0
-    for category in categories(TONE):
-        images = int((chosen == category).sum())
-        yield {
-            "source": source,
-            "reader": reader,
-            "attribute": attribute,
-            "category": category,
-            "images": images,
-            "share": images / decided if decided else np.nan,
-            "decided": decided,
-            "present": int(there.sum()),
-            "effect": effect,
-        }
+def _tones_of(tones: NDArray[np.float64], there: NDArray[np.bool_], design: AuditDesign) -> pd.DataFrame:
+    """A row per tone of the images in which something is there; arrays of shape (n_professions, n_words, n_draws)."""
+    counts = np.stack([(tones == category) & there for category in categories(TONE)], axis=-1)
+    effect = design_effect(counts.sum(axis=1)) if design.paired else 1.0
+    images, level = counts.sum(axis=(0, 1, 2)), design.measure.level
+    decided = (~np.isnan(tones[there])).sum()
+    with np.errstate(invalid="ignore"):
+        share = images / decided
+    low, high = wilson_interval(share, np.full(len(share), decided / effect), level)
+    values = {"images": images, "share": share, "low": low, "high": high, "decided": decided}
+    return pd.DataFrame({"category": categories(TONE), **values, "present": there.sum(), "level": level})

@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.dalleval.scores import (
-    GENDER,
+    ATTRIBUTES,
     LEVEL,
-    TONE,
     AuditDesign,
     Reading,
     averages,
     categories,
+    kind_of,
     known_mean,
 )
 from analysis.methods.dalleval.tables import ALL, DRAWS, bounded_interval
@@ -112,8 +112,7 @@ def joint_families(readings: Sequence[Reading]) -> list[list[Reading]]:
     first: dict[str, str] = {}
     families: dict[str, list[Reading]] = {}
     for one in readings:
-        of = one.question if one.question in (GENDER, TONE) else "attributes"
-        shown = first.setdefault(of, one.source) == one.source
+        shown = first.setdefault(kind_of(one.question), one.source) == one.source
         families.setdefault("" if shown else one.source, []).append(one)
     return list(families.values())
 
@@ -122,8 +121,7 @@ def families(readings: Sequence[Reading]) -> list[list[Reading]]:
     """Return readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
     families: dict[tuple[str, str], list[Reading]] = {}
     for one in readings:
-        alone = one.question in (GENDER, TONE)
-        families.setdefault((one.source, one.question if alone else "attributes"), []).append(one)
+        families.setdefault((one.source, kind_of(one.question)), []).append(one)
     return list(families.values())
 
 
@@ -255,7 +253,7 @@ def absolute_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataF
     and of the averages the p-value is the larger of flips of whole prompts and of whole noises.
     """
     frames = []
-    for family in families([one for one in readings if one.question not in (GENDER, TONE)]):
+    for family in families([one for one in readings if kind_of(one.question) == ATTRIBUTES]):
         for first, second, kind in design.pairs:
             if {first, second} <= {*family[0].words}:
                 frame = _absolute([design.counted(one) for one in family], first, second, design)

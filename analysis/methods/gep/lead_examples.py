@@ -38,25 +38,22 @@ def lead_examples(run: Run, vector: pd.DataFrame, said: Mapping[str, Any]) -> li
     shown = _triplets(run, values, [said["second"], run.config.reference, said["first"]])
     own = own[own["attribute"].isin(list(shown))].sort_values("difference", kind="stable")
     rows = own.to_dict("records")
-    chosen = {name: rows[place] for name, place in ends_and_middle(len(rows)).items()}
-    images = {key: shown[row["attribute"]] for key, row in chosen.items()}
-    ids = [sample for one in images.values() for sample in one["sample_id"]]
-    pictures = dict(zip(ids, run.images(ids))) if ids else {}
-    return [
-        Example(
-            row["attribute"],
-            row["difference"],
-            with_interval(row["difference"], row["low"], row["high"], 2, signed=True),
-            images[key]["prompt"].loc[run.config.reference],
-            [
-                ExamplePicture(
-                    pictures[one.sample_id], one.prompt, one.indicator, _reading(one.value, row["source"])
-                )
-                for one in images[key].itertuples()
-            ],
-        )
-        for key, row in chosen.items()
-    ]
+    found = []
+    for place in ends_and_middle(len(rows)).values():
+        row, images = rows[place], shown[rows[place]["attribute"]]
+        images = images.assign(reading=[_reading(value, row["source"]) for value in images["value"]])
+        prompt = images["prompt"].loc[run.config.reference]
+        found.append(example(run, row["attribute"], row, "difference", images, prompt))
+    return found
+
+
+def example(
+    run: Run, title: str, row: Mapping[str, Any], value: str, images: pd.DataFrame, prompt: str
+) -> Example:
+    """Return a number of an audit with its pictures: ``sample_id``, ``prompt``, ``indicator`` and ``reading``."""
+    shown = zip(run.images(images["sample_id"]), images["prompt"], images["indicator"], images["reading"])
+    text = with_interval(row[value], row["low"], row["high"], 2, signed=True)
+    return Example(title, row[value], text, prompt, [ExamplePicture(*one) for one in shown])
 
 
 def captions(said: Mapping[str, Any]) -> tuple[str, str]:

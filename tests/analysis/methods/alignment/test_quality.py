@@ -68,7 +68,13 @@ def test_the_sample_size_raises_fid_and_both_extrapolations_take_it_off():
         curve = size_curve(frechet_distance, samples, points=4, repeats=2, seed=seed)
         jack = jackknifed(frechet_distance, samples, seed=seed)
         made.append(
-            (curve.mean[-1], curve.infinite, jack.value, jack.error, jack.low <= d * shift**2 <= jack.high)
+            (
+                curve.points["fid"].iloc[-1],
+                curve.infinite,
+                jack.value,
+                jack.error,
+                jack.low <= d * shift**2 <= jack.high,
+            )
         )
     biased, line, jack, error, covered = np.array(made).T
     true, known = d * shift**2, 4 / np.sqrt(len(made))
@@ -97,9 +103,11 @@ def test_a_line_with_few_images_is_said_to_be_doubtful():
     enough = size_curve(
         frechet_distance, independent(normal(60, 3, 0), normal(70, 3, 1)), points=3, repeats=2
     )
-    assert enough.reason == "" and enough.subsets.tolist() == [2, 2, 1]
-    assert enough.size.tolist() == pytest.approx([15, 38, 60], abs=0.6)
-    assert enough.reference_size.tolist() == pytest.approx([18, 44, 70], abs=0.6)
-    assert enough.mean[-1] == frechet_distance(normal(60, 3, 0), normal(70, 3, 1))
-    slope, infinite = np.polyfit(1 / enough.size, enough.mean, 1)
-    assert (enough.infinite, enough.line[0]) == pytest.approx((infinite, infinite + slope / enough.size[0]))
+    points = enough.points
+    assert enough.reason == "" and points["subsets"].tolist() == [2, 2, 1]
+    assert points["n_images"].tolist() == pytest.approx([15, 38, 60], abs=0.6)
+    assert points["n_reference"].tolist() == pytest.approx([18, 44, 70], abs=0.6)
+    assert points["fid"].iloc[-1] == frechet_distance(normal(60, 3, 0), normal(70, 3, 1))
+    slope, infinite = np.polyfit(1 / points["n_images"], points["fid"], 1)
+    line = infinite + slope / points["n_images"][0]
+    assert (enough.infinite, points["line"][0]) == pytest.approx((infinite, line))
