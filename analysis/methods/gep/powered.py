@@ -9,6 +9,7 @@ and together with the estimate, tell of the labels that all images would get, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -56,9 +57,7 @@ class Powered:
         self._y = np.where(np.isnan(self._p), np.nan, self._y)  # of an image that could not be embedded
         self._weight = weights(self._y, self._p)
         values = rectified(self._y, self._p, self._weight)
-        contexts, indicators, images, attributes = estimate.values.shape
-        values = values.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
-        self.audit = estimate.with_values(values, POWERED)
+        self.audit = replace(estimate, values=_by_context(values, estimate), source=POWERED)
 
     def pair(self, first: str, second: str) -> PredictionPowered:
         """Return the differences between two indicators, for the labels that all of their images would get."""
@@ -91,9 +90,7 @@ def by_lot(labels: Audit, count: int, seed: int) -> Audit:
     values = _by_indicator(labels.values)
     lots = np.where(np.isnan(values), np.inf, np.random.default_rng(seed).random(values.shape))
     drawn = np.where(lots.argsort(axis=1).argsort(axis=1) < count, values, np.nan)
-    contexts, indicators, images, attributes = labels.values.shape
-    drawn = drawn.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
-    return labels.with_values(drawn, labels.source)
+    return replace(labels, values=_by_context(drawn, labels))
 
 
 def powered_table(
@@ -162,3 +159,9 @@ def _why(said: PredictionPowered) -> str:
 def _by_indicator(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values by indicator, of all contexts together: shape (n_indicators, n_contexts * n_images, n_attributes)."""
     return values.swapaxes(0, 1).reshape(values.shape[1], -1, values.shape[3])
+
+
+def _by_context(values: NDArray[np.float64], one: Audit) -> NDArray[np.float64]:
+    """The values of `_by_indicator` as an audit has them."""
+    contexts, indicators, images, attributes = one.values.shape
+    return values.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
