@@ -18,7 +18,7 @@ from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, PROMPT, first_contrast
 from analysis.report.format import LATEX_DASH, fixed
-from analysis.report.latex import Body, Raw, by_cells, escaped, latex
+from analysis.report.latex import Body, by_cells, printed
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.prompts.diagnostic import NONE
@@ -81,14 +81,11 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
 
 def of_audit(audit: ProfessionAudit) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that an audit fills."""
-    for row in DALLEVAL:
-        for entry in row.printed:
-            number = int(entry.name.removeprefix("dalleval_table")[:2])
-            heads, rows = _BODIES[number](audit)
-            if rows:
-                said = _said(audit)
-                caption = Raw(escaped(entry.caption.format(**said), LONGEST_CAPTION))
-                yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
+
+    def body(name: str) -> Body:
+        return _BODIES[int(name.removeprefix("dalleval_table")[:2])](audit)
+
+    yield from printed(DALLEVAL, body, _said(audit), LONGEST_CAPTION)
 
 
 def _said(audit: ProfessionAudit) -> dict[str, str]:

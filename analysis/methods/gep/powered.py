@@ -29,19 +29,8 @@ from analysis.stats.prediction_powered import (
 from probes.config.schema import Config
 
 COLUMNS = (
-    *(
-        "setting",
-        "labels",
-        "prediction",
-        "first",
-        "second",
-        "kind",
-        "attribute",
-        "value",
-        "raw",
-        "low",
-        "high",
-    ),
+    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
+    *("low", "high"),
     *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
     *("wanted", "needed", "needed_alone", "level", "reason"),
 )
@@ -127,17 +116,8 @@ def _by_attribute(one: Powered, said: PredictionPowered, level: float, needed: S
         wider = np.where(said.error > 0, said.labels_alone / said.error, 1.0)
     for a, name in enumerate(one.audit.attributes):
         half = (high[a] - low[a]) / 2
-        counts = (*said.labelled[:, a], *said.images[:, a])
-        row = (
-            name,
-            said.difference[a],
-            np.abs(said.difference[a]),
-            low[a],
-            high[a],
-            half,
-            half * wider[a],
-            *counts,
-        )
+        value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
+        row = (name, value, np.abs(value), low[a], high[a], half, half * wider[a], *counts)
         yield row, needed[0][0][a], needed[1][0][a], said.reason[a]
 
 
