@@ -381,8 +381,7 @@ def test_detections_count_where_an_attribute_was_looked_for(made, monkeypatch):
         {"sample_id": [first, second], "status": "ok", "tags": [["ties", "dress"], ["tie"]]}
     )
     found = pd.DataFrame({"sample_id": [first], "label": ["dress"]})
-    monkeypatch.setattr(
-        Run, "read", lambda self, kind, columns: {"observed": observed, "objects": found}[kind]
-    )
+    tables = {"observed": observed, "objects": found}
+    monkeypatch.setattr(Run, "read", lambda self, kind, columns=None: tables[kind])
     said = readings.from_detections(run).set_index(["sample_id", "attribute"])["value"].to_dict()
     assert said == {(first, "tie"): 0.0, (first, "dress"): 1.0, (second, "tie"): 0.0}
