@@ -21,7 +21,7 @@ from analysis.study import Comparison, comparison
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import OBJECTS, TABLES, read
 from analysis.tables.similarities.similarities import pair_name
-from analysis.tables.table import Latex
+from analysis.tables.table import Latex, Table
 from probes.runs.run import Run
 
 LONGEST = 400  # characters of a name or a sentence
@@ -63,11 +63,15 @@ def latex(
     return "\n".join([*lines, "\\end{table}", ""])
 
 
-def filled(entry: Latex, body: Body, said: Mapping[str, str], longest: int) -> Iterator[tuple[str, str]]:
-    """Yield a table with its name, caption and note filled in with what is said; nothing where it has no rows."""
-    if body[1]:
-        caption = Raw(escaped(entry.caption.format(**said), longest))
-        yield entry.name, latex(caption, *body, entry.label, entry.note.format(**said))
+def printed(
+    tables: Iterable[Table], body: Callable[[str], Body], said: Mapping[str, str], longest: int
+) -> Iterator[tuple[str, str]]:
+    """Return the LaTeX of every entry of tables that has rows, with its name; `said` fills captions and notes."""
+    for entry in (entry for table in tables for entry in table.printed):
+        heads, rows = body(entry.name)
+        if rows:
+            caption = Raw(escaped(entry.caption.format(**said), longest))
+            yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
 
 
 def cell(value: float | None, digits: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from analysis.stats.resampling import quantiles, resample_counts
 
@@ -93,6 +93,24 @@ class Bootstrap:
             drawn = drawn_above / drawn_among  # NaN where a resample has no pair
         low, high = (float(end[0]) for end in quantiles(drawn[:, None], *self._tails))
         return IntervalEstimate(float(above / among), low, high, n)
+
+
+def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
+    """Return the probability that what is labelled 1 has a higher value than what is labelled 0; ties count half.
+
+    NaN on either side is left out; NaN where all have one label.
+
+    >>> roc_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    0.75
+    """
+    values, labels = np.asarray(values, float).ravel(), np.asarray(labels, float).ravel()
+    both = ~(np.isnan(values) | np.isnan(labels))
+    values, labels = values[both], labels[both] > 0.5
+    there, absent = int(labels.sum()), int((~labels).sum())
+    if not there or not absent:
+        return np.nan
+    ranks = stats.rankdata(values)[labels].sum()
+    return float((ranks - there * (there + 1) / 2) / (there * absent))
 
 
 def pairs_by_prompt(

@@ -18,7 +18,7 @@ from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, PROMPT, first_contrast
 from analysis.report.format import LATEX_DASH, fixed
-from analysis.report.latex import Body, by_cells, filled
+from analysis.report.latex import Body, by_cells, printed
 from analysis.study import comparison
 from analysis.tables.registry import read
 from probes.prompts.diagnostic import NONE
@@ -81,9 +81,11 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
 
 def of_audit(audit: ProfessionAudit) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that an audit fills."""
-    for entry in (entry for row in DALLEVAL for entry in row.printed):
-        number = int(entry.name.removeprefix("dalleval_table")[:2])
-        yield from filled(entry, _BODIES[number](audit), _said(audit), LONGEST_CAPTION)
+
+    def body(name: str) -> Body:
+        return _BODIES[int(name.removeprefix("dalleval_table")[:2])](audit)
+
+    yield from printed(DALLEVAL, body, _said(audit), LONGEST_CAPTION)
 
 
 def _said(audit: ProfessionAudit) -> dict[str, str]:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 
 from analysis.methods.decoding.defaults import NOT_USED
 from analysis.report.figures.atlas import MAX_HEIGHT, ROW_HEIGHT, step_label
@@ -50,10 +49,7 @@ def draw_steps(
         _lines(lines, matrices["auc"], reader, calls, timesteps)
         for index, (column, title, low, high) in enumerate(panels):
             axes = figure.add_subplot(grid[1, index])
-            _heat(figure, axes, matrices[column], title, (low, high), column == "selectivity")
-            axes.set_yticks(
-                np.arange(len(sites)) + 0.5, [_label(site) for site in sites] if not index else []
-            )
+            _heat(axes, matrices[column], title, (low, high), [] if index else sites)
             chosen = list(range(0, len(calls), max(1, int(np.ceil(len(calls) / 4)))))
             axes.set_xticks([i + 0.5 for i in chosen], [step_label(calls[i], timesteps) for i in chosen])
             if column == "auc":
@@ -89,10 +85,7 @@ def draw_positions(table: pd.DataFrame, first: str, second: str) -> Drawn | None
         for index, (column, title, low, high) in enumerate(panels):
             axes = figure.add_subplot(1, len(panels), index + 1)
             values = _matrix(rows, "site", sites, "group", groups, column)
-            _heat(figure, axes, values, title, (low, high), column == "selectivity")
-            axes.set_yticks(
-                np.arange(len(sites)) + 0.5, [_label(site) for site in sites] if not index else []
-            )
+            _heat(axes, values, title, (low, high), [] if index else sites)
             axes.set_xticks(np.arange(len(groups)) + 0.5, groups, rotation=90)
     caption = (
         "Area under the ROC curve of linear probes where a row is one of tokens, by group of positions around the "
@@ -117,22 +110,20 @@ def _label(site: str) -> str:
     return f"{where.group} {where.label}" if where.group in ("down", "mid", "up") else where.label
 
 
-def _heat(
-    figure: Figure, axes: Axes, values: np.ndarray, title: str, ends: tuple[float, float], signed: bool
-) -> None:
-    """One panel with its colours below; what is undefined is hatched."""
+def _heat(axes: Axes, values: np.ndarray, title: str, ends: tuple[float, float], sites: list[str]) -> None:
+    """One panel with its colours below, and the names of sites where there are some; what is undefined is grey."""
     axes.set_facecolor("#eeeeee")
     shown = np.ma.masked_invalid(values)
     mesh = axes.pcolormesh(shown, cmap=DIVERGING, norm=Normalize(*ends), edgecolors="face", lw=0.1)
     axes.set_ylim(len(values), 0)
     axes.set_title(title)
     axes.tick_params(length=0, pad=2)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    bar = figure.colorbar(mesh, ax=axes, orientation="horizontal", fraction=0.03, pad=0.02, aspect=14)
+    axes.spines[:].set_visible(False)
+    bar = axes.figure.colorbar(mesh, ax=axes, orientation="horizontal", fraction=0.03, pad=0.02, aspect=14)
     bar.outline.set_visible(False)
     bar.set_ticks([ends[0], sum(ends) / 2, ends[1]])
-    bar.set_label("difference" if signed else "AUC")
+    bar.set_label("difference" if ends[0] < 0 else "AUC")
+    axes.set_yticks(np.arange(len(values)) + 0.5, map(_label, sites) if sites else [])
 
 
 def _lines(

@@ -14,7 +14,6 @@ from analysis.methods.decoding.scores import (
     USUAL,
     VERSION,
     Choice,
-    Decoded,
     IntervalEstimate,
     PlaceRows,
     decode,
@@ -41,32 +40,23 @@ def decoding(
             row = dict(before[2])  # keys and values of a text are the same at each step
         else:
             row = _row(told, others, choice)
-        rows.append({"site": place[0], "group": place[1], **_when(found, place, call), **row})
+        timestep = found.timesteps[place][call]
+        when = {"step": call if np.isfinite(timestep) else -1, "timestep": timestep}
+        rows.append({"site": place[0], "group": place[1], **when, **row})
         before = (place, told, row)
         tick()
     return pd.DataFrame(rows)
 
 
-def _when(found: Activations, place: Place, call: int) -> dict[str, Any]:
-    timestep = found.timesteps[place][call]
-    return {"step": call if np.isfinite(timestep) else -1, "timestep": timestep}
-
-
 def _row(told: PlaceRows, others: dict[str, PlaceRows], choice: Choice) -> dict[str, Any]:
     usable = {name: rows for name, rows in others.items() if len(rows.label)}
     both = [set(told.prompt[told.label == label].tolist()) for label in (0.0, 1.0)]
-    if len(both[0] & both[1]) < 2:
-        return _columns(None, len(both[0] & both[1]), FEW)
-    result = decode(told, usable, choice)
-    return _columns(result, len(np.unique(told.prompt)), "")
-
-
-def _columns(result: Decoded | None, prompts: int, reason: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"n_prompts": prompts}
+    few = len(both[0] & both[1]) < 2
+    result, reason = (None, FEW) if few else (decode(told, usable, choice), "")
+    row: dict[str, Any] = {"n_prompts": len(both[0] & both[1]) if few else len(np.unique(told.prompt))}
     for name in ESTIMATES:
-        one = UNDEFINED
-        if result is not None:
-            one = getattr(result, name, None) or result.transfers.get(name, UNDEFINED)
+        of_others = result.transfers if result else {}
+        one = getattr(result, name, None) or of_others.get(name, UNDEFINED)
         row |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
         if name in (SYNONYMS, OUTCOME):
             row |= {f"{name}_n": one.n, f"{name}_reason": one.reason or reason}

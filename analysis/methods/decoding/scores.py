@@ -24,7 +24,7 @@ taken of pairs of rows that the same probe has scored, since the scores of two p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -90,25 +90,22 @@ def decode(rows: PlaceRows, others: dict[str, PlaceRows] | None = None, choice: 
     _require_two_kinds(rows)
     prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *(others or {}).values()))
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
-    scored, of_others = _by_fold(rows, others or {}, fold, choice.strength)
+    apart = [(one, fold[one.prompt]) for one in (others or {}).values()]
+    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *apart)
     boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
-    control = _control(rows, fold, choice.strength, choice.seed)
+    seen, right, split, splits = _control(rows, fold, choice.strength, choice.seed)
     count = len(np.unique(fold))
     accuracy, auc = (across_folds(one, count) for one in _scores(rows, scored, fold, boot))
     return Decoded(
         accuracy=accuracy,
         auc=auc,
         transfers={
-            name: across_folds(
-                boot.auc(other.prompt, of_others[name], other.label, fold[other.prompt]), count
-            )
-            for name, other in (others or {}).items()
+            name: across_folds(boot.auc(one.prompt, odds, one.label, stratum), count)
+            for name, odds, (one, stratum) in zip(others or {}, of_others, apart)
         },
-        selectivity=across_folds(
-            boot.mean(rows.prompt, control.seen - control.right), control.splits, bounds=(-1.0, 1.0)
-        ),
-        control_accuracy=float(control.right.mean()),
-        control_split=control.split,
+        selectivity=across_folds(boot.mean(rows.prompt, seen - right), splits, bounds=(-1.0, 1.0)),
+        control_accuracy=float(right.mean()),
+        control_split=split,
         bits=description_length(rows, strength=choice.strength, seed=choice.seed),
     )
 
@@ -125,7 +122,7 @@ def cross_validated(rows: PlaceRows, choice: Choice = USUAL) -> tuple[IntervalEs
     _require_two_kinds(rows)
     prompts = int(rows.prompt.max()) + 1
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
-    scored, _ = _by_fold(rows, {}, fold, choice.strength)
+    (scored,) = _by_stratum(rows, fold[rows.prompt], choice.strength)
     return _scores(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
 
 
@@ -173,20 +170,18 @@ def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float =
     return lambda new: ((new[:, varied] - mean[varied]) * weights).sum(axis=1) + odds
 
 
-def _by_fold(
-    rows: PlaceRows, others: dict[str, PlaceRows], fold: NDArray[np.int64], strength: float
-) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Log-odds of every row by the probe that was not fitted to its prompt."""
-    scored = np.full(len(rows.label), np.nan)
-    of_others = {name: np.full(len(other.label), np.nan) for name, other in others.items()}
-    for held in np.unique(fold):
-        out = fold[rows.prompt] == held
-        probe = fitted(rows.x[~out], rows.label[~out], strength)
-        scored[out] = probe(rows.x[out])
-        for name, other in others.items():
-            here = fold[other.prompt] == held
-            of_others[name][here] = probe(other.x[here])
-    return scored, of_others
+def _by_stratum(
+    rows: PlaceRows, stratum: NDArray[np.int64], strength: float, *others: tuple[PlaceRows, NDArray[np.int64]]
+) -> list[NDArray[np.float64]]:
+    """Log-odds of every row, and of every row of `others`, by the probe that was not fitted to its stratum."""
+    every = [(rows, stratum), *others]
+    scored = [np.full(len(one.label), np.nan) for one, _ in every]
+    for held in np.unique(stratum):
+        known = stratum != held
+        probe = fitted(rows.x[known], rows.label[known], strength)
+        for odds, (one, strata) in zip(scored, every):
+            odds[strata == held] = probe(one.x[strata == held])
+    return scored
 
 
 def _right(scored: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -198,17 +193,8 @@ def _right(scored: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[n
 # Selectivity
 
 
-@dataclass(frozen=True)
-class _Control:
-    """Shares of right answers on held-out seeds, ``(n,)``: of the task, and of the control."""
-
-    seen: NDArray[np.float64]
-    right: NDArray[np.float64]
-    split: str
-    splits: int
-
-
-def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, seed: int) -> _Control:
+def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, seed: int):
+    """Shares of right answers on held-out seeds, ``(n,)``, of task and control; how rows are split, and in how many."""
     seeds = np.unique(rows.seed)
     split = "seeds" if len(seeds) > 1 else "prompts"
     stratum = np.searchsorted(seeds, rows.seed) if split == "seeds" else fold[rows.prompt]
@@ -217,21 +203,9 @@ def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, seed: in
     for _ in range(CONTROLS):
         flip = rng.integers(0, 2, len(fold))[rows.prompt]
         label = np.where(flip == 1, 1 - rows.label, rows.label)
-        right.append(_right(_held_out(rows.x, label, stratum, strength), label))
-    seen = _right(_held_out(rows.x, rows.label, stratum, strength), rows.label)
-    splits = len(np.unique(stratum))
-    return _Control(seen, np.mean(right, axis=0), split, splits)
-
-
-def _held_out(
-    x: NDArray[np.float64], label: NDArray[np.float64], stratum: NDArray[np.int64], strength: float
-) -> NDArray[np.float64]:
-    """Log-odds of each row by a probe fitted to the other strata."""
-    scored = np.empty(len(label))
-    for one in np.unique(stratum):
-        out = stratum == one
-        scored[out] = fitted(x[~out], label[~out], strength)(x[out])
-    return scored
+        right.append(_right(*_by_stratum(replace(rows, label=label), stratum, strength), label))
+    seen = _right(*_by_stratum(rows, stratum, strength), rows.label)
+    return seen, np.mean(right, axis=0), split, len(np.unique(stratum))
 
 
 # Description length

@@ -9,6 +9,7 @@ again for an interval are attributes, with all of their examples.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,12 @@ def _examples(
     labels: Sequence[Audit], audits: Sequence[Audit], first: str, second: str, config: Config
 ) -> pd.DataFrame:
     shared = [name for name in labels[0].attributes if all(name in one.attributes for one in labels)]
-    labels = [_of_attributes(one, shared) for one in labels]
+    labels = [
+        replace(
+            one, values=one.values[..., list(map(one.attributes.index, shared))], attributes=tuple(shared)
+        )
+        for one in labels
+    ]
     by = {(one.source, one.setting): one for one in audits}
     sources = [
         name
@@ -70,13 +76,6 @@ def _examples(
     long = drawn.melt(["attribute", "scale", "labelled"], sources, var_name="source", value_name="estimated")
     long = long.assign(labels=labels[0].source, first=first, second=second)
     return long[list(EXAMPLE_COLUMNS)].astype({"estimated": float})
-
-
-def _of_attributes(one: Audit, names: Sequence[str]) -> Audit:
-    columns = [one.attributes.index(name) for name in names]
-    return Audit(
-        one.values[..., columns], one.contexts, one.indicators, tuple(names), one.setting, one.source
-    )
 
 
 def agreement_of_examples(examples: pd.DataFrame, measure: Measure) -> pd.DataFrame:

@@ -116,11 +116,9 @@ def estimated(
         made["CC"] = estimates.calibrated_similarity(images, names, texts[asked.reference])
     if "CLS" in which and asked.positive:
         negative = np.stack([texts[one] for one in asked.negative])
-        trained = [
-            estimates.train(np.stack([texts[one] for one in positive]), negative, seeds=seeds)
-            for positive in asked.positive
-        ]
-        made["CLS"] = np.column_stack([one.probabilities(images) for one in trained])
+        sides = [np.stack([texts[one] for one in positive]) for positive in asked.positive]
+        said = [estimates.classified(images, positive, negative, seeds=seeds) for positive in sides]
+        made["CLS"] = np.column_stack(said)
     return made
 
 

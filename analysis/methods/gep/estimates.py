@@ -8,25 +8,12 @@ first two are on a scale of their own each, so that only their order can be comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 SEEDS = tuple(range(10))
-
-
-@dataclass(frozen=True)
-class Classifiers:
-    """Logistic regressions of one attribute, one a seed: weights (n_seeds, n_dimensions), intercepts (n_seeds,)."""
-
-    weights: NDArray[np.float64]
-    intercepts: NDArray[np.float64]
-
-    def probabilities(self, embeddings: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean probability that the attribute is in each image, shape (n_images,)."""
-        return expit(unit(embeddings) @ self.weights.T + self.intercepts).mean(axis=1)
 
 
 def unit(embeddings: ArrayLike) -> NDArray[np.float64]:
@@ -53,13 +40,12 @@ def calibrated_similarity(
     return similarity(images, attributes) - similarity(images, np.atleast_2d(np.asarray(references)))
 
 
-def train(
-    positive: ArrayLike,
-    negative: ArrayLike,
-    *,
-    seeds: Sequence[int] = SEEDS,
-) -> Classifiers:
-    """Train logistic regressions on embeddings of sentences with an attribute and without it, one a seed (Eq. 6).
+def classified(
+    images: ArrayLike, positive: ArrayLike, negative: ArrayLike, *, seeds: Sequence[int] = SEEDS
+) -> NDArray[np.float64]:
+    """Return the mean probability that an attribute is in each image, shape (n_images,): CLS of Eq. 6.
+
+    By logistic regressions on embeddings of sentences with the attribute and without it, one a seed:
 
     `sklearn.linear_model.SGDClassifier` with log loss, at most 5,000 iterations, a tenth of the sentences held back and
     five iterations without progress to stop (section 6, experiment details). Embeddings are set to length 1; rows are
@@ -83,7 +69,7 @@ def train(
         ).fit(sentences, labels)
         for seed in seeds
     ]
-    return Classifiers(
-        weights=np.concatenate([one.coef_ for one in fitted]),
-        intercepts=np.concatenate([one.intercept_ for one in fitted]),
+    weights, intercepts = (
+        np.concatenate([getattr(one, name) for one in fitted]) for name in ("coef_", "intercept_")
     )
+    return expit(unit(images) @ weights.T + intercepts).mean(axis=1)

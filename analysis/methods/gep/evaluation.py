@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from analysis.methods.gep.scores import Audit, place
+from analysis.methods.gep.scores import Audit
 
 GROUP_IMAGES = 80  # of a group of an artificial set: the differences of Table 17 are multiples of 1/80
 EQUAL = (
@@ -65,24 +64,6 @@ def _correlation(first: NDArray, second: NDArray, known: NDArray[np.bool_]) -> N
         return np.where(constant, np.nan, np.clip((centred[0] * centred[1]).sum(axis=1) / scale, -1.0, 1.0))
 
 
-def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
-    """Return the probability that an image with the attribute has a higher value than one without it; ties count half.
-
-    NaN on either side is left out; NaN where all images have it, or none.
-
-    >>> roc_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
-    0.75
-    """
-    values, labels = np.asarray(values, float).ravel(), np.asarray(labels, float).ravel()
-    both = ~(np.isnan(values) | np.isnan(labels))
-    values, labels = values[both], labels[both] > 0.5
-    there, absent = int(labels.sum()), int((~labels).sum())
-    if not there or not absent:
-        return np.nan
-    ranks = stats.rankdata(values)[labels].sum()
-    return float((ranks - there * (there + 1) / 2) / (there * absent))
-
-
 def label_ceiling(labels: Audit, estimate: Audit, first: str, second: str, *, seed: int = 0) -> float:
     r"""Return Kendall's tau between the differences that labels of all images would give and those of the labels.
 
@@ -96,10 +77,9 @@ def label_ceiling(labels: Audit, estimate: Audit, first: str, second: str, *, se
     again and again. At the published frequencies with 15 to 40 labels it lies within 0.03 of tau on average in the
     explicit setting; where nearly all attributes are rare, it is up to 0.11 too low (`docs/validation/statistics.md`).
     """
-    words = [place(labels, first), place(labels, second)]
-    values = labels.values[:, words]
+    values = labels.of(first, second)
     n = (~np.isnan(values)).sum(axis=(0, 2))
-    images = np.maximum((~np.isnan(estimate.values[:, words])).sum(axis=(0, 2)), n)
+    images = np.maximum((~np.isnan(estimate.of(first, second))).sum(axis=(0, 2)), n)
     known = (n > 0).all(axis=0)
     n, images = n[:, known], images[:, known]
     if not known.any():
@@ -149,8 +129,7 @@ def artificial_set(
     def images(audits: Sequence[Audit]) -> list[NDArray[np.float64]]:  # of each indicator, (n, n_attributes)
         size = len(labels[0].attributes)
         return [
-            np.concatenate([one.values[:, place(one, word)].reshape(-1, size) for one in audits])
-            for word in (first, second)
+            np.concatenate([one.of(word).reshape(-1, size) for one in audits]) for word in (first, second)
         ]
 
     truth, estimated = images(labels), {name: images(audits) for name, audits in estimates.items()}

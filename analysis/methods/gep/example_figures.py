@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from analysis.methods.gep.figures import around_zero
-from analysis.report.figures.style import DOUBLE, FAINT, PALETTE, Drawn, new_figure, style
+from analysis.report.figures.style import DOUBLE, FAINT, PALETTE, Drawn, bare, new_figure, style
 from analysis.report.format import fixed, label
 
 PIXELS = 96  # of the longer side of an image
@@ -47,9 +47,7 @@ def draw_examples(rows: Sequence[ExampleRow], indicators: Sequence[str], source:
         for axes_row, row, of_row in zip(panels, rows, strips):
             for axes, name, strip in zip(axes_row, indicators, of_row):
                 axes.imshow(strip, interpolation="nearest")
-                axes.set_xticks([])
-                axes.set_yticks([])
-                axes.spines[:].set_visible(False)
+                bare(axes)
                 if row.frequencies:
                     axes.set_xlabel(fixed(row.frequencies.get(name), 2), labelpad=1.5)
             axes_row[0].set_ylabel(
@@ -95,9 +93,7 @@ def draw_ratio(
         *panels, bars = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.7])
         for place, (axes, title) in enumerate(zip(panels, titles)):
             axes.imshow(np.asarray(single.images[place].convert("RGB")))
-            axes.set_xticks([])
-            axes.set_yticks([])
-            axes.spines[:].set_visible(False)
+            bare(axes)
             axes.set_title(title)
             said = [f"{source} {fixed(values[place], 3)}" for source, values in single.values.items()]
             axes.set_xlabel("\n".join(said), labelpad=2)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.methods.gep.scores import Audit, place
+from analysis.methods.gep.scores import Audit
 from analysis.stats.absolute_mean import AbsoluteMean, inverted_mean
 from analysis.stats.crossed import FEW_SEEDS, FEWEST_SEEDS, crossed_mean
 from analysis.stats.crossed_score import (
@@ -64,7 +64,7 @@ class Inference:
 
 def infer(one: Audit, first: str, second: str, measure: Measure) -> Inference:
     """Return how sure the differences between two words and their score are."""
-    values = one.values[:, [place(one, first), place(one, second)]]
+    values = one.of(first, second)
     values = values[~np.isnan(values).all(axis=(1, 2, 3))]
     read = ~np.isnan(values)
     sums = np.where(read, values, 0.0)

@@ -21,7 +21,7 @@ from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.sources import POWERED
 from analysis.methods.gep.tables import LABELS
 from analysis.report.format import LATEX_DASH
-from analysis.report.latex import Body, by_cells, cell, filled, spread
+from analysis.report.latex import Body, by_cells, cell, printed, spread
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, st
         images = _example_images(audits, number)
         for column in ("attribute", "context"):
             said[f"{column}{number}"] = images[column].iloc[0] if len(images) else ""
-    for row in GEP if audits.labels else ():
-        for entry in row.printed:
-            yield from filled(entry, _BODIES[entry.name](audits), said, LONGEST_CAPTION)
+    if audits.labels:
+        yield from printed(GEP, lambda name: _BODIES[name](audits), said, LONGEST_CAPTION)
 
 
 def _by_setting(audits: AttributeAudits) -> Body:

@@ -9,6 +9,7 @@ and together with the estimate, tell of the labels that all images would get, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -28,19 +29,8 @@ from analysis.stats.prediction_powered import (
 from probes.config.schema import Config
 
 COLUMNS = (
-    *(
-        "setting",
-        "labels",
-        "prediction",
-        "first",
-        "second",
-        "kind",
-        "attribute",
-        "value",
-        "raw",
-        "low",
-        "high",
-    ),
+    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
+    *("low", "high"),
     *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
     *("wanted", "needed", "needed_alone", "level", "reason"),
 )
@@ -56,9 +46,7 @@ class Powered:
         self._y = np.where(np.isnan(self._p), np.nan, self._y)  # of an image that could not be embedded
         self._weight = weights(self._y, self._p)
         values = rectified(self._y, self._p, self._weight)
-        contexts, indicators, images, attributes = estimate.values.shape
-        values = values.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
-        self.audit = estimate.with_values(values, POWERED)
+        self.audit = replace(estimate, values=_by_context(values, estimate), source=POWERED)
 
     def pair(self, first: str, second: str) -> PredictionPowered:
         """Return the differences between two indicators, for the labels that all of their images would get."""
@@ -91,9 +79,7 @@ def by_lot(labels: Audit, count: int, seed: int) -> Audit:
     values = _by_indicator(labels.values)
     lots = np.where(np.isnan(values), np.inf, np.random.default_rng(seed).random(values.shape))
     drawn = np.where(lots.argsort(axis=1).argsort(axis=1) < count, values, np.nan)
-    contexts, indicators, images, attributes = labels.values.shape
-    drawn = drawn.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
-    return labels.with_values(drawn, labels.source)
+    return replace(labels, values=_by_context(drawn, labels))
 
 
 def powered_table(
@@ -130,17 +116,8 @@ def _by_attribute(one: Powered, said: PredictionPowered, level: float, needed: S
         wider = np.where(said.error > 0, said.labels_alone / said.error, 1.0)
     for a, name in enumerate(one.audit.attributes):
         half = (high[a] - low[a]) / 2
-        counts = (*said.labelled[:, a], *said.images[:, a])
-        row = (
-            name,
-            said.difference[a],
-            np.abs(said.difference[a]),
-            low[a],
-            high[a],
-            half,
-            half * wider[a],
-            *counts,
-        )
+        value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
+        row = (name, value, np.abs(value), low[a], high[a], half, half * wider[a], *counts)
         yield row, needed[0][0][a], needed[1][0][a], said.reason[a]
 
 
@@ -162,3 +139,9 @@ def _why(said: PredictionPowered) -> str:
 def _by_indicator(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values by indicator, of all contexts together: shape (n_indicators, n_contexts * n_images, n_attributes)."""
     return values.swapaxes(0, 1).reshape(values.shape[1], -1, values.shape[3])
+
+
+def _by_context(values: NDArray[np.float64], one: Audit) -> NDArray[np.float64]:
+    """The values of `_by_indicator` as an audit has them."""
+    contexts, indicators, images, attributes = one.values.shape
+    return values.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)

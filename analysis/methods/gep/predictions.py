@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.gep import scores
 from analysis.methods.gep.inference import SHARED, parts
 from analysis.methods.gep.readings import placed
 from analysis.methods.gep.scores import Audit
@@ -126,8 +125,7 @@ def _groups(
     labels: Audit, estimate: Audit, first: str, second: str
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Sums and counts by context and attribute: of the first word's images with it, the second's, and those without."""
-    columns = [scores.place(labels, word) for word in (first, second)]
-    truth, values = labels.values[:, columns], estimate.values[:, columns]
+    truth, values = labels.of(first, second), estimate.of(first, second)
     known = ~np.isnan(truth) & ~np.isnan(values)
     there = known & (truth > 0.5)
     chosen = there & np.array([True, False])[:, None, None], there & np.array([False, True])[:, None, None]

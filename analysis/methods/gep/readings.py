@@ -6,14 +6,13 @@ made it, it is laid out in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.gep.scores import COLUMNS, Audit, audit
+from analysis.methods.gep.scores import Audit, audit
 from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
 from analysis.tables.answer_sheets import read_sheet
@@ -40,12 +39,11 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
         rows = table[table["setting"] == setting]
         read = rows[rows["value"].notna()]
         rows = rows[rows["context"].isin(read["context"]) & rows["attribute"].isin(read["attribute"])]
-        if not len(rows):
-            continue
-        rows = rows.assign(attribute=pd.Categorical(rows["attribute"], order))
-        rows = rows.sort_values(["triplet", "attribute"], kind="stable").astype({"attribute": object})
-        found.append(replace(audit(rows[list(COLUMNS)], setting=setting, source=source), noise=noise))
-    return [_in_order(one, list(run.config.indicators), order) for one in found]
+        if len(rows):
+            about = {"setting": setting, "source": source, "noise": noise}
+            names = {"indicators": list(run.config.indicators), "attributes": order}
+            found.append(audit(rows.sort_values("triplet", kind="stable"), **about, **names))
+    return found
 
 
 def _apart(table: pd.DataFrame) -> pd.Series:
@@ -60,18 +58,6 @@ def placed(run: Run) -> pd.DataFrame:
     where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
     return samples[~samples["sample_id"].isin(run.left_out())]
-
-
-def _in_order(one: Audit, indicators: Sequence[str], order: Sequence[str]) -> Audit:
-    """The same audit with indicators and attributes in the order of the configuration."""
-    rows = [one.indicators.index(name) for name in indicators if name in one.indicators]
-    columns = [one.attributes.index(name) for name in order if name in one.attributes]
-    return replace(
-        one,
-        values=one.values[:, rows][..., columns],
-        indicators=tuple(one.indicators[row] for row in rows),
-        attributes=tuple(one.attributes[column] for column in columns),
-    )
 
 
 def from_checker(run: Run, seen: pd.DataFrame) -> pd.DataFrame:

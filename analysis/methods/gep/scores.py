@@ -8,6 +8,7 @@ from prompts that name it, and is read from those. Both fit the same array.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,16 +39,24 @@ class Audit:
     source: str
     noise: str = "own"
 
-    def with_values(self, values: NDArray[np.float64], source: str) -> Audit:
-        """Return an audit of the same images, read in another way."""
-        return replace(self, values=values, source=source)
+    def of(self, *words: str) -> NDArray[np.float64]:
+        """Return the values of some indicators, in their order."""
+        return self.values[:, [place(self, word) for word in words]]
 
 
-def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:
+def audit(
+    table: pd.DataFrame,
+    *,
+    setting: str,
+    source: str,
+    noise: str = "own",
+    indicators: Sequence[str] = (),
+    attributes: Sequence[str] = (),
+) -> Audit:
     """Return the audit of a table (`COLUMNS`) of one row an image and attribute; rows of other settings are left out.
 
     ``image`` tells the images of a prompt apart (a seed). In the explicit setting ``attribute`` is the one that the
-    prompt names.
+    prompt names. Names stand as those of `indicators` and `attributes`, others as they come.
 
     >>> rows = [
     ...     ("neutral", "riding a bike", word, 0, "hat", value) for word, value in [("woman", 0), ("man", 1)]
@@ -57,20 +66,21 @@ def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:
     ((1, 2, 1, 1), array([-1.]))
     """
     rows = table[table["setting"] == setting]
-    key = ["context", "indicator", "image", "attribute"]
-    twice = rows.duplicated(key).to_numpy()
-    if twice.any():
-        first = ", ".join(map(str, rows[key].iloc[twice.argmax()]))
-        raise ValueError(f"table: expected one value an image and attribute, got two for {first}")
-    names = {name: tuple(dict.fromkeys(rows[name])) for name in ("context", "indicator", "attribute")}
+    order = {"context": (), "indicator": indicators, "attribute": attributes}
+    names = {}
+    for name, first in order.items():
+        there = dict.fromkeys(rows[name])
+        names[name] = tuple(dict.fromkeys([*(one for one in first if one in there), *there]))
     images = rows.groupby(["context", "indicator"], sort=False)["image"].transform(
         lambda column: pd.factorize(column, sort=True)[0]
     )
-    shape = (len(names["context"]), len(names["indicator"]), int(images.max() + 1) if len(rows) else 0)
-    values = np.full((*shape, len(names["attribute"])), np.nan)
+    contexts, words, things = map(len, names.values())
+    # in memory by attribute and word: the order in which means add up
+    values = np.full((things, words, contexts, int(images.max() + 1) if len(rows) else 0), np.nan)
+    values = values.transpose(2, 1, 3, 0)
     codes = {name: pd.Categorical(rows[name], categories=names[name]).codes for name in names}
     values[codes["context"], codes["indicator"], images, codes["attribute"]] = rows["value"].astype(float)
-    return Audit(values, names["context"], names["indicator"], names["attribute"], setting, source)
+    return Audit(values, *names.values(), setting, source, noise)
 
 
 def frequencies(labels: Audit) -> NDArray[np.float64]:

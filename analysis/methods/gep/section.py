@@ -36,14 +36,10 @@ if TYPE_CHECKING:
     from probes.runs.run import Run
 
 NAMES = ("gep_vector", "gep_score", "gep_agreement", "gep_auc")
-MORE = (
-    "gep_powered",
-    "gep_clip_score",
-    "gep_artificial",
-    "gep_artificial_agreement",
-    "gep_frequencies",
-    "gep_ratio",
-)  # shown where they are
+MORE = tuple(  # shown where they are
+    f"gep_{name}"
+    for name in ("powered", "clip_score", "artificial", "artificial_agreement", "frequencies", "ratio")
+)
 JEANS = "jeans"  # of the paper's figure 7
 EXAMPLES = 4  # images of each attribute and word
 

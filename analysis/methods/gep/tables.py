@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.evaluation import agreements, label_ceiling, roc_auc
+from analysis.methods.gep.evaluation import agreements, label_ceiling
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like
+from analysis.stats.auc import roc_auc
 from analysis.stats.resampling import resample_counts
 from analysis.study import Comparison
 from probes.config.schema import Measure
@@ -177,11 +178,11 @@ def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure:
     counts = resample_counts(len(labels.contexts), measure.bootstrap, measure.seed).astype(float)
     means = []
     for one in (estimate, labels):
-        read = ~np.isnan(one.values)
         sides = []
         for word in (first, second):
-            chosen = read[:, scores.place(one, word)]
-            values = np.where(chosen, one.values[:, scores.place(one, word)], 0.0).sum(axis=1)
+            values = one.values[:, scores.place(one, word)]
+            chosen = ~np.isnan(values)
+            values = np.where(chosen, values, 0.0).sum(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 sides.append(counts @ values / (counts @ chosen.sum(axis=1)))
         means.append(sides[0] - sides[1])

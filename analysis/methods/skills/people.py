@@ -8,7 +8,7 @@ told which was asked for; with `--about questions` it asks openly (*How many dog
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -188,11 +188,8 @@ def _beside(answers: pd.DataFrame, level: float) -> dict[str, object]:
     clear, judged = answers["present"] != UNCLEAR, answers["detected"].notna()
     both = answers[clear & judged]
     yes, detected = (both["present"] == "yes").astype(float), both["detected"]
-    by_people = rate(both.assign(said=yes), "said", level)
     return {
-        "people": by_people["value"],
-        "people_low": by_people["low"],
-        "people_high": by_people["high"],
+        **_ends("people", rate(both.assign(said=yes), "said", level)),
         "detector": float(detected.mean()) if len(both) else np.nan,
         **_same(both, yes, detected, level),
         "unclear": int((~clear).sum()),
@@ -219,14 +216,16 @@ def _same(both: pd.DataFrame, one: pd.Series, two: pd.Series, level: float) -> d
     agreed = rate(both.assign(same=(one == two).astype(float)), "same", level)
     varied = len(set(one) | set(two)) > 1
     return {
-        "same": agreed["value"],
-        "same_low": agreed["low"],
-        "same_high": agreed["high"],
+        **_ends("same", agreed),
         "kappa": float(cohen_kappa_score(one, two)) if varied else np.nan,
         "n": agreed["n"],
         "n_prompts": agreed["n_prompts"],
         "reason": agreed["reason"] or ("" if varied else ONE_ANSWER),
     }
+
+
+def _ends(name: str, found: Mapping[str, object]) -> dict[str, object]:
+    return {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
 
 
 def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> str:

@@ -26,6 +26,7 @@ from analysis.methods.skills.scores import (
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
+from analysis.tables.interval_columns import with_ends
 from analysis.tables.table import Latex, Table
 from probes.config.audit_options import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
@@ -39,19 +40,8 @@ ACCURACY_COLUMNS = (
     *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
 )
 PEOPLE_COLUMNS = (
-    *("annotator", "skill", "asked", "people", "people_low", "people_high", "detector"),
-    *(
-        "same",
-        "same_low",
-        "same_high",
-        "kappa",
-        "n",
-        "n_prompts",
-        "unclear",
-        "not_judged",
-        "reason",
-        "version",
-    ),
+    *("annotator", "skill", "asked", *with_ends("people"), "detector", *with_ends("same"), "kappa"),
+    *("n", "n_prompts", "unclear", "not_judged", "reason", "version"),
 )
 COUNTS = ("n", "n_prompts", "left_out", "without_image")
 CHANCE = "chance"
@@ -114,19 +104,13 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
         of_skill = [table[table["skill"] == skill] for table in (images, absent)]
         for split, value, some, missing in _splits(*of_skill, skill):
             for task in tasks:
-                row = {
-                    "skill": skill,
-                    "split": split,
-                    "level": value,
-                    "task": task,
-                    **rate(some, task, level),
-                    "without_image": missing,
-                    "shuffled": _mean(baselines[task], some.index),
-                    "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
-                }
-                rows.append({**row, "rule": getattr(scored.rules, skill)})
+                about = {"skill": skill, "split": split, "level": value, "task": task}
+                chance = _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan
+                known = {"shuffled": _mean(baselines[task], some.index), "chance": chance}
+                found = {**rate(some, task, level), "without_image": missing, **known}
+                rows.append({**about, **found, "rule": getattr(scored.rules, skill)})
     rows += _average(rows)
-    table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
+    table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
     table = table.astype(dict.fromkeys(COUNTS, "int64"))
     return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
 
@@ -191,20 +175,9 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
     sums = {name: int(table[name].sum()) for name in COUNTS}
     missing = "" if np.isfinite(means["value"]) else str(table.loc[table["value"].isna(), "reason"].iloc[0])
-    return [
-        {
-            "skill": AVERAGE,
-            "split": ALL,
-            "level": ALL,
-            "task": ACCURACY,
-            **means,
-            **sums,
-            "low": np.nan,
-            "high": np.nan,
-            "rule": "mean of the skills",
-            "reason": missing or "no interval of a mean of skills",
-        }
-    ]
+    about = {"skill": AVERAGE, "split": ALL, "level": ALL, "task": ACCURACY, "rule": "mean of the skills"}
+    reason = missing or "no interval of a mean of skills"
+    return [{**about, **means, **sums, "low": np.nan, "high": np.nan, "reason": reason}]
 
 
 SKILLS = (

@@ -14,17 +14,8 @@ VERSION = "stopping/1"
 NOT_YET = "too few prompts to rule anything out"
 COLUMNS = (
     *("look", "n_prompts", "n_left_out", "measure", "metric", "contrast", "gap", "low", "high", "level"),
-    *(
-        "prompts_low",
-        "prompts_high",
-        "words_half",
-        "e_value",
-        "p_anytime",
-        "within",
-        "answer",
-        "reason",
-        "version",
-    ),
+    *("prompts_low", "prompts_high", "words_half", "e_value", "p_anytime", "within", "answer", "reason"),
+    "version",
 )
 
 
@@ -38,18 +29,11 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
         rows.append(
             {
                 "look": number,
-                "n_prompts": look.n_prompts,
-                "n_left_out": look.n_left_out,
-                "measure": question.measure,
-                "metric": question.metric,
-                "contrast": "-".join(question.contrast),
-                "gap": look.gap,
+                **{name: getattr(look, name) for name in COLUMNS if hasattr(look, name)},
+                **{name: getattr(question, name) for name in ("measure", "metric", "level", "within")},
                 **{name: value if np.isfinite(value) else np.nan for name, value in ends.items()},
-                "level": question.level,
-                "words_half": look.words_half,
-                "e_value": look.e_value,
+                "contrast": "-".join(question.contrast),
                 "p_anytime": min(1.0, 1 / look.e_value) if look.e_value > 0 else 1.0,
-                "within": question.within,
                 "answer": dict(zip(("first", "second"), question.contrast)).get(answer, answer),
                 "reason": NOT_YET if unbounded else "",
                 "version": VERSION,

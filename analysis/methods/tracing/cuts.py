@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.methods.tracing.effects import WHAT, Effects
+from analysis.methods.tracing.effects import WHAT, Effects, places_of
 
 VERSION = "trace_steps/1"
 TOLERANCE = 1e-6  # of a cut, in units of the outcome
@@ -30,9 +30,8 @@ def cut_table(
     """
     rows = []
     cuts = variants[variants["kind"] == "cut"]
-    clean = cuts[list(WHAT)].astype(object).where(cuts[list(WHAT)].notna(), None)
     for one in traced:
-        for place, row in zip(clean.itertuples(index=False, name=None), cuts.to_dict("records")):
+        for place, row in zip(places_of(cuts), cuts.to_dict("records")):
             name = row["variant"].split(":")[1]
             rows.append({"outcome": one.outcome, **_cut(one, place, row, expected[name]), "cut": name})
     return pd.DataFrame(rows, columns=list(CUT_COLUMNS))
@@ -54,11 +53,8 @@ def _cut(one: Effects, place: tuple, row: Mapping[str, Any], expected: float) ->
     elif not reason and not whole:
         reason = "no total effect"
     return {
-        "site": place[WHAT.index("site")],
-        "part": place[WHAT.index("part")],
-        "positions": place[WHAT.index("positions")],
-        "recipient": row["recipient"],
-        "donor": row["donor"],
+        **{name: place[WHAT.index(name)] for name in ("site", "part", "positions")},
+        **{name: row[name] for name in ("recipient", "donor")},
         "expected": expected,
         "share": share,
         "deviation": deviation,

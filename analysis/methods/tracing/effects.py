@@ -108,15 +108,10 @@ def effects(
         known = variants[variants["variant"].isin(list(of))]
         plain = known[known["kind"] == "none"]
         exchanged = known[known["kind"] != "none"]
-        places = exchanged[list(WHAT)].astype(object).where(exchanged[list(WHAT)].notna(), None)
+        names = (exchanged[name] for name in ("recipient", "donor", "variant"))
         patched = {
-            (tuple(place), recipient, donor): of[variant]
-            for place, recipient, donor, variant in zip(
-                places.itertuples(index=False, name=None),
-                exchanged["recipient"],
-                exchanged["donor"],
-                exchanged["variant"],
-            )
+            (place, recipient, donor): of[variant]
+            for place, recipient, donor, variant in zip(places_of(exchanged), *names)
         }
         controls = exchanged[exchanged["floor"] & (exchanged["recipient"] == reference)]["donor"]
         found.append(
@@ -131,6 +126,12 @@ def effects(
             )
         )
     return found
+
+
+def places_of(variants: pd.DataFrame) -> list[Place]:
+    """Return the place of each variant; None where it has no such value."""
+    values = variants[list(WHAT)]
+    return [*values.astype(object).where(values.notna(), None).itertuples(index=False, name=None)]
 
 
 def _by_variant(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:

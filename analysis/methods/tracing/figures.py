@@ -79,7 +79,7 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
     rows = shares[shares["effect"].notna()].reset_index(drop=True) if len(shares) else shares
     if rows.empty:
         return None
-    place, beyond = np.arange(len(rows)), told(rows, "sufficiency")
+    place = np.arange(len(rows))
     ended = ~np.isinf(rows[["effect_low", "effect_high"]].to_numpy(float)).any(axis=1)
     one = rows["n_prompts"].max() == 1
     with style():
@@ -90,12 +90,9 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
         axes.hlines(
             place[ended], rows["effect_low"][ended], rows["effect_high"][ended], color=PALETTE[0], lw=1.6
         )
-        for chosen, face in ((beyond, PALETTE[0]), (~beyond, "white")):
-            axes.plot(rows["effect"][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=PALETTE[0], mew=1.1)
+        _marks(axes, rows, "effect", "sufficiency", PALETTE[0])
         axes.set_yticks(place, [patch_name(row) for _, row in rows.iterrows()])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
         if not rows[["effect", "effect_low", "effect_high"]].fillna(0.0).to_numpy().any():
             axes.set_xlim(-1.0, 1.0)  # of zeros alone
         elif not ended.all():
@@ -147,10 +144,15 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
         axes.plot(rows["floor"], place + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
     color = PALETTE[0] if estimand == "sufficiency" else PALETTE[1]
     axes.hlines(place, *_ends(rows, f"{estimand}_joint"), color=color, lw=1.6)
-    beyond = told(rows, estimand)
-    for chosen, face in ((beyond, color), (~beyond, "white")):
-        axes.plot(rows[estimand][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
+    _marks(axes, rows, estimand, estimand, color)
     axes.set_title(estimand, loc="left")
+
+
+def _marks(axes: Axes, rows: pd.DataFrame, column: str, estimand: str, color: str) -> None:
+    """A mark a row, filled where it is told; no line at the left."""
+    place, beyond = np.arange(len(rows)), told(rows, estimand)
+    for chosen, face in ((beyond, color), (~beyond, "white")):
+        axes.plot(rows[column][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
@@ -179,20 +181,18 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "ou
         for axes, (estimand, column) in zip(panels, columns.items()):
             cells = {(row["site"], row["first_step"], row["stop_step"]): row for _, row in windows.iterrows()}
             values = np.full((len(sites), len(spans)), np.nan)
-            for down, site in enumerate(sites):
-                for across, span in enumerate(spans):
-                    if (row := cells.get((site, *span))) is not None:
-                        values[down, across] = row[column]
-                        strong = abs(row[column]) > 0.85 * most
-                        _cell(axes, across, down, row, estimand, column, strong, len(spans) * len(columns))
+            for (site, *span), row in cells.items():
+                down, across = sites.index(site), spans.index(tuple(span))
+                values[down, across] = row[column]
+                strong = abs(row[column]) > 0.85 * most
+                _cell(axes, across, down, row, estimand, column, strong, len(spans) * len(columns))
             mesh = axes.pcolormesh(
                 np.ma.masked_invalid(values), cmap=DIVERGING.reversed(), norm=norm, zorder=0
             )
             axes.set_xticks(np.arange(len(spans)) + 0.5, [f"{first}–{stop - 1}" for first, stop in spans])
             axes.set_title(estimand, loc="left")
             axes.tick_params(length=0)
-            for spine in axes.spines.values():
-                spine.set_visible(False)
+            axes.spines[:].set_visible(False)
         panels[0].set_ylim(len(sites), 0)
         panels[0].set_yticks(np.arange(len(sites)) + 0.5, [_site(site) for site in sites])
         bar = figure.colorbar(mesh, ax=list(panels), fraction=0.02, pad=0.012, extend="both")

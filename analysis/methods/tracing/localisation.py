@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
+
+from analysis.stats.auc import roc_auc
 
 
 @dataclass(frozen=True)
@@ -55,28 +57,13 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
     if not truth.any():
         return Localisation(*[np.nan] * 5, leakage)
     low = np.where(np.isnan(scores), -np.inf, scores)
-    ranks = _ranks(scores)
+    ranks = stats.rankdata(-low, method="max")  # of ties the worst
     best, k = float(ranks[truth].min()), int(truth.sum())
     return Localisation(
         rank=best,
         reciprocal_rank=1 / best,
         hit=float(best == 1),
         recall=float((ranks[truth] <= k).mean()),
-        auroc=_auroc(low, truth),
+        auroc=roc_auc(low, truth),
         leakage=leakage,
     )
-
-
-def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Ranks from 1, the highest score first; of ties the worst, NaN last."""
-    low = np.where(np.isnan(scores), -np.inf, scores)
-    return (low[None, :] >= low[:, None]).sum(axis=1)
-
-
-def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
-    """Area under the curve of true against false positives, by ranks (Mann and Whitney)."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not negative:
-        return np.nan
-    above = stats.rankdata(scores)[truth].sum() - positive * (positive + 1) / 2
-    return float(above / (positive * negative))

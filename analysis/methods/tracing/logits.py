@@ -125,12 +125,18 @@ def logits(
     device = pick_device(settings.device[0], "observe.device", prefer=settings.device[1])
     with deterministic(1):  # the same bits whatever the number of threads
         read = _network(name, settings, device)
-        once = {id(image): np.asarray(image.convert("RGB")) for image in images}
-        pixels = list(once.values())
+        once, rows = different(images)
+        pixels = [np.asarray(image.convert("RGB")) for image in once]
         values = [read(pixels[start : start + BATCH]) for start in range(0, len(pixels), BATCH)]
-    rows = dict(zip(once, range(len(once))))
     found = np.concatenate(values) if values else np.empty(0)
-    return found[[rows[id(image)] for image in images]], _version(name, settings)
+    return found[rows], _version(name, settings)
+
+
+def different(images: Sequence[Image.Image]) -> tuple[list[Image.Image], list[int]]:
+    """Return each object once that stands for several images, and which one each of them is."""
+    once = {id(image): image for image in images}
+    places = dict(zip(once, range(len(once))))
+    return list(once.values()), [places[id(image)] for image in images]
 
 
 def _path(name: str, settings: LogitSettings) -> tuple[Feature, Path]:

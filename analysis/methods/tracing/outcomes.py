@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from analysis.methods.tracing.logits import CLIP, NETWORKS, LogitSettings, logits
+from analysis.methods.tracing.logits import CLIP, NETWORKS, LogitSettings, different, logits
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from probes.errors import UserError
@@ -120,7 +120,10 @@ def _all(
         yield from _checked(traced, checked, fine)
     for name in names:
         if name in NETWORKS:
-            yield _logits(traced, name, fine, networks)
+            assert networks is not None, "a logit is asked for with its network"
+            value, place = np.full(len(traced.rows), np.nan), np.flatnonzero(fine)
+            value[place], version = logits(name, [traced.images[row] for row in place], networks)
+            yield value, np.full(len(value), "", object), name, version
         elif name not in checked:
             yield (*_gap(traced, name, fine), name, f"{GAP_VERSION}, {definition(name).version}")
 
@@ -132,7 +135,8 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
     named = {prompt: _named(prompt) for prompt in set(prompts)}
     readable = fine & np.array([named[prompt] is not None for prompt in prompts], bool)
     place = np.flatnonzero(readable)
-    seen = _read([traced.images[row] for row in place]) if len(place) else None
+    once, rows = different([traced.images[row] for row in place])
+    seen = read_images(once).iloc[rows].reset_index(drop=True) if once else None
     for name in names:
         value, why = np.full(shape, np.nan), np.full(shape, "", object)
         why[fine & ~readable] = UNREAD
@@ -143,24 +147,6 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
             why[[row for row in place if name in _things(named[prompts[row]])]] = NAMED
         version = VERDICT_VERSION if name == VERDICT else CHECKER_VERSION
         yield value, why, name, version
-
-
-def _logits(
-    traced: TracedImages, name: str, fine: NDArray[np.bool_], networks: LogitSettings | None
-) -> Values:
-    """A network's log-odds, its name and version; nothing is said of images at fault."""
-    assert networks is not None, "a logit is asked for with its network"
-    value, place = np.full(len(traced.rows), np.nan), np.flatnonzero(fine)
-    value[place], version = logits(name, [traced.images[row] for row in place], networks)
-    return value, np.full(len(value), "", object), name, version
-
-
-def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
-    """The checker's reading of each image; an object that stands for several images is read once."""
-    once = {id(image): image for image in images}
-    seen = read_images(list(once.values()))
-    rows = dict(zip(once, range(len(once))))
-    return seen.iloc[[rows[id(image)] for image in images]].reset_index(drop=True)
 
 
 def _named(prompt: str):

@@ -29,13 +29,7 @@ from probes.config.schema import Config
 if TYPE_CHECKING:
     from probes.runs.run import Run
 
-FIGURES = (
-    "trace-shares",
-    "trace-effects",
-    "trace-windows",
-    "trace-heads",
-    "trace-strip",
-)
+FIGURES = tuple(f"trace-{name}" for name in ("shares", "effects", "windows", "heads", "strip"))
 
 
 def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:

@@ -15,14 +15,7 @@ from analysis.tables.registry import read
 if TYPE_CHECKING:
     from probes.runs.run import Run
 
-NAMES = (
-    "trace_total",
-    "trace_shares",
-    "trace_windows",
-    "trace_heads",
-    "trace_together",
-    "trace_cuts",
-)
+NAMES = tuple(f"trace_{name}" for name in ("total", "shares", "windows", "heads", "together", "cuts"))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from PIL import Image
 
 from analysis.methods.tracing.figures import patch_name, short_share
-from analysis.report.figures.style import Drawn, new_figure, style
+from analysis.report.figures.style import Drawn, bare, new_figure, style
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import label, number
 from analysis.report.method import Example, ExamplePicture
@@ -144,10 +144,7 @@ def draw_strip(rows: Sequence[StripRow], columns: Sequence[str], outcome: str) -
         widths = [label_width, *[side] * len(columns)]
         grid = figure.subplots(len(rows), len(columns) + 1, squeeze=False, width_ratios=widths)
         for axes in grid.ravel():
-            axes.set_xticks([])
-            axes.set_yticks([])
-            for spine in axes.spines.values():
-                spine.set_visible(False)
+            bare(axes)
         for line, row in zip(grid, rows):
             text = textwrap.fill(label(row.text, 110), 24)
             line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")

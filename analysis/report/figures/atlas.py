@@ -139,8 +139,7 @@ def _label_sites(axes, sites: list[str]) -> None:
     axes.set_ylim(len(sites), 0)
     axes.set_yticks(np.arange(len(sites)) + 0.5, [where.label for where in places])
     axes.tick_params(axis="y", length=0, pad=2)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     groups = [where.group for where in places]
     starts = [i for i, group in enumerate(groups) if i == 0 or groups[i - 1] != group]
     for start, end in zip(starts, [*starts[1:], len(groups)]):

@@ -70,10 +70,7 @@ def test_captions_that_another_program_wrote_without_their_column(captioned, tmp
     for file in (run / "attributes" / "captions").glob("*.parquet"):
         pq.write_table(read_part(file, ["sample_id"]).replace_schema_metadata(None), file)
     assert main(["audit", "alignment", str(run)]) == 2
-    assert (
-        "expected a column `caption`, got none"
-        in capsys.readouterr().err
-    )
+    assert "expected a column `caption`, got none" in capsys.readouterr().err
 
 
 def test_a_table_that_lacks_a_column(captioned, tmp_path, capsys):

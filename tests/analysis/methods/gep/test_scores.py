@@ -101,9 +101,3 @@ def test_images_that_were_not_read_are_left_out_and_nothing_is_not_a_number():
     np.testing.assert_array_equal(scores.vector(labels, "woman", "man"), [0.5, np.nan])
     assert scores.score(scores.vector(labels, "woman", "man")) == 0.5
     assert np.isnan(scores.score(np.array([np.nan])))
-
-
-def test_a_second_value_of_an_image_is_refused():
-    table = long_table(np.random.default_rng(4))
-    with pytest.raises(ValueError, match="two for context 0, woman, 0, attribute 0"):
-        scores.audit(pd.concat([table, table.iloc[:1]]), setting="neutral", source="x")
