@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.stats.effects import wilson_interval
-from analysis.stats.resampling import ONE_PROMPT, column_quantiles, product, resample_counts
+from analysis.stats.resampling import ONE_PROMPT, product, quantiles, resample_counts
 
 ALL = "all"
 QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a share of
@@ -214,12 +214,8 @@ class _Rates:
             return product(self.counts, self.hits[:, :, g]) / product(self.counts, self.of_[:, :, g])
 
     def _ends(self, draws: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-        draws = np.sort(draws, axis=0)
-        ends = [
-            column_quantiles(draws, np.full(draws.shape[1], p))
-            for p in ((1 - self.level) / 2, (1 + self.level) / 2)
-        ]
-        alike = draws[0] == np.fmax.reduce(draws, axis=0)
+        ends = quantiles(draws, (1 - self.level) / 2, (1 + self.level) / 2)
+        alike = np.fmin.reduce(draws, axis=0) == np.fmax.reduce(draws, axis=0)
         return tuple(np.where(alike, np.nan, end) for end in ends)
 
     def _explained(self, columns: dict) -> dict:
