@@ -77,22 +77,19 @@ def work(options):
 '''
 OBSERVER = '''"""Mean brightness of each image."""
 
-from analysis.observe.observer import Needs
+from analysis.observe.observer import Observer
 from probes.runs.schemas import FEATURES
 
 KIND = "features/brightness"
 
 
-class Brightness:
+class Brightness(Observer):
     """Stores the mean brightness of each image."""
 
-    name, schemas, whole_triplets, batch, resolved = KIND, {KIND: FEATURES}, False, 8, {}
+    name, schemas, batch = KIND, {KIND: FEATURES}, 8
 
     def __str__(self):
         return "brightness"
-
-    def needs(self):
-        return Needs("cpu", 0, {})
 
     def fields(self):
         return {f"{KIND}.version": 1}

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.export.images import ExportedImage, SeenObject, image_parts
+from analysis.export.images import ExportedImage, image_parts
 
 if TYPE_CHECKING:
     from probes.runs.run import Run
@@ -23,17 +23,20 @@ def write(run: Run, out: Path) -> None:
     (out / "annotations").mkdir()
     images: list[dict[str, Any]] = []
     captions: list[dict[str, Any]] = []
-    seen: list[tuple[int, SeenObject]] = []
+    seen: list[tuple[int, dict[str, Any]]] = []
     for part in image_parts(run):
         for image in part:
             number = len(images) + 1
             images.append(_image(number, image, image.write(out / "images")))
             captions.append({"id": number, "image_id": number, "caption": image.texts["prompt"]})
             seen += [(number, one) for one in image.detections]
-    labels = sorted({one.label for _, one in seen})
+    labels = sorted({one["label"] for _, one in seen})
     places = {label: place for place, label in enumerate(labels, 1)}
     annotations = [
-        _annotation(number, image, places[one.label], one) for number, (image, one) in enumerate(seen, 1)
+        {"id": number, "image_id": image, "category_id": places[one.pop("label")]}
+        | one
+        | {"bbox": [round(side, 3) for side in one["bbox"]]}
+        for number, (image, one) in enumerate(seen, 1)
     ]
     head = {"info": _info(run), "licenses": [], "images": images}
     categories = [{"id": place, "name": label, "supercategory": ""} for label, place in places.items()]
@@ -53,19 +56,3 @@ def _info(run: Run) -> dict[str, str]:
 def _image(number: int, image: ExportedImage, name: str) -> dict[str, Any]:
     width, height = image.size
     return {"id": number, "file_name": name, "width": width, "height": height, **image.texts}
-
-
-def _annotation(number: int, image: int, category: int, seen: SeenObject) -> dict[str, Any]:
-    return {
-        "id": number,
-        "image_id": image,
-        "category_id": category,
-        "bbox": [round(side, 3) for side in seen.box],
-        "area": seen.area,
-        "segmentation": seen.mask,
-        "iscrowd": 0,
-        "score": seen.score,
-        "lemma": seen.lemma,
-        "dependency_group": seen.group,
-        "source": seen.source,
-    }

@@ -37,26 +37,7 @@ class Export:
 
 
 def export_run(run_path: str | Path, to: str, out: str | Path | None = None) -> Export:
-    """Write a run in a format of other programs.
-
-    Parameters
-    ----------
-    run_path : str or Path
-        The directory of a run. Of an unfinished one what is there is exported.
-    to : str
-        A name of `analysis.export.registry.FORMATS`.
-    out : str or Path, optional
-        The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
-
-    Returns
-    -------
-    Export
-
-    Raises
-    ------
-    UserError
-        There is no such format or run, the folder is not empty, or the run is too small for a card.
-    """
+    """Write a run, or what is there of an unfinished one, in a format of `FORMATS`, by default into ``<run>-<to>``."""
     row = FORMATS.get(to)
     if row is None:
         raise UserError(f"--to: expected one of {', '.join(FORMATS)}, got {to!r}")

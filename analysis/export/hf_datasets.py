@@ -71,18 +71,11 @@ def _image_bytes(images: Sequence[ExportedImage], names: Sequence[str]) -> memor
 
 
 def _row(image: ExportedImage) -> dict[str, Any]:
-    objects = [
-        {
-            "label": seen.label,
-            "lemma": seen.lemma,
-            "dependency_group": seen.group,
-            "score": seen.score,
-            "bbox": list(seen.box),
-            "area": seen.area,
-        }
-        for seen in image.detections
-    ]
-    return {**image.texts, "image": {"bytes": image.data, "path": image.file_name}, "objects": objects}
+    return {
+        **image.texts,
+        "image": {"bytes": image.data, "path": image.file_name},
+        "objects": image.detections,
+    }
 
 
 def _feature(kind: pa.DataType) -> Any:

@@ -11,12 +11,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.export.images import SeenObject, image_parts
+from analysis.export.images import image_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probes.runs.run import Run
+
+LISTS = {  # of what is known of the objects beside their boxes
+    "categories": "label",
+    "lemmas": "lemma",
+    "dependency_groups": "dependency_group",
+    "scores": "score",
+    "areas": "area",
+}
 
 
 def write(run: Run, out: Path) -> None:
@@ -30,13 +38,9 @@ def write(run: Run, out: Path) -> None:
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def objects(detections: Sequence[SeenObject]) -> dict[str, list[Any]]:
+def objects(detections: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     """Return the objects of an image as lists of the same length."""
     return {
-        "bbox": [[round(side, 3) for side in one.box] for one in detections],
-        "categories": [one.label for one in detections],
-        "lemmas": [one.lemma for one in detections],
-        "dependency_groups": [one.group for one in detections],
-        "scores": [one.score for one in detections],
-        "areas": [one.area for one in detections],
+        "bbox": [[round(side, 3) for side in one["bbox"]] for one in detections],
+        **{name: [one[key] for one in detections] for name, key in LISTS.items()},
     }

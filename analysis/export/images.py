@@ -26,45 +26,19 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 @dataclass(frozen=True)
-class SeenObject:
-    """An object detected in an image.
-
-    Attributes
-    ----------
-    label, lemma : str
-        What the detector calls it, and its lemma; without tables the same.
-    group : str
-        Its dependency group (`analysis.metrics.dependency.GROUPS`); empty where it has none.
-    source : str
-        Where the word that was searched for is from.
-    score : float
-    box : tuple of float
-        x, y, width and height in pixels, from the upper left corner.
-    area : int
-        Of the mask, in pixels.
-    mask : dict
-        COCO's compressed run lengths: ``size`` (height, width) and ``counts`` as text.
-    """
-
-    label: str
-    lemma: str
-    group: str
-    source: str
-    score: float
-    box: tuple[float, float, float, float]
-    area: int
-    mask: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class ExportedImage:
-    """An image of a run: ``texts`` by the names of `TEXTS`, encoded ``data``, ``size`` (width, height), detections."""
+    """An image of a run: ``texts`` by the names of `TEXTS`, encoded ``data``, ``size`` (width, height), detections.
+
+    A detection has ``label``, ``lemma`` (without tables the label), ``dependency_group`` (empty where it has none),
+    ``source`` of the word that was searched for, ``score``, ``bbox`` (x, y, width and height in pixels, from the upper
+    left corner), ``area`` of its mask in pixels, and ``segmentation``, COCO's compressed run lengths of the mask.
+    """
 
     texts: dict[str, Any]
     data: bytes
     ending: str
     size: tuple[int, int]
-    detections: list[SeenObject] = field(default_factory=list)
+    detections: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def file_name(self) -> str:
@@ -78,15 +52,7 @@ class ExportedImage:
 
 
 def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
-    """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`).
-
-    One part is in memory at a time.
-
-    Raises
-    ------
-    UserError
-        The run holds no image that can be shown, or a part is damaged.
-    """
+    """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`), a part at a time."""
     left_out, grouped, there = run.left_out(), _groups(run), 0
     beside = {part_number(file): file for file in run.parts("objects")}
     for file in run.parts("samples"):
@@ -103,7 +69,7 @@ def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
         raise UserError(f"{run.path}: expected images, found none that can be shown: generate them first")
 
 
-def _exported(row: dict[str, Any], detections: list[SeenObject], *, drawn_here: bool) -> ExportedImage:
+def _exported(row: dict[str, Any], detections: list[dict[str, Any]], *, drawn_here: bool) -> ExportedImage:
     """Keep the bytes of what this program drew; bring others upright, to eight bits, without alpha."""
     data, texts = row["image"]["bytes"], {name: row[name] for name in TEXTS}
     ending, size = read_header(data)
@@ -127,17 +93,23 @@ def _groups(run: Run) -> dict[tuple[str, int], tuple[str, str]]:
 
 def _detections(
     file: Path | None, grouped: dict[tuple[str, int], tuple[str, str]]
-) -> dict[str, list[SeenObject]]:
-    found: dict[str, list[SeenObject]] = {}
+) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
     if file is None:
         return found
     for row in read_part(file, [*_FOUND, "height", "width"]).to_pylist():
         lemma, group = grouped.get((row["sample_id"], row["object"]), (row["label"], ""))
-        box = (row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"])
-        mask = {"size": [row["height"], row["width"]], "counts": row["mask"]}
-        seen = SeenObject(
-            row["label"], lemma, group, row["source"], round(row["score"], 6), box, row["area"], mask
-        )
+        seen = {
+            "bbox": [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]],
+            "area": row["area"],
+            "segmentation": {"size": [row["height"], row["width"]], "counts": row["mask"]},
+            "iscrowd": 0,
+            "score": round(row["score"], 6),
+            "lemma": lemma,
+            "dependency_group": group,
+            "source": row["source"],
+            "label": row["label"],
+        }
         found.setdefault(row["sample_id"], []).append(seen)
     return found
 

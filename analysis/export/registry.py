@@ -7,27 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Format:
-    """A format.
-
-    Attributes
-    ----------
-    name : str
-        As after ``--to``.
-    module : str
-        With ``write(run, out)``, which writes a run into a folder that is not there yet.
-    summary : str
-        What is written, in a few words.
-    opens : str
-        Python that opens what was written; ``{out}`` stands for the folder.
-    images : bool
-        Whether it holds those images alone that enter means.
-    """
+    """A format: its name after ``--to``, and its module with ``write(run, out)`` into a folder that it makes."""
 
     name: str
     module: str
     summary: str
-    opens: str
-    images: bool = True
+    opens: str  # Python that opens what was written; ``{out}`` stands for the folder
+    images: bool = True  # whether it holds those images alone that enter means
 
 
 FORMATS = {

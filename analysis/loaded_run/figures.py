@@ -112,8 +112,7 @@ class RunFigures(RunTables):
         UserError
             The run is not measured, or has no contrast.
         """
-        from analysis.report.figures import with_ends
-        from analysis.report.figures.headline import draw_headline
+        from analysis.report.figures.headline import draw_headline, with_ends
         from analysis.report.findings import findings_table
 
         config = self.run.config

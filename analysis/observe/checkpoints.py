@@ -1,17 +1,21 @@
-"""Checkpoints: found by path or name, read without running code, known by their checksum, fitted to a model."""
+"""Checkpoints and folders of models: found by path or name, read without running code, fitted to a model."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.known_checkpoints import known, remedy
+import yaml
+
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.models.pretrained import readable, tensors
+from probes.models import pretrained
+from probes.models.pretrained import auto, quiet, readable, tensors
 from probes.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
@@ -77,6 +81,11 @@ def weight_files(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(path.glob("*.safetensors"))
 
 
+def parameters(files: Iterable[Path]) -> int:
+    """Number of parameters in files of weights, about: in float32, as they are loaded."""
+    return sum(file.stat().st_size for file in files) // 4
+
+
 def read_json(path: Path, field: str) -> dict[str, Any]:
     """Read a description that stands beside a checkpoint."""
     try:
@@ -86,6 +95,16 @@ def read_json(path: Path, field: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise UserError(f"{field}: {path}: expected a description `{{...}}`, got {data!r:.60}: mend it")
     return data
+
+
+def settings_beside(path: Path, known: Collection[str], field: str, what: str) -> dict[str, Any]:
+    """Read the settings in a JSON file of a checkpoint's name beside it; none where there is no such file."""
+    beside = path.with_suffix(".json")
+    stated = read_json(beside, field) if beside.exists() else {}
+    if unknown := [name for name in stated if name not in known]:
+        expected = ", ".join(known) if len(known) < 20 else f"a setting of {what}"
+        raise UserError(f"{field}: {beside}: expected {expected}, got `{unknown[0]}`: take it out")
+    return stated
 
 
 def read_weights(path: Path, field: str) -> dict[str, Any]:
@@ -140,7 +159,12 @@ def check_fit(
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
     shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
-    missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in shared]
+    missing = [
+        name
+        for name, value in wanted.items()
+        # counts of batches, of training: old files have none
+        if name not in weights and value.data_ptr() not in shared and not name.endswith("num_batches_tracked")
+    ]
     unknown = [name for name in weights if name not in wanted and name not in spare]
     other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
     faults = []
@@ -156,3 +180,100 @@ def check_fit(
             f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
             " belongs to it, or describe it in a JSON file of its name beside it"
         )
+
+
+@cache
+def known() -> Mapping[str, Mapping[str, Any]]:
+    """Size, and address or files, of published checkpoints by their names (``known_checkpoints.yaml``)."""
+    return yaml.safe_load((files(__package__) / "known_checkpoints.yaml").read_text(encoding="utf-8"))
+
+
+def size(name: str) -> str:
+    """About how much is downloaded, as text; empty where it is not known."""
+    megabytes = known().get(name, {}).get("megabytes")
+    if megabytes is None:
+        return ""
+    return f"{megabytes} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def command(name: str) -> str:
+    """Return the command that puts a known checkpoint where `find` looks.
+
+    >>> command("bert-base-uncased")
+    'hf download bert-base-uncased config.json tokenizer_config.json tokenizer.json vocab.txt'
+    >>> command("sam_vit_b_01ec64.pth").split()[-1]
+    'https://dl.fbaipublicfiles.com/segment_anything/sam_vit_b_01ec64.pth'
+    """
+    entry = known()[name]
+    if "url" in entry:
+        return f"curl -L --create-dirs --output-dir ~/.cache/torch/hub/checkpoints -O {entry['url']}"
+    patterns = entry["files"]
+    if any("*" in pattern for pattern in patterns):
+        return f"hf download {name} " + " ".join(f'--include "{pattern}"' for pattern in patterns)
+    return f"hf download {name} {' '.join(patterns)}"
+
+
+def present(name: str) -> bool:
+    """Return whether a checkpoint that is known is on this machine, where `find` looks."""
+    entry = known()[name]
+    if "url" in entry:
+        from torch.hub import get_dir
+
+        return (Path(get_dir()) / "checkpoints" / name).exists()
+    from huggingface_hub import try_to_load_from_cache
+
+    first = next((file for file in entry["files"] if "*" not in file), "config.json")
+    return isinstance(try_to_load_from_cache(name, first), str)
+
+
+def remedy(name: str) -> str:
+    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
+    if name not in known():
+        return "check the path"
+    return f"{size(name)}; run: {command(name)}"
+
+
+def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
+    """Return the tokenizer and the configuration that are in a folder."""
+    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
+        config = auto("Config", path)
+        tokens = auto("Tokenizer", path) if tokenizer else None
+    if config.model_type != kind:
+        raise UserError(f"{field}: {path}: expected a {kind}, got a {config.model_type}: choose another")
+    return tokens, config
+
+
+def from_folder(cls: Any, path: Path, field: str, dtype: Any = None) -> Any:
+    """Return a model of one of transformers' classes with every weight from the folder's safetensors."""
+    import torch
+
+    with readable(f"{field}: {path}", "whole weights"), quiet():
+        model, info = pretrained.from_folder(
+            cls, path, use_safetensors=True, dtype=dtype or torch.float32, output_loading_info=True
+        )
+    for fault in ("missing", "mismatched"):
+        names = sorted(map(str, info[f"{fault}_keys"]))
+        if names:
+            raise UserError(
+                f"{field}: {path}: expected the weights of {cls.__name__}, got {len(names)} {fault} ({names[0]:.80}):"
+                " choose the folder that holds them"
+            )
+    return model
+
+
+def sides(path: Path, field: str) -> tuple[int, int]:
+    """Return the pixels to which a detector resizes images: the shorter side, and at most the longer."""
+    file = path / "preprocessor_config.json"
+    size = read_json(file, field).get("size", {}) if file.exists() else {}
+    with readable(f"{field}: {file}", "`size` with sides in pixels", "mend it"):
+        return int(size.get("shortest_edge", 800)), int(size.get("longest_edge", 1333))
+
+
+def require_values(config: Any, values: dict[str, Any], path: Path, field: str) -> None:
+    """Refuse a configuration that asks for what the class that is built for runs does not vary."""
+    for name, value in values.items():
+        if getattr(config, name) != value:
+            raise UserError(
+                f"{field}: {path}: config.json: `{name}`: expected {value!r}, the only one that is supported, got"
+                f" {getattr(config, name)!r}: choose another model"
+            )

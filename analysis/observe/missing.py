@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
-from analysis.observe.checkpoints import find
+from analysis.observe.checkpoints import find, size
 from analysis.observe.features.observer import is_requested
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.known_checkpoints import size
+from analysis.observe.questions.observer import is_questioned
 from probes.config.question_options import BLIP2_WEIGHTS
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -21,47 +22,31 @@ def absent(config: Config) -> list[str]:
     A model of the hub that is not in its cache counts as there: it is fetched when it is asked for.
     """
     from analysis.observe.objects.models.grounding_dino import text_encoder
+    from analysis.observe.text_generation import located
 
-    settings, reasons = config.observe, []
-    named = {kind: getattr(settings, kind) for kind in ("detector", "segmenter")}
-    if "ram" in (settings.tags or []):
-        named["ram"] = settings.ram
-    if not settings.objects:
-        named = {}
-    for kind, name in named.items():
-        try:
-            if name:
-                find(name, f"observe.{kind}", fetch=False)
-        except UserError:
-            reasons.append(_sized(name))
-    if named.get("detector") and settings.engine == "groundingdino":
-        try:
-            text_encoder(settings.text_encoder)
-        except UserError:
-            reasons.append(_sized(settings.text_encoder))
-    reasons += _without_answers(config)
-    try:
-        nouns("a dog", backend=config.measure.nouns)
-    except UserError:
-        reasons.append(f"what measure.nouns: {config.measure.nouns} needs")
+    settings, questions = config.observe, config.observe.questions
+    blip2, noun_reader = questions.blip2 or BLIP2_WEIGHTS, config.measure.nouns
+    needed: list[tuple[str | None, Callable[[str], object]]] = []
+    if settings.objects:
+        for kind in ("detector", "segmenter", *(["ram"] if "ram" in (settings.tags or []) else [])):
+            needed.append((getattr(settings, kind), partial(find, field=f"observe.{kind}", fetch=False)))
+        if settings.detector and settings.engine == "groundingdino":
+            needed.append((settings.text_encoder, text_encoder))
+    if is_questioned("blip2", config):
+        field, commit = "observe.questions.blip2", questions.revision
+        needed.append((blip2, partial(located, field=field, revision=commit, fetch=False)))
+    reasons = [_sized(name) for name, look in needed if name and _fails(look, name)]
+    if _fails(partial(nouns, backend=noun_reader), "a dog"):
+        reasons.append(f"what measure.nouns: {noun_reader} needs")
     return reasons
 
 
-def _without_answers(config: Config) -> list[str]:
-    """BLIP-2's weights, where it is to answer questions and they are not there, or not whole."""
-    from analysis.observe.questions.blip2 import Blip2
-    from analysis.observe.questions.observer import is_questioned
-    from analysis.observe.text_generation import located
-
-    settings = config.observe.questions
-    weights = settings.blip2 or BLIP2_WEIGHTS
-    if not is_questioned("blip2", config):
-        return []
+def _fails(look: Callable[[str], object], name: str) -> bool:
     try:
-        located(weights, Blip2.field, settings.revision, fetch=False)
+        look(name)
     except UserError:
-        return [_sized(weights)]
-    return []
+        return True
+    return False
 
 
 def _sized(name: str) -> str:

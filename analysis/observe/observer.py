@@ -1,7 +1,6 @@
-"""The protocol of observers, which the observe stage (:mod:`analysis.observe.stage`) runs over stored images.
+"""Observers, which the observe stage (:mod:`analysis.observe.stage`) runs over stored images.
 
-A new observer (features, attributes, captions) is a class of this kind and an entry in
-:mod:`analysis.observe.registry`; the stage is not touched.
+A new observer is a class of this kind and an entry in :mod:`analysis.observe.registry`; the stage is not touched.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,16 +41,7 @@ class StoredImage:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Needs:
-    """Resources that one observing process needs."""
-
-    device: str  # the kind of torch device: cpu, cuda, mps
-    parameters: int  # of the models that are loaded, about; 0 where there are none
-    versions: Mapping[str, str]  # of the libraries
-
-
-class Observer(Protocol):
+class Observer(ABC):
     """Observer of a run's images; `str` gives in one line what it finds, and with what.
 
     It can be pickled, without the models that it has loaded, so that several processes may look.
@@ -67,89 +57,98 @@ class Observer(Protocol):
         Images that are observed in one batch; one that alters what is seen is among the `fields`.
     whole_triplets : bool
         Whether all images of a triplet and seed are to be observed in one batch; there may then be more than `batch`.
+    device_type : str
+        The kind of torch device: cpu, cuda, mps.
+    parameters : int
+        Parameters of its models, about; small models are given one thread.
     resolved : mapping
-        Section ``observe`` of the configuration with what was left open as it is used.
+        Section ``observe`` of the configuration with what was left open as it is used; nothing where another machine
+        may hold the weights in another place.
     """
 
     name: str
     schemas: Mapping[str, pa.Schema]
-    whole_triplets: bool
+    batch: int
+    whole_triplets: bool = False
+    device_type: str = "cpu"
+    parameters: int = 0
+    resolved: Mapping[str, Any] = MappingProxyType({})
 
-    @property
-    def batch(self) -> int: ...
-
-    @property
-    def resolved(self) -> Mapping[str, Any]: ...
-
-    def needs(self) -> Needs:
-        """Return the resources that a process needs."""
-        ...
-
+    @abstractmethod
     def fields(self) -> dict[str, Any]:
         """Every field of the configuration, and every checkpoint, that alters what is seen: the identity of parts."""
-        ...
 
+    @abstractmethod
     def load(self) -> None:
         """Load the models; once in every observing process."""
-        ...
 
+    @abstractmethod
     def observe(self, images: Sequence[StoredImage]) -> Mapping[str, list[dict[str, Any]]]:
         """Observe a batch; give the rows of every kind, in the order of the images."""
-        ...
 
+    @abstractmethod
     def record(self, run: Run) -> Mapping[str, Any]:
         """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
-        ...
 
 
 @dataclass
-class ImageObserver(ABC):
-    """An `Observer` that stores one kind of parts, of each image by itself, by a model on a torch device."""
+class ImageObserver(Observer):
+    """Observer that stores one kind of parts, of each image by itself, by a model on a torch device.
+
+    ``model`` has ``libraries`` (packages whose versions are recorded), ``parameters``, ``identity()`` (all that alters
+    what it sees) and ``load(device)``.
+    """
 
     config: Config
+    model: Any
 
+    kind: ClassVar[str]  # the folder of its parts
     schema: ClassVar[pa.Schema]
-    whole_triplets: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """Folder of its parts."""
+    batch_field: ClassVar[str] = (
+        ""  # the one of the configuration that says its batch, where that alters what is seen
+    )
 
     @property
     def name(self) -> str:
-        """For messages and progress bars."""
+        """The folder of its parts."""
         return self.kind
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """The columns of its parts."""
-        return MappingProxyType({self.kind: self.schema})
-
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """Return no resolved settings: another machine may hold the weights in another place."""
-        return {}
+        return {self.kind: self.schema}
 
     @cached_property
     def device(self) -> torch.device:
         """The torch device."""
         return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
 
-    def needs(self) -> Needs:
-        """Device, size and libraries of its model."""
-        versions = {name: metadata.version(name) for name in ("triptych", *self.libraries)}
-        return Needs(self.device.type, self.parameters, versions)
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device."""
+        return self.device.type
 
     @property
-    @abstractmethod
-    def libraries(self) -> Sequence[str]:
-        """Packages of its model, whose versions are recorded."""
-
-    @property
-    @abstractmethod
     def parameters(self) -> int:
-        """Number of parameters of its model, about; 0 where there is none."""
+        """Parameters of its model, about."""
+        return self.model.parameters
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages of its model."""
+        return {name: metadata.version(name) for name in ("triptych", *self.model.libraries)}
+
+    def fields(self) -> dict[str, Any]:
+        """The model's identity, batch and device."""
+        return {
+            **{f"{self.kind}.{name}": value for name, value in self.model.identity().items()},
+            **({self.batch_field: self.batch} if self.batch_field else {}),
+            "observe.device": self.device_type,
+        }
+
+    def load(self) -> None:
+        """Load the model."""
+        self.model.load(self.device)
 
     @abstractmethod
     def read(self, images: Sequence[StoredImage]) -> Sequence[Any]:

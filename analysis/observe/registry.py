@@ -8,7 +8,7 @@ from functools import partial
 from analysis.observe.captions.observer import caption_observer
 from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.objects.observer import object_observer
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.observer import Observer
 from analysis.observe.questions.observer import question_observer
 from analysis.observe.skin.observer import skin_observer

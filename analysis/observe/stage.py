@@ -58,7 +58,7 @@ class Looking:
     @property
     def device(self) -> str:
         """The kind of device that it looks on."""
-        return self.observer.needs().device
+        return self.observer.device_type
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
@@ -145,7 +145,7 @@ def _observe(
     else:
         number = workers.worker_count(
             run.config.generate.workers,
-            device=observer.needs().device,
+            device=observer.device_type,
             threads=facts.threads,
             images=sum(part.images for part in todo),
         )
@@ -167,8 +167,7 @@ class ObserverFacts:
     @classmethod
     def of(cls, observer: Observer) -> ObserverFacts:
         """Return what hangs on this machine."""
-        needs = observer.needs()
-        threads = workers.threads(needs.parameters, needs.device)
+        threads = workers.threads(observer.parameters, observer.device_type)
         return cls(observer.fields(), observer.batch, threads, dict(observer.resolved))
 
 

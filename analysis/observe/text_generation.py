@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 import torch
 
-from analysis.observe.checkpoints import find, read_json, sha256, weight_files
+from analysis.observe.checkpoints import find, from_folder, read_json, sha256, weight_files
 from analysis.observe.features.weights import cached
-from analysis.observe.model_folders import from_folder
 from probes.errors import UserError
 from probes.models.pretrained import auto, quiet, readable
 from probes.paths import expand_model, name_of

@@ -72,10 +72,10 @@ def overlays(table: pd.DataFrame, detections: pd.DataFrame) -> dict[str, list[di
     """Collect what can be laid over each image.
 
     `table` is ``objects`` of the images shown, `detections` of ``objects/``. By ``sample_id``: every object has
-    ``name`` (its lemma), ``label``, ``group`` (its place in `analysis.metrics.dependency.GROUPS`, or one after the last),
-    ``word`` (index of the word that covers most of it, None without a map), ``coverage``, ``score``, ``box`` (x0, y0,
-    width, height, in parts of the image) and ``path`` with its ``view`` (width and height in units of the path); a noun
-    without an object has the first three.
+    ``name`` (its lemma), ``label``, ``group`` (its place in `analysis.metrics.dependency.GROUPS`, or one after the
+    last), ``word`` (index of the word that covers most of it, None without a map), ``coverage``, ``score``, ``box``
+    (x0, y0, width, height, in parts of the image) and ``path`` with its ``view`` (width and height in units of the
+    path); a noun without an object has the first three.
     """
     found = {(row.sample_id, row.object): row for row in detections.itertuples()}
     shown: dict[str, list[dict]] = {}

@@ -29,7 +29,13 @@ from analysis.report import (
 from analysis.report import objects as report_objects
 from analysis.report.disparity import disparity_table, ordered_pairs
 from analysis.report.environment import environment
-from analysis.report.figures import Drawn, draw_figures, draw_triplets
+from analysis.report.figures import Drawn
+from analysis.report.figures.atlas import draw_atlas
+from analysis.report.figures.headline import draw_headline, with_ends
+from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_steps, draw_text_layers
+from analysis.report.figures.prompts import draw_prompts
+from analysis.report.figures.specifications import draw_specifications
+from analysis.report.figures.triplets import draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
@@ -213,30 +219,39 @@ def _of_pairs(run: Run, name: str) -> pd.DataFrame:
 
 def draw(content: Content) -> dict[str, Drawn]:
     """Draw all figures, by name."""
-    samples = content.samples
-    prompts = samples[samples["indicator"] == content.reference].drop_duplicates("triplet")
-    drawn = draw_figures(
-        content.gap,
-        findings_table(content.summaries),
-        content.gaps,
-        content.specifications,
-        content.disparity,
-        content.timesteps,
-        content.metrics,
-        contrasts(content.config),
-        content.reference,
-        _drawn_pairs(content.people, content.reference),
-        content.config.unit,
-        content.config.measure.primary,
-        paired=content.config.paired,
-        prompts=dict(zip(prompts["triplet"], prompts["prompt"])),
-        shown=[one.triplet for one in content.triplets],
-    )
+    drawn = draw_figures(content)
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:
         drawn |= section.draw(found, content.config)
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
+
+
+def draw_figures(content: Content) -> dict[str, Drawn]:
+    """Draw every figure that the tables of pairs have something for, by name."""
+    config, gap, reference, times = content.config, content.gap, content.reference, content.timesteps
+    unit, pairs = config.unit, contrasts(config)
+    prompts = content.samples[content.samples["indicator"] == reference].drop_duplicates("triplet")
+    texts = dict(zip(prompts["triplet"], prompts["prompt"]))
+    ringed = [one.triplet for one in content.triplets]
+    findings = with_ends(findings_table(content.summaries), gap)
+    drawn = [draw_headline(findings, content.metrics, pairs, reference, unit)]
+    for metric in (one for one in content.metrics if one.key == config.measure.primary):
+        gaps = content.gaps[content.gaps["measure"] == metric.key]
+        own = {pair: gaps[gaps["contrast"] == "-".join(pair)] for pair in pairs}
+        drawn += [draw_prompts(own[pair], texts, metric, pair, reference, unit, ringed) for pair in pairs]
+        drawn += [
+            draw_specifications(content.specifications, metric, pair, reference, unit) for pair in pairs
+        ]
+    drawn += [draw_atlas(gap, times, pair, reference) for pair in pairs]
+    similarities = _drawn_pairs(content.people, reference)
+    drawn += [
+        draw_text_layers(gap, pairs, reference, unit),
+        draw_steps(gap, times, pairs, reference, unit),
+        draw_similarity(content.disparity, times, similarities, unit, config.paired),
+        draw_decoder(gap, pairs, reference),
+    ]
+    return {figure.name: figure for figure in drawn if figure is not None}
 
 
 def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Saved] | None = None) -> str:

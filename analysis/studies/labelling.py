@@ -23,24 +23,8 @@ def write_sheets(
 ) -> str:
     """Write questions about images as CSV, a sheet for each annotator, beside the images; return what to do with it.
 
-    Parameters
-    ----------
-    run : Run
-    out : pathlib.Path
-        Folder for the sheets, and for the images under names that say nothing of their prompts.
-    questions : DataFrame
-        ``sample_id`` and what is to stand between the image's name and ``annotator``.
-    answer : str
-        Column to fill in.
-    seed : int
-        Of the images' names.
-    annotators : int
-        Several have a sheet each, of the same questions, with their names in it.
-
-    Raises
-    ------
-    UserError
-        A sheet stands there already.
+    `questions` has ``sample_id`` and what is to stand between the image's name and ``annotator``; `answer` is the
+    column to fill in, `seed` that of the images' names, which say nothing of their prompts.
     """
     stem, suffix = FILE.rsplit(".", 1)
     names = [f"annotator {number}" for number in range(1, annotators + 1)] if annotators > 1 else [""]
@@ -80,23 +64,9 @@ def store_answers(
 ) -> pd.DataFrame:
     """Add the answers of files to a table of a run; return the table.
 
-    Parameters
-    ----------
-    run : Run
-    table : str
-        Its columns: ``sample_id``, what was asked, ``annotator``, and the answer last.
-    files : sequence of pathlib.Path
-    read : callable
-        Reads and checks a file; returns the table's columns.
-    replace : bool
-        Whether an annotator's answers take the place of the same annotator's to the same questions; else one that
-        differs from a stored one is refused. Those of other annotators stay.
-
-    Raises
-    ------
-    UserError
-        A file is no good, two hold the same annotator's answer to one question, or an annotator says something else
-        than before.
+    `read` reads and checks a file; it returns the table's columns: ``sample_id``, what was asked, ``annotator``, and
+    the answer last. With `replace` an annotator's answers take the place of the same annotator's to the same
+    questions; else one that differs from a stored one is refused. Those of other annotators stay.
     """
     given = pd.concat([read(file, run) for file in files], ignore_index=True)
     *key, answer = given.columns

@@ -26,11 +26,6 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
     The gap is that of the primary measure and the first contrast, its variance split into that between prompts and that
     between the seeds of a prompt; with one seed the first holds both. Spreads of words are those of the test against
     words. The frequency is the median over the objects seen in images of the contrast's second word.
-
-    Raises
-    ------
-    UserError
-        The run is not measured, or has no contrast, fewer than two prompts or not its primary measure.
     """
     config = run.config
     metric = require_primary(config.measure.primary, "measure.primary", opened=config.images is None)

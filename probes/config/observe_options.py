@@ -51,11 +51,9 @@ class Observe(Section):
     objects: Annotated[bool, Alters("measure")] = True
     """Whether objects are searched for in the images. Turn it off for a quick look at what the model holds
     inside."""
-    engine: Literal[
-        "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
-    ] = "auto"
-    """Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` and `transformers` are
-    two implementations of Grounding DINO and SAM; `detr` needs a `detector` alone and knows the classes it was
+    engine: Literal["auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "detr"] = "auto"
+    """Which program finds objects. `auto` goes by the checkpoints named; `groundingdino` is Grounding DINO with
+    SAM; `detr` needs a `detector` alone and knows the classes it was
     trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and
     `toyworld-scenes` renderings of `toyworld-skills` prompts."""
     detector: Annotated[

@@ -25,11 +25,9 @@ class SkinTone(Section):
     """Whether skin tones are read. `auto`: in an audit of professions, where the region can be had; true:
     always, and says what is missing."""
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
-    """Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), those of the largest
+    """Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), the cheeks of the largest
     face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`. `auto`: the first
     on toyworld's models, else the second."""
-    skin: Literal["cheeks", "face"] = "cheeks"
-    """Which part of a face: the two `cheeks`, as the paper's mask, or the `face` less eyes, brows and mouth."""
     landmarks: Annotated[Model, option(example="weights/2DFAN4-11f355bf06.pth.tar")] = (
         "2DFAN4-11f355bf06.pth.tar"
     )

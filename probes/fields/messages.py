@@ -45,6 +45,8 @@ _REMOVED = {
     **{f"format={name}": "a file of captions is read by its ending" for name in _FORMATS.split()},
     "edit.kind=steer": "`keys_and_values` edits the words in closed form",
     "edit.kind=steer_choice": "`keys_and_values` edits the words in closed form",
+    "observe.engine=transformers": "`groundingdino` reads its checkpoints, too",
+    "observe.skin_tone.skin": "tones are read from the cheeks, as by the paper's mask",
     "observe.tagger": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
     "observe.tagger_top": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
     "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",

@@ -284,7 +284,7 @@ def _conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.T
 
 def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
     """The table of a part in the order of columns of the first part of its kind, without metadata."""
-    if other := sorted({*table.column_names} ^ {*first.column_names}):
+    if other := sorted({*column_names(path)} ^ {*column_names(first_path)}):  # also what is not read
         raise _unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
     for name in first.column_names:
         got, wanted = table.schema.field(name).type, first.schema.field(name).type

@@ -7,6 +7,7 @@ same door: any directory with a ``run.json`` and the columns of `probes.runs.sch
 from __future__ import annotations
 
 import contextlib
+import copy
 import difflib
 import json
 import re
@@ -67,7 +68,7 @@ class Run:
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
-        self._before = dict(meta)  # the record as this process has read or written it last
+        self._before = copy.deepcopy(meta)  # the record as this process has read or written it last
         self._stage: str | None = None
         self._names: set[str] = set()  # results that the stage under way has written
         self._frames: dict[tuple, pd.DataFrame] = {}
@@ -117,13 +118,13 @@ class Run:
             current = read_record(file) if self.meta and file.exists() else None
             noted = meta if current is None else merged_record(self._before, meta, current)
             write_bytes(file, record_bytes(noted))
-        self.meta, self._before = meta, dict(meta)
+        self.meta, self._before = meta, copy.deepcopy(meta)
 
     def read_again(self) -> None:
         """Read ``run.json`` again, if it is there: another process may have written it."""
         if (self.path / "run.json").exists():
             self.meta = read_record(self.path / "run.json")
-            self._before = dict(self.meta)
+            self._before = copy.deepcopy(self.meta)
 
     # parts
 

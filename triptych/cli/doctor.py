@@ -105,7 +105,7 @@ def machine() -> list[str]:
 
 def checkpoints() -> list[str]:
     """Return lines on the published models that observe images: which are here, and the sizes of the others."""
-    from analysis.observe.known_checkpoints import known, present, size
+    from analysis.observe.checkpoints import known, present, size
 
     here = [name for name in known() if present(name)]
     absent = [f"{name} ({size(name)})" for name in known() if name not in here]

@@ -100,9 +100,9 @@ def work(options: argparse.Namespace) -> None:
 def _sheet(run: Run, options: argparse.Namespace) -> str:
     from analysis.methods.gep import sheet as attributes
     from analysis.observe.features.attribute_audit import places
+    from analysis.studies import questions
     from analysis.studies.human_check import detections
     from analysis.studies.human_check.method import people_check
-    from analysis.studies.questions import sheet as questions
     from probes.errors import UserError
     from probes.prompts.diagnostic import is_diagnostic
 
@@ -127,9 +127,9 @@ def _sheet(run: Run, options: argparse.Namespace) -> str:
 
 def _read(run: Run, files: Sequence[Path], *, replace: bool) -> str:
     from analysis.methods.gep import sheet as attributes
+    from analysis.studies import questions
     from analysis.studies.human_check import detections
     from analysis.studies.human_check.method import people_check
-    from analysis.studies.questions import answers as questions
     from probes.errors import UserError
     from probes.user_tables import open_table
 

@@ -29,13 +29,7 @@ _TAGS = ["triptych", "text-to-image", "gender-bias", "fairness", "interpretabili
 
 
 def write(run: Run, out: Path) -> None:
-    """Write what a finished run says of its model into a folder, for the card of the model.
-
-    Raises
-    ------
-    UserError
-        The run is unfinished, has one word a side, or no gap with an interval.
-    """
+    """Write what a finished run says of its model into a folder, for the card of the model."""
     text = card_text(reportable_facts(run))
     out.mkdir(parents=True)
     (out / CARD).write_text(text, encoding="utf-8")
@@ -44,10 +38,7 @@ def write(run: Run, out: Path) -> None:
 def write_dataset_card(run: Run) -> str:
     """Write ``README.md`` of a run that has its report; no table is touched.
 
-    Returns
-    -------
-    str
-        Why nothing was written: a ``README.md`` of somebody else's stands there; empty otherwise.
+    Returns why nothing was written: a ``README.md`` of somebody else's stands there; empty otherwise.
     """
     if CARD not in run.written(STAGE) and (run.path / CARD).exists():
         return f"{run.path / CARD}: left as it is, no run wrote it; it is not replaced by a dataset card"
@@ -67,13 +58,8 @@ def card_text(
 ) -> str:
     """Return a card: of a dataset where there are configurations, else of a model.
 
-    Parameters
-    ----------
-    facts : Facts
-    configs : sequence of dict
-        ``config_name``, ``data_files`` and ``rows``, what a row is; the first is the default.
-    columns : mapping of str to str, optional
-        What stands in the columns of the first.
+    `configs` have ``config_name``, ``data_files`` and ``rows``, what a row is; the first, whose `columns` are
+    explained, is the default.
     """
     head: dict[str, Any] = {"pipeline_tag": "text-to-image", "tags": _TAGS}
     if configs:

@@ -49,60 +49,26 @@ _SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "pr
 
 @dataclass(frozen=True)
 class Facts:
-    """What is said of a run.
-
-    Attributes
-    ----------
-    name, model : str
-        Of the run, and of its model as pages have it.
-    weights : str
-        SHA-256 of the weights; empty where another program drew the images.
-    version : str
-        Of Triptych, as the run was begun.
-    level : float
-    unit : {"prompt", "seed"}
-    reference : str
-    words : dict of str to list of str
-        Words of the reference and of each side, by indicator.
-    prompts : list of str
-        Of the reference, one per triplet.
-    counts : dict of str to int
-        ``images``, ``prompts``, ``seeds``, ``indicators``.
-    sampler : str
-    shared : str
-        What the images of a triplet share.
-    summaries : list of Summary
-        Findings of every contrast.
-    objects : list of str
-        Sentences on the objects of every contrast; empty where none were searched for.
-    results : list of Result
-        What else was measured: objects, attributes, professions, each with an interval, floor, test and reader.
-    reader : list of str
-        What is known of the errors of the detector.
-    checkpoints : dict of str to str
-        SHA-256 of what read the images, by its name.
-    planted : bool
-        Whether the model is one of those whose training frequencies were planted here.
-    """
+    """What is said of a run; ``results`` are what else was measured, each with interval, floor, test and reader."""
 
     name: str
     model: str
-    weights: str
-    version: str
+    weights: str  # SHA-256; empty where another program drew the images
+    version: str  # of Triptych, as the run was begun
     level: float
     unit: str
     reference: str
-    words: dict[str, list[str]]
-    prompts: list[str]
+    words: dict[str, list[str]]  # of the reference and of each side, by indicator
+    prompts: list[str]  # of the reference, one per triplet
     counts: dict[str, int]
     sampler: str
-    shared: str
+    shared: str  # by the images of a triplet
     summaries: list[Summary]
-    objects: list[str]
+    objects: list[str]  # sentences, of every contrast
     results: list[Result]
-    reader: list[str]
-    checkpoints: dict[str, str]
-    planted: bool
+    reader: list[str]  # the known errors of the detector
+    checkpoints: dict[str, str]  # SHA-256 of what read the images, by its name
+    planted: bool  # whether the model's training frequencies were planted here
 
     @property
     def findings(self) -> list[Finding]:
@@ -298,12 +264,10 @@ def _sampler(run: Run) -> str:
 
 def _shared(samples: pd.DataFrame, config: Config) -> str:
     """What the images of a triplet share; of one that compares no words, who drew them."""
+    if config.images is None:
+        return shared_sentence(samples, config.paired) if config.compares else ""
     if not config.compares:
-        return "" if config.images is None else "Another program drew them."
-    return shared_sentence(samples, config.paired) if config.images is None else _taken(config)
-
-
-def _taken(config: Config) -> str:
+        return "Another program drew them."
     return (
         "Another program drew them; by the rows that came with them, the images of a triplet share a seed."
         if config.paired
@@ -350,14 +314,12 @@ def _checkpoints(meta: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reportable_facts(run: Run) -> Facts:
-    """Return what cards say of a run, once it is found to be one of which an evaluation record may speak.
-
-    Raises
-    ------
-    UserError
-        It is unfinished, compares nothing, has one word a side, or so few prompts that no gap has an interval.
-    """
-    _require_finished(run)
+    """Return what cards say of a finished run; refuse one word a side, and a run whose gaps have no interval."""
+    require_parts(run)
+    if run.status != "complete":
+        raise UserError(
+            f"{run.path}: expected a finished run, it is {run.status}: a card speaks of whole runs, run it to its end"
+        )
     _require_words(run)
     facts = read_facts(run)
     if not facts.findings:
@@ -365,15 +327,6 @@ def reportable_facts(run: Run) -> Facts:
             f"{run.path}: expected a headline gap with an interval, found none: a card takes more prompts, or seeds"
         )
     return facts
-
-
-def _require_finished(run: Run) -> None:
-    """Refuse a run that is not complete."""
-    require_parts(run)
-    if run.status != "complete":
-        raise UserError(
-            f"{run.path}: expected a finished run, it is {run.status}: a card speaks of whole runs, run it to its end"
-        )
 
 
 def _require_words(run: Run) -> None:

@@ -16,16 +16,7 @@ SECTION = "Objects"
 
 
 def object_results(objects: Objects, config: Config, error: Sequence[str]) -> list[Result]:
-    """Return the difference of every object that a claim could be made of.
-
-    Parameters
-    ----------
-    objects : Objects
-        The tables of objects.
-    config : Config
-    error : sequence of str
-        What is known of the detector.
-    """
+    """Return the difference of every object that a claim could be made of; `error` is what is known of the detector."""
     reader = str(objects.observer.get("engine", "unknown"))
     return [
         _result(row, _floor(objects, first, second), reader, " ".join(error))

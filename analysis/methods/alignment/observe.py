@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from analysis.methods.alignment.tables import Reference
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver, feature_observer
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.texts import TEXTS, text_vectors
-from analysis.observe.features.weights import identity
+from analysis.observe.features.texts import store_vectors
 from probes.errors import UserError, printable
-from probes.models.devices import pick_device
 from probes.paths import require_regular
 from probes.runs import parts
 from probes.runs.images import find_images, read_image, unread_note
@@ -48,7 +45,7 @@ def observer_of(run: Run, name: str) -> FeatureObserver:
             f"{run.path}: expected features {name!r} of its images, found none{f' ({why})' * bool(why)}: put"
             f" `observe: {{features: [{name}]}}` into its configuration and run --stage observe"
         )
-    now = identity(observer.feature, observer.path)
+    now = observer.model.identity()
     other = next((field for field, value in now.items() if recorded.get(field, value) != value), None)
     if other:
         raise UserError(
@@ -61,13 +58,7 @@ def prompt_vectors(run: Run, name: str) -> dict[str, NDArray[np.float32]]:
     """Return the embeddings of a run's prompts by one of its CLIPs, stored in ``features/<name>_prompts`` once made."""
     observer = observer_of(run, name)
     texts = tuple(dict.fromkeys(run.samples(["prompt"])["prompt"]))
-    path = run.part_path(f"{observer.kind}_prompts", 0)
-    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(texts))}
-    wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
-    if not path.exists() or parts.read_identity(path).get("hash") != wanted["hash"]:
-        vectors = text_vectors(observer.feature, observer.path, texts, _device(run))
-        rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(texts, vectors)]
-        parts.write_part(path, rows, TEXTS, wanted)
+    path = store_vectors(run, observer, "prompts", texts)
     stored = parts.read_part(path, ["text", "vector"]).to_pylist()
     return {row["text"]: np.asarray(row["vector"], np.float32) for row in stored}
 
@@ -87,13 +78,11 @@ def references(run: Run, names: Sequence[str], reference: str, *, seed: int = 0)
     named = reference if samples is not None else Path(reference).absolute().name
     made = {}
     for observer in chosen:
-        embedder = Embedder(observer.feature, observer.path, _device(run))
-        made[observer.feature.name] = Reference(named, _embedded(embedder, pictures, observer.batch), samples)
+        embedder = Embedder(observer.model.feature, observer.model.path, observer.device)
+        made[observer.model.feature.name] = Reference(
+            named, _embedded(embedder, pictures, observer.batch), samples
+        )
     return made
-
-
-def _device(run: Run) -> torch.device:
-    return pick_device(run.config.observe.device, "observe.device", prefer=run.config.generate.device)
 
 
 def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:

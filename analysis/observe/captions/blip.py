@@ -17,7 +17,7 @@ from probes.models.pretrained import readable
 
 
 class BlipCaptioner(TextGenerator):
-    """Captions images; see :class:`analysis.observe.captions.observer.Captioner`."""
+    """Captions images; see :class:`analysis.observe.captions.observer.CaptionObserver`."""
 
     field, kinds = "observe.captions.model", (*NETWORKS,)
     libraries = ("torch", "transformers")

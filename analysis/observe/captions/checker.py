@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
-from probes.errors import UserError
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, require_size
 from probes.toyworld.checker import PERSON, PLACES, VERSION, read_images
-from probes.toyworld.draw import SIZE
 from probes.toyworld.world import load_world
 
 CAPTIONS_VERSION = f"{VERSION}, captions/1"
 
 
 class CheckerCaptioner:
-    """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.Captioner`."""
+    """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.CaptionObserver`."""
 
     libraries, parameters = ("numpy", "pandas"), 0
 
@@ -37,12 +35,7 @@ class CheckerCaptioner:
 
     def captions(self, images: Sequence[np.ndarray]) -> list[str]:
         """A sentence about each image of 64 × 64 pixels."""
-        other = next((image.shape[:2] for image in images if image.shape[:2] != (SIZE, SIZE)), None)
-        if other:
-            raise UserError(
-                f"observe.captions: toyworld-checker expected images of {SIZE} × {SIZE} pixels, got {other[0]} ×"
-                f" {other[1]}: name a captioning network"
-            )
+        require_size(images, "observe.captions: toyworld-checker", "name a captioning network")
         seen = ToyworldChecker().detect(images, [()] * len(images))
         places = read_images(np.stack(images))[list(PLACES)].to_numpy()
         return [

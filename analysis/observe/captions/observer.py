@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.observe_options import CHECKER
@@ -15,76 +13,26 @@ from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part
 from probes.runs.run import Run
 
-if TYPE_CHECKING:
-    import torch
-
 KIND = "attributes/captions"
-
-
-class Captioner(Protocol):
-    """Writes a sentence about each image; of its ``libraries`` the versions are recorded."""
-
-    libraries: tuple[str, ...]
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of its network, about; 0 where there is none."""
-        ...
-
-    def identity(self) -> Mapping[str, Any]:
-        """All that alters a caption: weights, prompt, search."""
-        ...
-
-    def load(self, device: torch.device) -> None:
-        """Load the network."""
-        ...
-
-    def captions(self, images: Sequence[np.ndarray]) -> list[str]:
-        """A caption of each image, ``(height, width, 3)`` uint8 RGB, verbatim but for outer spaces."""
-        ...
 
 
 @dataclass
 class CaptionObserver(ImageObserver):
-    """Stores a caption of each image; see :class:`analysis.observe.observer.Observer`."""
+    """Stores a caption of each image, verbatim but for outer spaces; its model has ``captions(images)``."""
 
-    captioner: Captioner
-
-    schema, kind = runs_schemas.CAPTIONS, KIND
+    schema, kind, batch_field = runs_schemas.CAPTIONS, KIND, "observe.captions.batch"
 
     def __str__(self) -> str:
-        return f"captions, {self.captioner}"
+        return f"captions, {self.model}"
 
     @property
     def batch(self) -> int:
         """Images that are captioned in one go."""
         return self.config.observe.captions.batch
 
-    @property
-    def libraries(self) -> Sequence[str]:
-        """Packages of the captioner."""
-        return self.captioner.libraries
-
-    @property
-    def parameters(self) -> int:
-        """Size of the captioner."""
-        return self.captioner.parameters
-
-    def fields(self) -> dict[str, Any]:
-        """Return every field that alters a caption: the captioner's identity, batch and device."""
-        return {
-            **{f"{KIND}.{name}": value for name, value in self.captioner.identity().items()},
-            "observe.captions.batch": self.batch,
-            "observe.device": self.device.type,
-        }
-
-    def load(self) -> None:
-        """Load the captioner."""
-        self.captioner.load(self.device)
-
     def read(self, images: Sequence[StoredImage]) -> Sequence[str]:
         """A caption of each image."""
-        return self.captioner.captions([image.pixels for image in images])
+        return self.model.captions([image.pixels for image in images])
 
     def rows(self, image: StoredImage, seen: str | None) -> list[dict[str, Any]]:
         """One row per image: its caption, or why there is none."""
@@ -100,14 +48,8 @@ class CaptionObserver(ImageObserver):
             "empty": captions.count(""),
             "missing": captions.count(None),
         }
-        return {
-            KIND: {
-                "captioner": str(self.captioner),
-                **self.captioner.identity(),
-                "versions": dict(self.needs().versions),
-                "counts": counts,
-            }
-        }
+        identity = {"captioner": str(self.model), **self.model.identity()}
+        return {KIND: {**identity, "versions": self.versions, "counts": counts}}
 
 
 def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:

@@ -72,14 +72,8 @@ def _timm(feature: Feature, path: Path) -> tuple[Any, Any]:
             options["num_classes"] = described["num_classes"]
         model = timm_model(architecture, options)
         transform = create_transform(**transform_settings(feature, path), is_training=False)
-    fit(model, _counts(model) | weights, path=file, field=place(feature), what=architecture)
+    fit(model, weights, path=file, field=place(feature), what=architecture)
     return model, transform
-
-
-def _counts(model: Any) -> dict[str, Any]:
-    """Counts of batches: files older than torch 0.4.1 have none, and nothing that is read here uses them."""
-    state = model.state_dict()
-    return {name: value for name, value in state.items() if name.endswith("num_batches_tracked")}
 
 
 def _open_clip(feature: Feature, path: Path) -> tuple[Any, Any]:

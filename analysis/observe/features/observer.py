@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.attribute_audit import clip_name, places, texts
-from analysis.observe.features.registry import FEATURES, Feature
-from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
+from analysis.observe.features.network import FeatureNetwork
+from analysis.observe.features.registry import FEATURES
+from analysis.observe.features.weights import PLACE, cached
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -29,73 +28,30 @@ from probes.toyworld.draw import SIZE
 if TYPE_CHECKING:
     import torch
 
-    from analysis.observe.features.embedder import Embedder
-
-_LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}
-
 
 @dataclass
 class FeatureObserver(ImageObserver):
-    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`."""
+    """Stores a vector of each image by a `FeatureNetwork`; see :class:`analysis.observe.observer.ImageObserver`."""
 
-    feature: Feature
-    weights: str
-    _embedder: Embedder | None = None
-
-    schema = runs_schemas.FEATURES
+    schema, batch_field = runs_schemas.FEATURES, "observe.feature_batch"
 
     def __str__(self) -> str:
-        return f"{self.feature.name} ({self.feature.readout.replace('_', ' ')}), weights {self.weights}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_embedder": None}
+        feature = self.model.feature
+        return f"{feature.name} ({feature.readout.replace('_', ' ')}), weights {self.model.weights}"
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]
         """Folder of its parts."""
-        return f"features/{self.feature.name}"
+        return f"features/{self.model.feature.name}"
 
     @property
     def batch(self) -> int:
         """Images that the network takes in one go."""
         return self.config.observe.feature_batch
 
-    @cached_property
-    def path(self) -> Path:
-        """Path of the weights on this machine; fetches those of the hub."""
-        path = locate(self.feature, self.weights)
-        assert path is not None, "what is asked for is fetched"
-        return path
-
-    @property
-    def libraries(self) -> Sequence[str]:
-        """Packages of the network."""
-        return ("torch", "torchvision", _LIBRARIES[self.feature.library])
-
-    @property
-    def parameters(self) -> int:
-        """Size of the network, of float16 or float32 weights an upper bound."""
-        return weight_file(self.feature, self.path).stat().st_size // 2
-
-    def fields(self) -> dict[str, Any]:
-        """Checkpoint, network, readout, transform, batch and device."""
-        fields = identity(self.feature, self.path)
-        return {
-            **{f"{self.kind}.{name}": value for name, value in fields.items()},
-            "observe.feature_batch": self.batch,
-            "observe.device": self.device.type,
-        }
-
-    def load(self) -> None:
-        """Load the network."""
-        from analysis.observe.features.embedder import Embedder
-
-        self._embedder = Embedder(self.feature, self.path, self.device)
-
     def read(self, images: Sequence[StoredImage]) -> Sequence[torch.Tensor]:
         """The features of each image."""
-        assert self._embedder is not None, "it is loaded before it looks"
-        return self._embedder([image.pixels for image in images])
+        return self.model.embedder([image.pixels for image in images])
 
     def rows(self, image: StoredImage, seen: torch.Tensor | None) -> list[dict[str, Any]]:
         """One row per image: its vector, or why there is none."""
@@ -105,10 +61,9 @@ class FeatureObserver(ImageObserver):
         """The weights and how an image is prepared for them, under the name of its parts."""
         return {
             self.kind: {
-                "weights": name_of(self.weights),
-                "transform": transform_settings(self.feature, self.path),
-                "versions": dict(self.needs().versions),
-                **identity(self.feature, self.path),
+                "weights": name_of(self.model.weights),
+                **self.model.identity(),
+                "versions": self.versions,
             }
         }
 
@@ -164,12 +119,8 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     named = settings.feature_weights.get(name)
     if named is None and of_toyworld(config) and feature.toyworld:
         named = TOYWORLD
-    if named is not None or name in settings.features:
-        weights = named or feature.weights
-        locate(feature, weights, fetch=False)  # what is not there is said before the images are drawn
-        return kind(config, feature, weights), ""
-    if cached(feature.weights):
-        return kind(config, feature, feature.weights), ""
+    if named is not None or name in settings.features or cached(feature.weights):
+        return kind(config, FeatureNetwork(feature, named or feature.weights)), ""
     return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
 
 

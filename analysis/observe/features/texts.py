@@ -12,10 +12,9 @@ from analysis.observe.features import attribute_audit as audit
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver
 from analysis.observe.features.registry import Feature
-from analysis.observe.features.weights import identity, place
+from analysis.observe.features.weights import place
 from analysis.observe.observer import Observer
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.models.pretrained import open_clip_tokenizer, readable
 from probes.runs import parts
 from probes.runs.run import Run
@@ -28,17 +27,20 @@ def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
     """Store the sentences' embeddings in ``features/<name>_texts``, once for a run, where an audit asks for them."""
     asked, kind = audit.texts(run.config), f"features/{audit.clip_name(run.config)}"
     observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
-    if not asked or observer is None:
-        return
-    path = run.part_path(f"{observer.kind}_texts", 0)
-    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(asked))}
+    if asked and observer is not None:
+        store_vectors(run, observer, "texts", asked)
+
+
+def store_vectors(run: Run, observer: FeatureObserver, name: str, texts: Sequence[str]) -> Path:
+    """Store texts' embeddings by the CLIP of an observer in ``features/<feature>_<name>``, unless they are there."""
+    path, network = run.part_path(f"{observer.kind}_{name}", 0), observer.model
+    fields = {**network.identity(), "texts": parts.digest("\n".join(texts))}
     wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
-    if path.exists() and parts.read_identity(path).get("hash") == wanted["hash"]:
-        return
-    device = pick_device(run.config.observe.device, "observe.device", prefer=run.config.generate.device)
-    vectors = text_vectors(observer.feature, observer.path, asked, device)
-    rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(asked, vectors)]
-    parts.write_part(path, rows, TEXTS, wanted)
+    if not path.exists() or parts.read_identity(path).get("hash") != wanted["hash"]:
+        vectors = text_vectors(network.feature, network.path, texts, observer.device)
+        rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(texts, vectors)]
+        parts.write_part(path, rows, TEXTS, wanted)
+    return path
 
 
 def text_vectors(feature: Feature, path: Path, texts: Sequence[str], device: torch.device) -> torch.Tensor:

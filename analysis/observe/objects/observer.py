@@ -2,61 +2,87 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
-from analysis.observe.objects.engines.engines import engine_plan
-from analysis.observe.objects.engines.plans import ObservationPlan
 from analysis.observe.objects.tags.tags import Tags
-from analysis.observe.observer import Needs, StoredImage
-from probes.config.schema import Config
+from analysis.observe.observer import Observer, StoredImage
+from probes.config.schema import Config, Observe
+from probes.models.devices import pick_device
 from probes.runs import schemas as runs_schemas
 from probes.runs.coco_masks import encode
+from probes.runs.parts import digest
 from probes.runs.run import Run
 
 
-class ObjectObserver:
-    """Finds objects, with boxes and masks; see :class:`analysis.observe.observer.Observer`."""
+class ObjectObserver(Observer):
+    """Finds objects, with boxes and masks, by an engine; see :class:`analysis.observe.observer.Observer`."""
 
     name = "objects"
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
-    whole_triplets = False
+    engine_name: ClassVar[str]
+    libraries: tuple[str, ...]  # of which the versions are recorded
 
-    def __init__(self, plan: ObservationPlan):
-        self.plan = plan
+    def __init__(self, config: Config):
+        self.config = config
         self._engine: DetectionEngine | None = None
         self._tags: Tags | None = None
-
-    def __str__(self) -> str:
-        return str(self.plan)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_engine": None, "_tags": None}
 
     @property
+    def settings(self) -> Observe:
+        """The section ``observe``."""
+        return self.config.observe
+
+    @property
     def batch(self) -> int:
         """Images that the engine takes in one go."""
-        return self.plan.batch
+        return self.settings.batch
+
+    @cached_property
+    def device(self) -> Any:
+        """The torch device."""
+        return pick_device(self.settings.device, "observe.device", prefer=self.config.generate.device)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device."""
+        return self.device.type
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """Section ``observe`` with what was left open as it is used."""
-        return self.plan.resolved
+        """Section ``observe`` with what was left open as it is used; the device stays open for another machine."""
+        return {**self.settings.model_dump(mode="json"), "engine": self.engine_name}
 
-    def needs(self) -> Needs:
-        """Device, size and libraries of the engine."""
-        return Needs(self.plan.device_type, self.plan.parameters, self.plan.versions)
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that the engine needs."""
+        return {name: metadata.version(name) for name in ("triptych", *self.libraries)}
 
-    def fields(self) -> dict[str, Any]:
-        """Every field that alters what is seen."""
-        return self.plan.fields()
+    @abstractmethod
+    def engine(self) -> DetectionEngine:
+        """The engine, loaded."""
+
+    @abstractmethod
+    def tags(self) -> Tags:
+        """Return the tags to look for in each image."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Detector, segmenter, tags, checkpoints and thresholds, for ``run.json``."""
 
     def load(self) -> None:
         """Load the engine and the sources of tags."""
-        self._engine, self._tags = self.plan.engine(), self.plan.tags()
+        self._engine, self._tags = self.engine(), self.tags()
 
     def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of ``objects``, one a detection, and of ``observed``, one an image, also where it cannot be read."""
@@ -76,13 +102,8 @@ class ObjectObserver:
 
     def record(self, run: Run) -> dict[str, Any]:
         """The engine and how often it found what, under ``observer``."""
-        return {"observer": {**self.plan.record(), "counts": counts(run)}}
-
-
-def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
-    """The observer of objects that a configuration asks for; or none, and why."""
-    plan = engine_plan(config)
-    return (None, plan.skipped) if plan.skipped else (ObjectObserver(plan), "")
+        engine = {"engine": self.engine_name, **self.described(), "versions": self.versions}
+        return {"observer": {**engine, "counts": counts(run)}}
 
 
 def counts(run: Run) -> dict[str, int]:
@@ -98,6 +119,12 @@ def counts(run: Run) -> dict[str, int]:
         "unreadable": int((frame["status"] == "unreadable").sum()),
         **{name: int(frame[name].sum()) for name in numbers},
     }
+
+
+def description(path: Path) -> str:
+    """Return a digest of what says how a checkpoint is to be read: the JSON beside it, or those in the folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path.with_suffix(".json")]
+    return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))
 
 
 def _observation(image: StoredImage, detected: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:

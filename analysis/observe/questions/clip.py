@@ -7,32 +7,26 @@ times the logit scale that the model was trained with (Radford et al. 2021, sect
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.network import FeatureNetwork
 from analysis.observe.features.observer import of_toyworld
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.weights import identity, locate, weight_file
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.questions import ResolvedQuestion
 from probes.config.schema import Config
 from probes.paths import name_of
 
-if TYPE_CHECKING:
-    from analysis.observe.features.embedder import Embedder
-
 FEATURE = FEATURES["clip"]  # ViT-B/32, as the paper's
 
 
-class ClipReader:
-    """Holds an image against sentences; see :class:`analysis.observe.questions.reader.Reader`.
+class ClipReader(FeatureNetwork):
+    """Compares an image with sentences; see :class:`analysis.observe.questions.reader.Reader`.
 
     Its weights are named by ``observe.feature_weights.clip``.
     """
@@ -42,45 +36,17 @@ class ClipReader:
 
     def __init__(self, config: Config):
         named = config.observe.feature_weights.get(FEATURE.name)
-        self.weights = named or (TOYWORLD if of_toyworld(config) else FEATURE.weights)
-        locate(FEATURE, self.weights, fetch=False)
-        self._embedder: Embedder | None = None
+        super().__init__(FEATURE, named or (TOYWORLD if of_toyworld(config) else FEATURE.weights))
         self._texts: dict[str, torch.Tensor] = {}
 
     def __str__(self) -> str:
         return f"zero-shot, weights {name_of(self.weights)}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_embedder": None, "_texts": {}}
-
-    @cached_property
-    def path(self) -> Path:
-        """Path of the weights; fetches those of the hub."""
-        path = locate(FEATURE, self.weights)
-        assert path is not None, "what is asked for is fetched"
-        return path
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network, an upper bound."""
-        return weight_file(FEATURE, self.path).stat().st_size // 2
-
-    def identity(self) -> dict[str, Any]:
-        """Weights, network and transform."""
-        return identity(FEATURE, self.path)
-
-    def load(self, device: torch.device) -> None:
-        """Load the network."""
-        from analysis.observe.features.embedder import Embedder
-
-        self._embedder = Embedder(FEATURE, self.path, device)
-
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The likeliest sentence of each question, with its probability; all images have been embedded once."""
-        assert self._embedder is not None, "it is loaded before it looks"
-        vectors = self._embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
+        vectors = self.embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
         unit = F.normalize(vectors.double().cpu(), dim=-1)
         columns = [self._column(question, unit) for question in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
@@ -101,7 +67,7 @@ class ClipReader:
 
     def probabilities(self, images: torch.Tensor, sentences: Sequence[str]) -> np.ndarray:
         """Probabilities ``(n, sentences)`` of images whose embeddings of length 1 are given, ``(n, d)`` float64."""
-        model = self._embedder.model
+        model = self.embedder.model
         scale = model.logit_scale.detach().exp().double().cpu()
         texts = F.normalize(torch.stack([self._text(one) for one in sentences]), dim=-1)
         return (scale * images @ texts.T).softmax(-1).numpy()
@@ -111,5 +77,5 @@ class ClipReader:
         from analysis.observe.features.texts import encoded
 
         if sentence not in self._texts:
-            self._texts[sentence] = encoded(self._embedder, self.path, [sentence])[0].double()
+            self._texts[sentence] = encoded(self.embedder, self.path, [sentence])[0].double()
         return self._texts[sentence]

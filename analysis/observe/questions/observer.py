@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,6 @@ from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import ResolvedQuestion, questions
-from probes.config.question_options import READERS
 from probes.config.schema import Config
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
@@ -22,19 +21,17 @@ from probes.runs.run import Run
 
 @dataclass
 class QuestionObserver(ImageObserver):
-    """Stores what a reader answers about each image; see :class:`analysis.observe.observer.Observer`."""
+    """Stores what a `Reader` answers about each image; see :class:`analysis.observe.observer.ImageObserver`."""
 
-    reader: Reader
-
-    schema = runs_schemas.ANSWERS
+    schema, batch_field = runs_schemas.ANSWERS, "observe.questions.batch"
 
     def __str__(self) -> str:
-        return f"{len(self.questions)} questions, {self.reader}"
+        return f"{len(self.questions)} questions, {self.model}"
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]
         """Folder of its parts."""
-        return f"attributes/{self.reader.name}"
+        return f"attributes/{self.model.name}"
 
     @property
     def batch(self) -> int:
@@ -46,32 +43,14 @@ class QuestionObserver(ImageObserver):
         """The questions."""
         return questions(self.config)
 
-    @property
-    def libraries(self) -> Sequence[str]:
-        """Packages of the reader."""
-        return self.reader.libraries
-
-    @property
-    def parameters(self) -> int:
-        """Size of the reader."""
-        return self.reader.parameters
-
     def fields(self) -> dict[str, Any]:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
-        return {
-            **{f"{self.kind}.{name}": value for name, value in self.reader.identity().items()},
-            **{f"{self.kind}.questions.{one.key}": _shown(one) for one in self.questions},
-            "observe.questions.batch": self.batch,
-            "observe.device": self.device.type,
-        }
-
-    def load(self) -> None:
-        """Load the reader."""
-        self.reader.load(self.device)
+        asked = {f"{self.kind}.questions.{one.key}": _plain(one) for one in self.questions}
+        return super().fields() | asked
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[list[Answer]]:
         """The answers about each image."""
-        return self.reader.answers(images, self.questions)
+        return self.model.answers(images, self.questions)
 
     def rows(self, image: StoredImage, seen: list[Answer] | None) -> list[dict[str, Any]]:
         """One row per question: the answer and its reading, or why it was not asked."""
@@ -82,14 +61,14 @@ class QuestionObserver(ImageObserver):
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return who answered, the questions, and how often an answer was undecided or missing."""
-        commit = getattr(self.reader, "commit", "")
+        commit = getattr(self.model, "commit", "")
         return {
             self.kind: {
-                "reader": str(self.reader),
+                "reader": str(self.model),
                 **({"commit": commit} if commit else {}),
-                **self.reader.identity(),
-                "questions": {one.key: _shown(one) for one in self.questions},
-                "versions": dict(self.needs().versions),
+                **self.model.identity(),
+                "questions": {one.key: _plain(one) for one in self.questions},
+                "versions": self.versions,
                 "counts": counts(run, self.kind),
             }
         }
@@ -105,42 +84,31 @@ def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
     return {question: dict(sorted(count.items())) for question, count in tallies.items()}
 
 
-def _shown(question: ResolvedQuestion) -> dict[str, Any]:
+def _plain(question: ResolvedQuestion) -> dict[str, Any]:
     """A question as plain data."""
-    plain = {
-        "text": question.text,
-        "readings": {name: list(words) for name, words in question.readings.items()},
-    }
-    return {**plain, "sentences": dict(question.sentences)}
+    readings = {name: list(words) for name, words in question.readings.items()}
+    return {"text": question.text, "readings": readings, "sentences": dict(question.sentences)}
 
 
-def _blip2(config: Config) -> Reader:
-    from analysis.observe.questions.blip2 import Blip2
+def _reader(name: str, config: Config) -> Reader:
+    """A reader by its name, not loaded."""
+    if name == "blip2":
+        from analysis.observe.questions.blip2 import Blip2
 
-    return Blip2(config.observe.questions)
+        return Blip2(config.observe.questions)
+    if name == "clip":
+        from analysis.observe.questions.clip import ClipReader
 
+        return ClipReader(config)
+    if name == "toyworld-vqa":
+        from analysis.observe.questions.toyworld_vqa import ToyworldVqa
 
-def _clip(config: Config) -> Reader:
-    from analysis.observe.questions.clip import ClipReader
-
-    return ClipReader(config)
-
-
-def _vqa(config: Config) -> Reader:
-    from analysis.observe.questions.toyworld_vqa import ToyworldVqa
-
-    return ToyworldVqa()
-
-
-def _checker(config: Config) -> Reader:
+        return ToyworldVqa()
     from analysis.observe.questions.toyworld_checker import ToyworldCheckerReader
 
     return ToyworldCheckerReader()
 
 
-MAKERS: Mapping[str, Callable[[Config], Reader]] = dict(
-    zip(READERS, (_blip2, _clip, _vqa, _checker), strict=True)
-)
 OF_TOYWORLD = ("toyworld-vqa", "toyworld-checker")
 
 
@@ -155,7 +123,7 @@ def question_observer(name: str, config: Config) -> tuple[QuestionObserver | Non
     questions(config)  # what is wrong with them is said before anything is drawn
     if name == "blip2" and settings.readers == "auto" and not _there(config):
         return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
-    return QuestionObserver(config, MAKERS[name](config)), ""
+    return QuestionObserver(config, _reader(name, config)), ""
 
 
 def is_questioned(name: str, config: Config) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,42 +27,41 @@ class Answer:
 
 
 class Reader(Protocol):
-    """Answers questions about images.
+    """Answers questions about images; the model of an :class:`analysis.observe.observer.ImageObserver`.
 
     It can be pickled before it is loaded. What it takes from the configuration is read when it is made, so that what is
-    missing is said before an image is drawn.
-
-    Attributes
-    ----------
-    name : str
-        As in ``observe.questions.readers``.
-    libraries : tuple of str
-        Packages whose versions are recorded.
+    missing is said before an image is generated. ``name`` is as in ``observe.questions.readers``.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def libraries(self) -> tuple[str, ...]: ...
-
-    def __str__(self) -> str: ...
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of its network, about; 0 where there is none."""
-        ...
+    name: str
+    libraries: tuple[str, ...]
+    parameters: int
 
     def identity(self) -> Mapping[str, Any]:
         """All that alters an answer but the questions: weights, form, number format."""
-        ...
 
     def load(self, device: Any) -> None:
         """Load the network onto a torch device."""
-        ...
 
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """Answers to every question about each image; all images can be read."""
-        ...
+
+
+def answers_by_size(
+    images: Sequence[StoredImage],
+    questions: Sequence[ResolvedQuestion],
+    side: int,
+    answers: Callable[[Sequence[StoredImage]], Sequence[list[Answer]]],
+) -> list[list[Answer]]:
+    """Answers about the square images of a side in pixels; of any other size why nothing was asked."""
+    fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (side, side)]
+    by_index = dict(zip(fitting, answers([images[index] for index in fitting]) if fitting else ()))
+
+    def refused(image: StoredImage) -> list[Answer]:
+        height, width = image.pixels.shape[:2]
+        reason = f"expected {side} × {side} pixels, got {height} × {width}"
+        return [Answer(question.text, reason=reason) for question in questions]
+
+    return [by_index[index] if index in by_index else refused(image) for index, image in enumerate(images)]

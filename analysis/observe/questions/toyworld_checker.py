@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import shows_figure
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, answers_by_size
 from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
@@ -47,23 +47,16 @@ class ToyworldCheckerReader:
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """Return the answers for each image of 64 × 64 pixels; of gender with the posterior of the component."""
-        fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIZE, SIZE)]
-        read = dict(zip(fitting, _read([images[index] for index in fitting])))
-        return [
-            [
-                _answer(question, *read[index])
-                if index in read
-                else Answer(question.text, reason=_size(image))
-                for question in questions
-            ]
-            for index, image in enumerate(images)
-        ]
+        return answers_by_size(
+            images,
+            questions,
+            SIZE,
+            lambda fitting: [[_answer(question, *read) for question in questions] for read in _read(fitting)],
+        )
 
 
 def _read(images: Sequence[StoredImage]) -> list[tuple[Mapping[str, Any], float]]:
     """Return what is seen in each image, and its verdict; NaN where no figure is seen."""
-    if not images:
-        return []
     pixels = np.stack([image.pixels for image in images])
     seen = checker.read_images(pixels)
     readings = verdicts(seen, [image.prompt for image in images])
@@ -94,8 +87,3 @@ def _answer(question: ResolvedQuestion, seen: Mapping[str, Any], verdict: float)
         reading = "yes" if seen[question.key] else "no"
         return Answer(question.text, reading, reading)
     return Answer(question.text, reason="the checker does not know what is asked")
-
-
-def _size(image: StoredImage) -> str:
-    height, width = image.pixels.shape[:2]
-    return f"expected {SIZE} × {SIZE} pixels, got {height} × {width}"

@@ -11,7 +11,7 @@ import torch
 
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, answers_by_size
 from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
@@ -80,47 +80,29 @@ class ToyworldVqa:
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
-        fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIDE, SIDE)]
-        probabilities = dict(
-            zip(fitting, self._probabilities([images[index] for index in fitting], questions))
-        )
-        words = self._model.settings["answers"] if self._model else []
-        return [
-            [
-                _answer(question, words, probabilities[index][row])
-                if index in probabilities
-                else Answer(question.text, reason=_other_size(image))
-                for row, question in enumerate(questions)
-            ]
-            for index, image in enumerate(images)
-        ]
+        return answers_by_size(images, questions, SIDE, lambda fitting: self._answers(fitting, questions))
 
     @torch.inference_mode()
-    def _probabilities(
+    def _answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
-    ) -> list[Any]:
-        """Probabilities ``(questions, answers)`` of each image."""
+    ) -> list[list[Answer]]:
         assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
-        if not images:
-            return []
+        settings, device = self._model.settings, self._model.names.device
         texts = [question.text for question in questions]
-        tokens, lengths = tokens_of(self._tokenizer, texts, self._model.settings["context_length"])
-        device = self._model.names.device
+        tokens, lengths = tokens_of(self._tokenizer, texts, settings["context_length"])
         shape = (len(images), *tokens.shape)
         logits = self._model(
             self._encoder([image.pixels for image in images]),
             tokens.expand(shape).to(device),
             lengths.expand(shape[:2]).to(device),
         )
-        return list(logits.double().softmax(-1).cpu())
+        return [
+            [_answer(question, settings["answers"], row) for question, row in zip(questions, of_image)]
+            for of_image in logits.double().softmax(-1).cpu()
+        ]
 
 
 def _answer(question: ResolvedQuestion, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
     word = words[int(probabilities.argmax())]
     reading = question.read(word)
     return Answer(question.text, word, reading, float(probabilities.max()) if reading else None)
-
-
-def _other_size(image: StoredImage) -> str:
-    height, width = image.pixels.shape[:2]
-    return f"expected {SIDE} × {SIDE} pixels, got {height} × {width}"

@@ -20,7 +20,7 @@ from analysis.metrics.skin_tone import GREY, is_grey, read_skin
 from analysis.observe.checkpoints import find
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.skin.faces import FaceAlignment, require_library
-from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, ToyworldSkin, WholeImage
+from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, ToyworldSkin
 from analysis.observe.skin.trust import Trust
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -78,54 +78,50 @@ class Light:
 
 @dataclass
 class SkinToneObserver(ImageObserver):
-    """Stores one row per image; see :class:`analysis.observe.observer.Observer`."""
+    """Stores one row per image; its model is a `SkinSource`; see :class:`analysis.observe.observer.ImageObserver`."""
 
-    source: SkinSource
     light: Light
 
     schema, kind, batch = runs_schemas.TONES, KIND, BATCH
 
     def __str__(self) -> str:
         light = f"; light: {self.light.name}" if self.light.name else ""
-        return f"skin tone: {self.source}{light}; nearest of the ten Monk tones"
+        return f"skin tone: {self.model}{light}; nearest of the ten Monk tones"
 
     @cached_property
     def device(self) -> Any:
         """The torch device; the CPU where there are no models."""
-        return super().device if self.source.parameters else pick_device("cpu")
-
-    @property
-    def libraries(self) -> Sequence[str]:
-        """Packages of what finds the skin."""
-        models = ("torch", "face-alignment") if self.source.parameters else ()
-        return ("scikit-image", "opencv-python", *models)
+        return super().device if self.model.parameters else pick_device("cpu")
 
     @property
     def parameters(self) -> int:
         """Size of what finds the skin and sets its light right."""
-        return self.source.parameters + (self.light.trust.parameters if self.light.trust else 0)
+        return self.model.parameters + (self.light.trust.parameters if self.light.trust else 0)
 
-    def fields(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""
-        fields = {
+        return {
             "version": skin_tone.VERSION,
-            **self.source.fields(),
+            **self.model.fields(),
             "illumination": self.light.name,
             **{f"illumination.{name}": value for name, value in self.light.fields().items()},
             "mean": self.config.observe.skin_tone.mean,
         }
-        prefixed = {f"observe.skin_tone.{name}": value for name, value in fields.items()}
-        return {**prefixed, "observe.device": self.device.type}
+
+    def fields(self) -> dict[str, Any]:
+        """Every setting of `observe.skin_tone` that alters a tone, and the device."""
+        prefixed = {f"observe.skin_tone.{name}": value for name, value in self._settings().items()}
+        return {**prefixed, "observe.device": self.device_type}
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
-        self.source.load()
+        self.model.load()
         if self.light.trust:
             self.light.trust.load()
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[Region]:
         """The skin of each image."""
-        return self.source.regions([_pixels(image) for image in images])
+        return self.model.regions([image.pixels for image in images])
 
     def rows(self, image: StoredImage, seen: Region | None) -> list[dict[str, Any]]:
         """One row per image: the colour of its skin and the tones, or why there are none."""
@@ -133,9 +129,9 @@ class SkinToneObserver(ImageObserver):
             return [_without("unreadable", image.fault)]
         if seen.status != "ok":
             return [_without(seen.status, seen.reason)]
-        if is_grey(_pixels(image)):
+        if is_grey(image.pixels):
             return [_without(GREY, f"{GREY}: 99 % of the picture's pixels have no colour")]
-        tone = read_skin(self.light.corrected(_pixels(image), seen), self.config.observe.skin_tone.mean)
+        tone = read_skin(self.light.corrected(image.pixels, seen), self.config.observe.skin_tone.mean)
         lightness, red, yellow = tone.lab
         row = {
             "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
@@ -153,18 +149,9 @@ class SkinToneObserver(ImageObserver):
         statuses = Counter(
             status for table in run.part_tables(KIND, ["status"]) for status in table["status"].to_pylist()
         )
-        return {
-            KIND: {
-                **{name.removeprefix("observe.skin_tone."): value for name, value in self.fields().items()},
-                "versions": dict(self.needs().versions),
-                "counts": dict(sorted(statuses.items())),
-            }
-        }
-
-
-def _pixels(image: StoredImage) -> np.ndarray:
-    assert image.pixels is not None, "only readable images are observed"
-    return image.pixels
+        counts = dict(sorted(statuses.items()))
+        device = {"observe.device": self.device_type}
+        return {KIND: {**self._settings(), **device, "versions": self.versions, "counts": counts}}
 
 
 def _without(status: str, reason: str) -> dict[str, Any]:
@@ -202,11 +189,11 @@ def _source(config: Config) -> SkinSource:
     if region == "toyworld":
         return ToyworldSkin()
     if region == "image":
-        return WholeImage()
+        return SkinSource()
     require_library()
     for kind in ("landmarks", "detector"):
         find(getattr(options, kind), f"observe.skin_tone.{kind}", fetch=False)
-    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)), options.skin)
+    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)))
 
 
 def _light(config: Config) -> Light:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from skimage.color import rgb2lab
@@ -21,10 +21,8 @@ from probes.toyworld.palette import COLOURS, INDEX
 LEAST_SKIN = 15
 TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
 _ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))
-# Of the 68 landmarks (iBUG 300-W) from 0: jaw 0-16, brows 17-26, nose 27-35, eyes 36-47, mouth 48-67
-_JAW, _BROWS = range(17), range(26, 16, -1)
-_LEFT_OUT = (range(17, 22), range(22, 27), range(36, 42), range(42, 48), range(48, 60))
-# below an eye, beside nose and mouth, and along the jaw; each drawn in by a quarter, away from hair and edges
+# Of the 68 landmarks (iBUG 300-W) from 0, jaw 0-16, nose 27-35, eyes 36-47, mouth 48-67: those
+# below an eye, beside nose and mouth, and along the jaw; drawn in by a quarter, away from hair and edges
 _CHEEKS = ((1, 41, 40, 31, 48, 4, 3, 2), (15, 46, 47, 35, 54, 12, 13, 14))
 _DRAWN_IN = 0.75
 
@@ -43,49 +41,32 @@ class Region:
     landmarks: np.ndarray | None = None
 
 
-class SkinSource(Protocol):
-    """Finds the skin of images; `str` says what it is."""
+class SkinSource:
+    """Finder of the skin of images, by no model and from all pixels unless a class says otherwise; `str` names it."""
 
-    parameters: int  # of its models, about
+    parameters = 0  # of its models, about
+    libraries: tuple[str, ...] = ("scikit-image", "opencv-python")
 
-    def fields(self) -> Mapping[str, Any]:
+    def __str__(self) -> str:
+        return "all pixels of the image"
+
+    def fields(self) -> dict[str, Any]:
         """Everything that alters what is seen."""
-        ...
+        return {"region": "image"}
 
     def load(self) -> None:
         """Load the models."""
-        ...
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """The skin of each image, ``(height, width, 3)`` uint8 RGB."""
-        ...
+        return [Region("ok", image.reshape(-1, 3)) for image in images]
 
 
 def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> Region:
     return Region(status, np.zeros((0, 3), np.uint8), reason, landmarks)
 
 
-class WholeImage:
-    """All pixels: for cards of colours, and for crops made by another program."""
-
-    parameters = 0
-
-    def __str__(self) -> str:
-        return "all pixels of the image"
-
-    def fields(self) -> dict[str, Any]:
-        """Return what identifies it."""
-        return {"region": "image"}
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
-        """Every pixel of each image."""
-        return [Region("ok", image.reshape(-1, 3)) for image in images]
-
-
-class ToyworldSkin:
+class ToyworldSkin(SkinSource):
     """The skin of toyworld's figures: the one of the three palette colours that the figure shows most of.
 
     Inside a figure a pixel is what is nearest to it in L*a*b* of the colours that the image can show: of bodies and
@@ -93,7 +74,6 @@ class ToyworldSkin:
     the checker leaves them out.
     """
 
-    parameters = 0
     version = "toyworld-skin/1"
 
     def __str__(self) -> str:
@@ -102,9 +82,6 @@ class ToyworldSkin:
     def fields(self) -> dict[str, Any]:
         """The versions of the checker and of the choice of pixels."""
         return {"region": "toyworld", "checker": f"{ToyworldChecker.detector}, {self.version}"}
-
-    def load(self) -> None:
-        """Nothing to load."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """Skin of the figure of each image."""
@@ -144,19 +121,21 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
     return masks[masks.sum((1, 2)).argmax()]
 
 
-class FaceSkin:
-    """The skin of an image's largest face by its landmarks: ``cheeks``, or ``face`` without eyes, brows and mouth."""
+class FaceSkin(SkinSource):
+    """The cheeks of an image's largest face by its landmarks."""
 
-    def __init__(self, landmarker: FaceAlignment, skin: str):
-        self.landmarker, self.skin = landmarker, skin
+    libraries = (*SkinSource.libraries, "torch", "face-alignment")
+
+    def __init__(self, landmarker: FaceAlignment):
+        self.landmarker = landmarker
         self.parameters = landmarker.parameters
 
     def __str__(self) -> str:
-        return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"
+        return f"cheeks of the largest face, {self.landmarker}"
 
     def fields(self) -> dict[str, Any]:
         """Return the region of skin, and the models."""
-        return {"region": "face-alignment", "skin": self.skin, **self.landmarker.fields()}
+        return {"region": "face-alignment", "skin": "cheeks", **self.landmarker.fields()}
 
     def load(self) -> None:
         """Load the models."""
@@ -170,25 +149,17 @@ class FaceSkin:
         if not len(faces):
             return _nothing("no face", "no face was found")
         face = max(faces, key=lambda points: float(np.ptp(points, axis=0).prod()))
-        pixels = image[face_mask(face, image.shape[:2], self.skin)]
+        pixels = image[cheek_mask(face, image.shape[:2])]
         if not len(pixels):
             return _nothing("no skin", "the face is too small, or lies outside the image", face)
         return Region("ok", pixels, f"the largest of {len(faces)} faces" if len(faces) > 1 else "", face)
 
 
-def face_mask(landmarks: np.ndarray, shape: tuple[int, int], skin: str) -> np.ndarray:
-    """Mask of the skin of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
-    if skin == "cheeks":
-        return np.any([_polygon(_drawn_in(landmarks[[*points]]), shape) for points in _CHEEKS], axis=0)
-    face = _polygon(_drawn_in(landmarks[[*_JAW, *_BROWS]], 0.9), shape)
-    left_out = [_polygon(_drawn_in(landmarks[[*points]], 1.4), shape) for points in _LEFT_OUT]
-    return face & ~np.any(left_out, axis=0)
-
-
-def _drawn_in(points: np.ndarray, scale: float = _DRAWN_IN) -> np.ndarray:
-    middle = points.mean(0)
-    return middle + scale * (points - middle)
-
-
-def _polygon(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    return polygon2mask(shape, points[:, ::-1])
+def cheek_mask(landmarks: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Mask of the cheeks of a face, ``shape`` bool, from its landmarks ``(68, 2)``, x and y in pixels (iBUG 300-W)."""
+    mask = np.zeros(shape, bool)
+    for numbers in _CHEEKS:
+        points = landmarks[[*numbers]]
+        middle = points.mean(0)
+        mask |= polygon2mask(shape, (middle + _DRAWN_IN * (points - middle))[:, ::-1])
+    return mask

@@ -8,6 +8,7 @@ random weights. Code and weights of TRUST are for non-commercial research; neith
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -132,18 +133,7 @@ def encoder(channels: int, outputs: int) -> Any:
         backbone.conv1 = nn.Conv2d(channels, 64, kernel_size=7, stride=2, padding=3, bias=False)
     layers = nn.Sequential(nn.Linear(2048, 1024), nn.ReLU(), nn.Linear(1024, outputs))
 
-    class Encoder(nn.Module):
-        """Features of a picture, and numbers from them."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder, self.layers = backbone, layers
-
-        def forward(self, pictures: Any) -> Any:
-            """Numbers ``(n, outputs)`` of pictures ``(n, channels, 224, 224)``."""
-            return self.layers(self.encoder(pictures))
-
-    return Encoder()
+    return nn.Sequential(OrderedDict(encoder=backbone, layers=layers))
 
 
 def _weights(path: Path, key: str) -> dict[str, Any]:

@@ -44,18 +44,10 @@ _LETTERS = 80  # of the titles of all panels, side by side
 def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
     """Return the gap of every run between all blocks of its denoiser, at every step.
 
-    Parameters
-    ----------
-    runs : mapping of str to Run
-        Measured runs by name.
-
-    Returns
-    -------
-    DataFrame
-        ``depth`` from 0 (before the first block) to 1 (behind the last) by rank; ``noise`` as of `noise_share`;
-        ``gap`` of the cosine between the indicators' words, ``distance`` of their two sides, and ``share``, gap ÷
-        distance: 1 where the reference stands as near to the first side as the sides are apart. NaN where the sides
-        differ by less than the smallest gap that matters; ``p_control_adjusted`` as in ``tables/gap``.
+    ``depth`` from 0 (before the first block) to 1 (behind the last) by rank; ``noise`` as of `noise_share`; ``gap`` of
+    the cosine between the indicators' words, ``distance`` of their two sides, and ``share``, gap ÷ distance: 1 where
+    the reference stands as near to the first side as the sides are apart. NaN where the sides differ by less than the
+    smallest gap that matters; ``p_control_adjusted`` as in ``tables/gap``.
     """
     rows = [
         _of_run(name, run, contrast)
@@ -96,34 +88,14 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
 
 
 def opening(table: pd.DataFrame) -> pd.DataFrame:
-    """Return where the gap of each run and contrast is first more than its words differ: the cell of most noise.
-
-    Returns
-    -------
-    DataFrame
-        ``run``, ``contrast``, ``depth``, ``noise``, ``site``, ``step``; a run of which no cell is so has no row.
-    """
+    """Return where the gap of each run and contrast is first more than its words differ, if anywhere: at most noise."""
     found = table[beyond_words(table["p_control_adjusted"].to_numpy(float))]
     found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
     return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
 
 
 def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -> Drawn | None:
-    """Draw one panel per run: noise across, depth down, the share of the gap as colour.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `depth_table`.
-    contrast : tuple of str
-    reference : str
-        Name of the reference indicator.
-
-    Returns
-    -------
-    Drawn or None
-        None where fewer than two runs have states between blocks.
-    """
+    """Draw one panel per run of `depth_table`: noise across, depth down, share of the gap as colour; None for one."""
     name = "-".join(contrast)
     rows = table[(table["contrast"] == name) & table["noise"].notna()]
     runs = list(dict.fromkeys(rows["run"]))

@@ -45,13 +45,7 @@ DIFFERENCE_COLUMNS = (
 
 
 def require_same(runs: Sequence[Quantities]) -> None:
-    """Refuse runs of different prompts or indicators.
-
-    Raises
-    ------
-    UserError
-        Naming the run and the first prompt that differs.
-    """
+    """Refuse runs of different prompts or indicators."""
     first = runs[0]
     for other in runs[1:]:
         here, there = (set(parse_json(run.prompts[0])) for run in (first, other))
@@ -80,25 +74,10 @@ def compare(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return every quantity that all runs have: its value in each, and its difference in each pair of them.
 
-    Parameters
-    ----------
-    runs : sequence of Quantities
-        Two or more, of the same prompts in any order.
-    level, resamples, permutations, seed
-        Of intervals (``envelope``) and sign flips over prompts. ``p_adjusted`` is max-T over all quantities of one
-        kind and all pairs of runs.
-
-    Returns
-    -------
-    (DataFrame, DataFrame)
-        One row per run and quantity, with `VALUE_COLUMNS`; one row per pair of runs and quantity, with
-        `DIFFERENCE_COLUMNS`, where ``difference`` is the second run's value less the first's. A quantity that all runs
-        lack at a prompt is compared over the others; one of fewer than `FEWEST` prompts has no intervals.
-
-    Raises
-    ------
-    UserError
-        If prompts or indicators differ, or no quantity is common to all runs.
+    One row per run and quantity (`VALUE_COLUMNS`), and one per pair of runs and quantity (`DIFFERENCE_COLUMNS`), where
+    ``difference`` is the second run's value less the first's, with intervals (``envelope``) and sign flips over
+    prompts; ``p_adjusted`` is max-T over all quantities of one kind and all pairs of runs. A quantity that all runs
+    lack at a prompt is compared over the others; one of fewer than `FEWEST` prompts has no intervals.
     """
     require_same(runs)
     keys = [tuple(row) for row in runs[0].keys.itertuples(index=False)]

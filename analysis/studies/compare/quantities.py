@@ -25,18 +25,10 @@ KEYS = ("kind", "what", "space", "site", "step", "metric")
 class Quantities:
     """Measurements of a run, by prompt.
 
-    Attributes
-    ----------
-    name : str
-        Of the run.
-    prompts : list of str
-        The texts of each prompt, by indicator, as JSON.
-    keys : DataFrame
-        One row per quantity, with the columns `KEYS`. ``kind`` is *gap* (``what`` the contrast; positive: the
-        reference is nearer to its first), *similarity* (``what`` the pair) or *presence* (``what`` the contrast,
-        ``metric`` the object: share of the images with it, first less second).
-    values : ndarray of float64, shape (n_prompts, n_quantities)
-        Means over seeds; NaN where there is none.
+    ``prompts`` are the texts of each prompt, by indicator, as JSON; ``keys`` has one row per quantity: ``kind`` is
+    *gap* (``what`` the contrast; positive: the reference is nearer to its first), *similarity* (``what`` the pair) or
+    *presence* (``what`` the contrast, ``metric`` the object: share of the images with it, first less second);
+    ``values``, of shape (n_prompts, n_quantities), are means over seeds, NaN where there is none.
     """
 
     name: str
@@ -46,22 +38,7 @@ class Quantities:
 
 
 def quantities(run: Run, *, name: str | None = None, every: bool = False) -> Quantities:
-    """Read what a run measured.
-
-    Parameters
-    ----------
-    run : Run
-        A measured run; ``tables/objects`` may be missing.
-    name : str, optional
-        Default: that of the run.
-    every : bool
-        Take every site and step, not only the headline metrics at the end of each space.
-
-    Raises
-    ------
-    UserError
-        If the run is not measured.
-    """
+    """Read what a run measured: headline metrics at the end of each space, or at `every` site and step, and objects."""
     samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
     texts = {
         triplet: json.dumps(dict(sorted(zip(rows["indicator"], rows["prompt"]))), ensure_ascii=False)

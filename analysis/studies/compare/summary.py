@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,13 +31,7 @@ NAMED = 3  # objects
 
 
 def named(runs: Sequence[Run]) -> list[str]:
-    """Names of the runs, or of their folders where two runs have the same.
-
-    Raises
-    ------
-    UserError
-        If a run is given twice.
-    """
+    """Return the names of runs, or of their folders where two have the same; refuse a run that is given twice."""
     paths = [run.path.resolve() for run in runs]
     for place, path in enumerate(paths):
         if path in paths[:place]:
@@ -166,11 +160,7 @@ class RunComparison:
         UserError
             The runs have no such contrast, or no headline gap.
         """
-        drawn = self._drawn()
-        chosen = next(iter(drawn), "") if contrast is None else contrast
-        if chosen not in drawn:
-            raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
-        return drawn[chosen]
+        return _of_contrast(self._forests(), contrast)
 
     @cached_property
     def depth(self) -> pd.DataFrame:
@@ -190,11 +180,7 @@ class RunComparison:
         UserError
             The runs have no such contrast, or fewer than two captured the states between blocks.
         """
-        drawn = self._depths()
-        chosen = next(iter(drawn), "") if contrast is None else contrast
-        if chosen not in drawn:
-            raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
-        return drawn[chosen]
+        return _of_contrast(self._depths(), contrast)
 
     def write(self, out: str | Path) -> Path:
         """Write ``differences.csv``, ``values.csv``, ``depth.csv``, figures and page to a folder; return it."""
@@ -202,7 +188,7 @@ class RunComparison:
         tables = {"values": self.values, "differences": self.differences, "depth": self.depth}
         for name, table in tables.items():
             write_bytes(out / f"{name}.csv", csv_bytes(table))
-        figures = [*self._drawn().values(), *self._depths().values()]
+        figures = [*self._forests().values(), *self._depths().values()]
         for drawn in figures:
             for name, data in files(drawn).items():
                 write_bytes(out / name, data)
@@ -211,25 +197,19 @@ class RunComparison:
         write_bytes(out / PAGE, page.encode())
         return out
 
-    def _drawn(self) -> dict[str, Drawn]:
-        """The forest plots by contrast."""
-        config = self.runs[0].config
-        metrics = headline_metrics(config.measure.text_readout)
-        plots = {
-            "-".join(contrast): draw_forest(
-                self.values, self.differences, metrics, contrast, config.reference
-            )
-            for contrast in contrasts(config)
-        }
-        return {name: drawn for name, drawn in plots.items() if drawn is not None}
+    def _forests(self) -> dict[str, Drawn]:
+        metrics = headline_metrics(self.runs[0].config.measure.text_readout)
+        return self._by_contrast(
+            lambda *contrast: draw_forest(self.values, self.differences, metrics, *contrast)
+        )
 
     def _depths(self) -> dict[str, Drawn]:
-        """The figures of depth and noise by contrast."""
+        return self._by_contrast(lambda *contrast: draw_depth(self.depth, *contrast))
+
+    def _by_contrast(self, draw: Callable[[tuple[str, str], str], Drawn | None]) -> dict[str, Drawn]:
+        """The figures that a function of contrast and reference draws, by contrast."""
         config = self.runs[0].config
-        plots = {
-            "-".join(contrast): draw_depth(self.depth, contrast, config.reference)
-            for contrast in contrasts(config)
-        }
+        plots = {"-".join(contrast): draw(contrast, config.reference) for contrast in contrasts(config)}
         return {name: drawn for name, drawn in plots.items() if drawn is not None}
 
     def _lines(self) -> list[str]:
@@ -241,9 +221,17 @@ class RunComparison:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        drawn = (*self._drawn().values(), *self._depths().values())
+        drawn = (*self._forests().values(), *self._depths().values())
         plots = "".join(f"<div>{inline_svg(one)}</div>" for one in drawn)
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
+
+
+def _of_contrast(drawn: Mapping[str, Drawn], contrast: str | None) -> Drawn:
+    """The figure of a contrast, by default of the first."""
+    chosen = next(iter(drawn), "") if contrast is None else contrast
+    if chosen not in drawn:
+        raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
+    return drawn[chosen]
 
 
 def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:

@@ -43,63 +43,18 @@ def choose_questions(
 ) -> pd.DataFrame:
     """Choose images, as many of each indicator, and the objects to ask for.
 
-    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images` is rounded down to whole
-    triplets.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        ``sample_id``, ``triplet``, ``seed``, ``indicator`` of every image.
-    nouns : DataFrame
-        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
-    objects : DataFrame
-        Table ``objects``: ``triplet``, ``seed``, ``object`` (−1 for hidden nouns), ``lemma``, ``human``.
-    indicators : sequence of str
-        Those whose images are shown.
-    images : int
-        At most so many.
-    extra : int
-        Objects to ask for beside the nouns of the prompts, at least a quarter of them found in no image of the triplet
-        and seed (fewer where the run has no others).
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        One row per image and question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the
-        order in which they are shown, objects in alphabetical order.
-
-    Raises
-    ------
-    UserError
-        No triplet has an image of every indicator, or `images` is fewer than the indicators.
+    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images`, at most so many, is
+    rounded down to whole triplets. `extra` objects are asked for beside the nouns of the prompts, at least a quarter of
+    them found in no image of the triplet and seed (fewer where the run has no others). One row per image and question:
+    ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the order in which they are shown,
+    objects in alphabetical order.
     """
     names = list(indicators)
     if images < len(names):
-        raise too_few(images, names)
+        raise UserError(
+            f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
+        )
     rng = np.random.default_rng([seed, CHOICE_STREAM])
-    draws = in_turn(whole_draws(samples, names), rng).head(images // len(names))
-    table = questions_of(draws, nouns, objects, names, extra, rng)
-    keys = samples[samples["indicator"].isin(names)].merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
-    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
-    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
-
-
-def too_few(images: int, names: Sequence[str]) -> UserError:
-    """Return the error that so many images are fewer than the indicators."""
-    return UserError(
-        f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
-    )
-
-
-def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return ``triplet`` and ``seed`` of those with an image of every indicator.
-
-    Raises
-    ------
-    UserError
-        There are none.
-    """
     known = samples[samples["indicator"].isin(names)]
     draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
     draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
@@ -107,34 +62,20 @@ def whole_draws(samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         raise UserError(
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
-    return draws
+    draws = _in_turn(draws, rng).head(images // len(names))
+    table = _questions(draws, nouns, objects, names, extra, rng)
+    keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
+    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
+    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
 
 
-def in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return triplets and seeds at random, one seed of a prompt before the next of any."""
+def _in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Triplets and seeds at random, one seed of a prompt before the next of any."""
     draws = draws.iloc[rng.permutation(len(draws))]
     return draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
 
 
-def askable(
-    nouns: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the nouns of prompts and the detections of some indicators, with their question (``ask``)."""
-    mentioned = nouns[nouns["indicator"].isin(names)]
-    found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
-    mentioned, found = (
-        table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
-        for table in (mentioned, found)
-    )
-    return mentioned, found
-
-
-def other_questions(found: int, rest: int, extra: int) -> int:
-    """Return how many objects that were found in no image of a triplet and seed are asked for."""
-    return min(rest, max(extra - found, -(-extra // 4)))
-
-
-def questions_of(
+def _questions(
     draws: pd.DataFrame,
     nouns: pd.DataFrame,
     objects: pd.DataFrame,
@@ -143,7 +84,8 @@ def questions_of(
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
-    mentioned, found = askable(nouns, objects, names)
+    mentioned = _with_question(nouns[nouns["indicator"].isin(names)])
+    found = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
     everything = sorted({*mentioned["ask"], *found["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
@@ -152,11 +94,16 @@ def questions_of(
         asked = mentioned_of.get(triplet, set())
         seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
-        others = other_questions(len(seen), len(rest), extra)
+        others = min(len(rest), max(extra - len(seen), -(-extra // 4)))  # found in no image
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
         asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
         rows += [(triplet, draw, name) for name in sorted(asked)]
     return pd.DataFrame(rows, columns=["triplet", "seed", "object"])
+
+
+def _with_question(table: pd.DataFrame) -> pd.DataFrame:
+    """Nouns or detections with the question that asks for them (``ask``)."""
+    return table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
 
 
 def labelled_items(
@@ -164,21 +111,14 @@ def labelled_items(
 ) -> pd.DataFrame:
     """Join labels with what the detector found.
 
-    Returns
-    -------
-    DataFrame
-        `labels` with ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt``
-        (a noun of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or
-        ``other``.
+    Added are ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun
+    of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
     """
-    detections = objects[objects["object"] >= 0]
-    detections = detections.assign(
-        ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
-    )
+    detections, nouns = _with_question(objects[objects["object"] >= 0]), _with_question(nouns)
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
     here = set(zip(detections["sample_id"], detections["ask"]))
     near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
-    mentioned = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
+    mentioned = set(zip(nouns["triplet"], nouns["ask"]))
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
     items["asked"] = [
         "prompt" if (t, what) in mentioned else "found" if (t, s, what) in near else "other"
@@ -198,19 +138,10 @@ def annotator_agreement(
 ) -> pd.DataFrame:
     """Return recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
-    Parameters
-    ----------
-    items : DataFrame
-        Of `labelled_items`; ``unclear`` is left out of recall and precision.
-    indicators, contrasts, level, resamples, seed
-        See `analysis.stats.rates.detection_rates`.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``annotator`` (a name, ``all agree``: only what all annotators answered equally, or ``A, B`` for kappa),
-        ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
-        recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
+    Of `labelled_items`; ``unclear`` is left out of recall and precision. Columns ``annotator`` (a name, ``all agree``:
+    only what all annotators answered equally, or ``A, B`` for kappa), ``asked`` (``all``, or the objects of which
+    kind), those of `analysis.stats.rates.detection_rates`, ``version``. Quantities are recall, precision, ``seen``
+    (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     people = list(dict.fromkeys(items["annotator"]))
@@ -242,24 +173,13 @@ def annotator_agreement(
 def human_counts(
     items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
-    """Right and wrong detections by what people saw, weighted as the run's images are.
+    """Count right and wrong detections by what people saw, weighted as the run's images are.
 
     What is asked depends on what was detected near by, so labels over-represent images with detections. Of each object
     the questions of a kind (``prompt``, ``found``, ``other``) get the weight with which the run's triplets and seeds
     are of that kind; weights of an object add up to the number of its labels. A kind that was never asked of an object
-    has none.
-
-    Parameters
-    ----------
-    items : DataFrame
-        Of `labelled_items`. Of several annotators only equal answers of all count; ``unclear`` does not.
-    samples, nouns, objects : DataFrame
-        See `choose_questions`.
-
-    Returns
-    -------
-    DataFrame
-        Columns as of `analysis.tables.objects.detector_error.detector_counts`.
+    has none. Of several annotators only equal answers of all count; ``unclear`` does not. Columns are those of
+    `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
     clear = _agreed(items, people) if people > 1 else _clear(items)

@@ -103,13 +103,7 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def labels_of(run: Run, files: Sequence[Path]) -> pd.DataFrame:
-    """Return the labels of a run with what was detected.
-
-    Raises
-    ------
-    UserError
-        A file cannot be read, or two answer the same.
-    """
+    """Return the labels of a run with what was detected."""
     labels = together([read_labels(path, run) for path in files], files)
     return labelled_items(labels, run.samples(KEYS), read(run, "nouns"), read(run, "objects"))
 

@@ -26,15 +26,7 @@ def fingerprint(image) -> str:
 def read_labels(path: Path, run: Run) -> pd.DataFrame:
     """Read one annotator's table and check it against the run.
 
-    Returns
-    -------
-    DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
+    Returns ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
     """
     again = "export it from the sheet again"
     table = open_table(path, LABELS)
@@ -72,13 +64,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
 
 
 def together(labels: Sequence[pd.DataFrame], files: Sequence[Path]) -> pd.DataFrame:
-    """Join the labels of several annotators and sheets.
-
-    Raises
-    ------
-    UserError
-        One annotator answers a question twice; the message names the second file that does.
-    """
+    """Join the labels of several annotators and sheets; refuse an annotator who answers a question twice."""
     table = pd.concat(labels, ignore_index=True)
     require_annotators(table["annotator"], files[-1])
     twice = table.duplicated(["annotator", "sample_id", "object"]).to_numpy()

@@ -15,15 +15,10 @@ from probes.runs.run import Run
 class PeopleCheck:
     """What people are asked about the images of a method's runs, and what their answers are held against.
 
-    Attributes
-    ----------
-    alone : callable
-        Whether runs of a configuration are of this method.
-    sample : callable
-        Writes ``sheet.html`` of a run into a folder, given the largest number of images, how much is asked beside what
-        the prompt asks for (None: as usual) and a seed; returns what there is to say about it.
-    agreement : callable
-        Writes the tables of a run from CSV files that the sheet exported; yields what is printed.
+    ``alone`` tells whether runs of a configuration are of this method; ``sample`` writes ``sheet.html`` of a run into a
+    folder, given the largest number of images, how much is asked beside what the prompt asks for (None: as usual) and a
+    seed, and returns what there is to say; ``agreement`` writes the tables of a run from CSV files that the sheet
+    exported, and yields what is printed.
     """
 
     alone: Callable[[Config], bool]

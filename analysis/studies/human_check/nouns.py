@@ -29,29 +29,10 @@ def noun_agreement(
 ) -> pd.DataFrame:
     """Return who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
 
-    Parameters
-    ----------
-    labels : DataFrame
-        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
-    samples : DataFrame
-        ``sample_id``, ``triplet``, ``indicator``.
-    nouns : DataFrame
-        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
-    objects : DataFrame
-        Table ``objects``: ``sample_id``, ``object`` (−1 for hidden nouns), ``lemma``.
-
-    Returns
-    -------
-    DataFrame
-        One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each
-        lemma
-        once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
-        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people
-        and detector saw. The paper's rows hold what it prints; NaN where it prints nothing.
-
-    Source
-    ------
-    Wu et al. 2025, section 7.3.
+    One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each lemma
+    once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
+    ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
+    saw. The paper's rows (Wu et al. 2025, section 7.3) hold what it prints; NaN where it prints nothing.
 
     Examples
     --------

@@ -23,16 +23,8 @@ def render_sheet(
 ) -> str:
     """Write the sheet as one page that needs no network and no other file.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        Of `analysis.studies.human_check.check.choose_questions`.
-    images : mapping of str to Image
-        By ``sample_id``.
-    name : str
-        Of the run.
-    kind : {"objects", "statements"}
-        What ``object`` holds: names of objects, or whole statements about the image.
+    `questions` are of `analysis.studies.human_check.check.choose_questions`, `images` by ``sample_id``; `kind` is what
+    ``object`` holds: names of objects, or whole statements about the image.
     """
     cards = []
     for sample, rows in questions.groupby("sample_id", sort=False):

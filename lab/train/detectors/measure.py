@@ -20,7 +20,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torchvision.ops import box_iou
 
-from analysis.observe.objects.engines.engines import OWN_NMS
+from analysis.observe.objects.engines.grounded import OWN_NMS
 from analysis.observe.objects.models.grounded_sam import GroundedEngine
 from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything

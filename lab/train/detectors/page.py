@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.observe.objects.engines.engines import OWN_NMS
+from analysis.observe.objects.engines.grounded import OWN_NMS
 from lab.templates import render
 from lab.train.detectors.measure import BOX_THRESHOLD, INDICATORS
 from lab.train.detectors.tagger_quality import BAR, NOISE

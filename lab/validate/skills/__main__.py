@@ -21,7 +21,7 @@ import torch
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
 from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_table
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
@@ -48,7 +48,7 @@ def engine(name: str) -> DetectionEngine:
     """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
     if name == "exact":
         return ToyworldScenes()
-    return engine_plan(Config.model_validate({"prompts": ["a {person}"]})).engine()
+    return object_observer(Config.model_validate({"prompts": ["a {person}"]}))[0].engine()
 
 
 def scored_images(

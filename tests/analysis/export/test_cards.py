@@ -79,6 +79,14 @@ def test_the_card_and_the_readme_say_how_to_cite(card, facts):
         assert f"  author  = {{{{{cited['authors'][0]['name']}}}}},\n  version = {{{version}}}\n}}\n" in text
 
 
+def test_no_number_of_another_measure_stands_without_its_interval(facts, card):
+    rows = table_under(card, "| measure |")
+    assert len(rows) == len(facts.summaries[0].findings) - 1 == 3
+    for cells in rows:
+        for cell in cells[1:3]:
+            assert cell == "—" or cell.endswith("]"), cell
+
+
 def table_under(text: str, head: str) -> list[list[str]]:
     """Cells of the rows of the table whose first line begins so."""
     lines = iter(text.splitlines())

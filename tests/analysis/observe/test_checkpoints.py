@@ -14,9 +14,7 @@ from transformers import (
 
 from analysis.observe.checkpoints import find, fit, read_weights, sha256
 from analysis.observe.objects.models import grounding_dino, hf_keys, hf_settings, segment_anything
-from analysis.observe.objects.tags.tags import read_vocabulary
 from probes.errors import UserError
-from probes.toyworld.checker import TAGS
 from tests.analysis.observe.tiny_models import save_text_encoder
 
 
@@ -105,11 +103,3 @@ def test_published_segmenters_are_the_same_in_both_layouts(tmp_path):
 def test_a_detector_of_unknown_name(tmp_path):
     with pytest.raises(UserError, match=r"expected groundingdino_swint_ogc.pth or .* found neither"):
         grounding_dino.description(tmp_path / "other.pth")
-
-
-def test_toyworld_names_what_comes_with_the_package():
-    assert find("toyworld", "observe.segmenter").is_file()
-    assert find("toyworld", "observe.detector").parent.name == "grounding-dino"
-    assert read_vocabulary("toyworld") == list(TAGS)
-    with pytest.raises(UserError, match=r"observe\.text_encoder: toyworld: no such file"):
-        find("toyworld", "observe.text_encoder")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.objects.engines import engines
-from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.engines import grounded
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -82,23 +82,17 @@ def test_what_is_stored(whole, settings):
 
 
 def test_folders_of_transformers(noise, tmp_path):
-    """Models in transformers' layout look, too, whichever of the two names the engine is given."""
+    """Models in transformers' layout look, too."""
     save_detector_folder(tmp_path / "dino")
     save_segmenter_folder(tmp_path / "sam")
     given = {
         **{"model": "a/b", "detector": str(tmp_path / "dino"), "segmenter": str(tmp_path / "sam")},
         **{"tags": ["prompt"], "box_threshold": 0.6, "text_threshold": 0.5, "device": "cpu"},
     }
-    runs = [
-        image_run(tmp_path / engine, noise[:3], PROMPTS, engine=engine, **given)
-        for engine in ("groundingdino", "transformers")
-    ]
-    for run in runs:
-        observe(run, progress=False)
-    assert len(runs[0].read("objects")) > 0
-    assert runs[1].read("objects").equals(runs[0].read("objects"))
-    assert {Run.open(run.path).meta["observer"]["engine"] for run in runs} == {"groundingdino"}
-    assert len(Run.open(runs[0].path).meta["observer"]["checkpoints"]["detector"]) == 1
+    run = image_run(tmp_path / "run", noise[:3], PROMPTS, engine="groundingdino", **given)
+    observe(run, progress=False)
+    assert len(run.read("objects")) > 0
+    assert len(Run.open(run.path).meta["observer"]["checkpoints"]["detector"]) == 1
 
 
 # What is wrong is said before anything is loaded, in one line.
@@ -124,7 +118,7 @@ def test_folders_of_transformers(noise, tmp_path):
 def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
     given = observe if {"detector", "engine"} & set(observe) else {**checkpoints, **observe}
     with pytest.raises(UserError, match=message):
-        engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
+        object_observer(Config(prompts=["a {person}"], model="a/b", observe=given))[0]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +133,8 @@ def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
 def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
     """A vocabulary and the prompt's nouns; toyworld's own for what they know."""
     if vocabulary == __file__:  # any file: what is in it is not the question
-        monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
-    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))
+        monkeypatch.setattr(grounded, "read_vocabulary", lambda path: ["dog"])
+    plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))[0]
     assert (plan.resolved["tags"], plan.resolved["vocabulary"]) == (tags, vocabulary)
 
 
@@ -148,7 +142,7 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     """As many captions as the engine really makes, at the least, and what they find is of all of them."""
     more = {"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "device": "cpu"}
     given = {name: value for name, value in settings.items() if name != "model"} | more
-    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
+    plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe=given))[0]
     engine = plan.engine()
     tags = [list(one) for one in plan.tags()([None], [("a person with a quokka",)])]
     assert tags[0][-1] == "quokka" and len(tags[0]) == len(plan.vocabulary) + 1  # "person" is in it already
@@ -156,9 +150,9 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     assert 1 < plan.passes <= len(made)
     assert f"({len(plan.vocabulary)} tags)" in str(plan)
     assert f"at least {plan.passes} passes of the detector over each image" in str(plan)
-    one = engine_plan(
+    one = object_observer(
         Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
-    )
+    )[0]
     assert "passes" not in str(one)
 
 
@@ -189,7 +183,7 @@ def test_a_checkpoint_that_does_not_fit(settings, noise, tmp_path):
             {"small_dino__pth": b"PK\x03\x04 broken"},
             r"small_dino.pth: expected a checkpoint of tensors, got `",
         ),
-        ({"small_dino__json": b'{"swim": {}}'}, r"`swim` is no setting of Grounding DINO"),
+        ({"small_dino__json": b'{"swim": {}}'}, r"expected a setting of Grounding DINO, got `swim`"),
         ({"small_sam__json": b"{}"}, r"expected vit_h, vit_l or vit_b in its name, or embed_dim, depth"),
     ],
 )

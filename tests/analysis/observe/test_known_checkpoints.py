@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.observe import known_checkpoints, missing
+from analysis.observe import checkpoints, missing
 from analysis.observe.checkpoints import find
 from analysis.observe.objects.models import grounding_dino
 from probes.config.schema import Config
@@ -25,9 +25,9 @@ def bare(tmp_path, monkeypatch):
 
 
 def test_each_known_checkpoint_has_a_size_and_a_command():
-    for name in known_checkpoints.known():
-        command = known_checkpoints.command(name)
-        assert known_checkpoints.size(name).split()[1] in ("MB", "GB")
+    for name in checkpoints.known():
+        command = checkpoints.command(name)
+        assert checkpoints.size(name).split()[1] in ("MB", "GB")
         if name.endswith((".pth", ".pth.tar")):  # curl keeps the name that the address ends with
             assert command.startswith("curl -L ") and command.endswith(f"/{name}")
         else:
@@ -39,8 +39,8 @@ def test_a_known_file_that_is_not_there_is_told_with_size_and_command(bare):
     with pytest.raises(UserError) as caught:
         find(name, "observe.detector")
     line = str(caught.value)
-    assert len(line) <= LIMIT and line.endswith(known_checkpoints.command(name).split()[-1])
-    assert known_checkpoints.size(name) in line
+    assert len(line) <= LIMIT and line.endswith(checkpoints.command(name).split()[-1])
+    assert checkpoints.size(name) in line
 
 
 def no_text_encoder(name):
@@ -57,7 +57,7 @@ def test_all_that_a_preset_lacks_stands_in_one_line(bare, tmp_path, monkeypatch,
         line = capsys.readouterr().err
         assert line.count("\n") == 1 and line.startswith("preset wu2025: not on this machine: ")
         for name in (*FILES, "bert-base-uncased"):
-            assert f"{name} ({known_checkpoints.size(name)})" in line
+            assert f"{name} ({checkpoints.size(name)})" in line
         assert "measure.nouns: nltk" in line and "docs/how_to/models.md" in line
     assert not (tmp_path / "run").exists()
 

@@ -7,12 +7,10 @@ import pyarrow as pa
 import pytest
 
 from analysis.observe import stage
-from analysis.observe.observer import KEY, Needs
-from probes.errors import UserError
+from analysis.observe.observer import KEY, Observer
 from probes.runs.parts import read_part
 from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
-from tests.probes.conftest import stored
 
 COLUMNS = [
     ("sample_id", pa.string()),
@@ -22,7 +20,7 @@ COLUMNS = [
 ]
 
 
-class Brightness:
+class Brightness(Observer):
     """The mean of each image, as a feature; see `analysis.observe.observer.Observer`."""
 
     name = "brightness"
@@ -30,14 +28,10 @@ class Brightness:
         {"features": pa.schema([*COLUMNS, ("mean", pa.float32()), ("fault", pa.string())])}
     )
     batch = 2
-    whole_triplets = False
     resolved = MappingProxyType({"objects": False})
 
     def __init__(self, scale=1.0):
         self.scale, self.loaded, self.batches = scale, False, []
-
-    def needs(self):
-        return Needs("cpu", 0, {})
 
     def fields(self):
         return {"observe.scale": self.scale}
@@ -78,18 +72,3 @@ def test_another_observer(run, monkeypatch):
     meta = Run.open(run.path).meta
     assert meta["brightness"] == {"images": 7, "threads": 1, "workers": 1}
     assert meta["config"]["resolved"]["observe"] == {**run.resolved["observe"], "objects": False}
-
-
-def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):
-    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
-    stage.observe(run, progress=False)
-    before = stored(run.path), [part.read_bytes() for part in run.parts("features")]
-    run.part_path("features", 1).unlink()
-    again = Brightness()
-    monkeypatch.setattr(stage, "observers", lambda config: ([again], {}))
-    stage.observe(run, progress=False)
-    assert again.batches == [2, 1]
-    assert (stored(run.path), [part.read_bytes() for part in run.parts("features")]) == before
-    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness(2.0)], ""))
-    with pytest.raises(UserError, match=r"was made with observe\.scale 1\.0, expected 2\.0"):
-        stage.observe(run, progress=False)

@@ -197,7 +197,6 @@ def test_unreadable_images_are_not_shown(tmp_path):
     "spoil, line",
     [
         (lambda t: "", "expected a column `annotator`, found none"),
-        (lambda t: t.replace("object", "thing"), "expected a column `object`, found annotator"),
         (
             lambda t: t.replace("A,t", ",t", 1),
             "line 2: annotator: expected the name of the annotator, got ''",
@@ -214,7 +213,6 @@ def test_unreadable_images_are_not_shown(tmp_path):
         (lambda t: t[: t.rindex(",")], "expected 5 fields"),
         (lambda t: t + t.splitlines()[1], "expected each object of an image once"),
         (lambda t: re.sub(r"(t\d+-s\d-\w+),\w", r"\1,x", t), "got another image as 't0000"),
-        (lambda t: t.replace("A,t0", "A,u0"), "got another image as 'u0000"),
         (lambda t: t.replace("A,", '"A,', 1), "expected a CSV file, got a damaged one"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 from packaging.requirements import Requirement
 
-from analysis.observe import known_checkpoints
+from analysis.observe import checkpoints
 from probes.versions import pip_line
 from tests.runs import ROOT
 from triptych.cli import doctor
@@ -26,7 +26,7 @@ def test_what_is_here_is_said_without_a_network(capsys, monkeypatch):
     for title in ("versions:", "this machine:", "optional parts:", "checkpoints that observe images"):
         assert out.count(title) == 1
     assert f"torch {doctor.version('torch')}" in out
-    assert all(name in out for name in known_checkpoints.known())
+    assert all(name in out for name in checkpoints.known())
 
 
 def test_every_optional_part_has_its_use():
@@ -71,13 +71,13 @@ def test_a_package_that_is_missing_is_one_line(capsys, monkeypatch):
 def test_checkpoints_are_looked_for_where_they_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    assert not any(known_checkpoints.present(name) for name in known_checkpoints.known())
+    assert not any(checkpoints.present(name) for name in checkpoints.known())
     (tmp_path / "torch/hub/checkpoints").mkdir(parents=True)
     (tmp_path / "torch/hub/checkpoints/sam_vit_b_01ec64.pth").write_bytes(b"")
     root = tmp_path / "hub" / "models--timm--resnet50.tv_in1k"
     for folder, file, text in (("refs", "main", "a" * 40), (f"snapshots/{'a' * 40}", "config.json", "{}")):
         (root / folder).mkdir(parents=True)
         (root / folder / file).write_text(text)
-    here = {name for name in known_checkpoints.known() if known_checkpoints.present(name)}
+    here = {name for name in checkpoints.known() if checkpoints.present(name)}
     assert here == {"sam_vit_b_01ec64.pth", "timm/resnet50.tv_in1k"}
     assert doctor.checkpoints()[0] == "here: sam_vit_b_01ec64.pth, timm/resnet50.tv_in1k"

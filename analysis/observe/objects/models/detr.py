@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from analysis.observe.checkpoints import read_json
-from analysis.observe.model_folders import from_folder, sides
+from analysis.observe.checkpoints import from_folder, read_json, sides
 from analysis.observe.objects.detection import Detection, Found
 from analysis.observe.objects.models import detr_original
 from analysis.observe.objects.models.grounding_dino import FIELD, pixels

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
+from analysis.observe.checkpoints import fit, read_weights, settings_beside
 from analysis.observe.objects.models import hf_keys
 from analysis.observe.objects.models.grounding_dino import FIELD
 from probes.errors import UserError
@@ -37,11 +37,7 @@ _SETTINGS = ("dilation", "heads", "id2label", "short_side", "long_side")
 def description(path: Path) -> dict[str, Any]:
     """Return the description of a checkpoint, from the file beside it and from its name."""
     beside = path.with_suffix(".json")
-    stated = read_json(beside, FIELD) if beside.exists() else {}
-    if unknown := [name for name in stated if name not in _SETTINGS]:
-        raise UserError(
-            f"{FIELD}: {beside}: expected {', '.join(_SETTINGS)}, got `{unknown[0]}`: take it out"
-        )
+    stated = settings_beside(path, _SETTINGS, FIELD, "DETR")
     usual = {"dilation": "dc5" in path.stem.lower(), "heads": 8, "short_side": 800, "long_side": 1333}
     for name, value in usual.items():
         got = stated.get(name, value)
@@ -75,9 +71,7 @@ def load(path: Path) -> Any:
         )
     with readable(f"{FIELD}: {path}", "a checkpoint of DETR", "choose another"):
         model = DetrForObjectDetection(config)
-    # counters of normalisation, of training
-    counters = {name: own for name, own in model.state_dict().items() if name.endswith("num_batches_tracked")}
-    fit(model, counters | hf_keys.detr(weights), path=path, field=FIELD, what="DETR")
+    fit(model, hf_keys.detr(weights), path=path, field=FIELD, what="DETR")
     return model
 
 

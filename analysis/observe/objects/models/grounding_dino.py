@@ -20,8 +20,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
-from analysis.observe.model_folders import described, from_folder, sides
+from analysis.observe.checkpoints import described, fit, from_folder, read_weights, settings_beside, sides
 from analysis.observe.objects.models import hf_keys, hf_settings
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
@@ -30,8 +29,9 @@ from probes.models.pretrained import auto, quiet, readable
 from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
+USUAL = "GroundingDINO_SwinT_OGC"
 CONFIGURATIONS = {
-    "groundingdino_swint_ogc": "GroundingDINO_SwinT_OGC",
+    "groundingdino_swint_ogc": USUAL,
     "groundingdino_swinb_cogcoor": "GroundingDINO_SwinB_cfg",
 }
 FIELD = "observe.detector"
@@ -47,21 +47,15 @@ def description(path: Path) -> dict[str, Any]:
     ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder beside
     it), ``short_side`` and ``long_side`` (pixels to which images are resized).
     """
-    beside = path.with_suffix(".json")
-    stated = read_json(beside, FIELD) if beside.exists() else {}
-    base = stated.get("base") or CONFIGURATIONS.get(
-        path.stem, "" if not stated else "GroundingDINO_SwinT_OGC"
-    )
+    stated = settings_beside(path, _package_settings(USUAL), FIELD, "Grounding DINO")
+    base = stated.get("base") or CONFIGURATIONS.get(path.stem, USUAL if stated else "")
     if base not in CONFIGURATIONS.values():
         raise UserError(
             f"{FIELD}: {path}: expected {' or '.join(f'{name}.pth' for name in CONFIGURATIONS)}, or a description in"
-            f" {beside.name} with a `base` of theirs, found {base or 'neither'}: rename it or describe it"
+            f" {path.with_suffix('.json').name} with a `base` of theirs, found {base or 'neither'}: rename it or"
+            " describe it"
         )
-    known = _package_settings(base)
-    unknown = [name for name in stated if name not in known]
-    if unknown:
-        raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of Grounding DINO: take it out")
-    return {**known, **stated}
+    return {**_package_settings(base), **stated}
 
 
 def _package_settings(base: str) -> dict[str, Any]:
@@ -185,7 +179,7 @@ class GroundingDino:
             text = config.text_config
             short, long = sides(path, FIELD)
             stated = hf_settings.detector(config, path, FIELD) | {"short_side": short, "long_side": long}
-            self.settings = _package_settings("GroundingDINO_SwinT_OGC") | stated
+            self.settings = _package_settings(USUAL) | stated
         else:
             self.settings = description(path)
             beside = self.settings["text_encoder"]

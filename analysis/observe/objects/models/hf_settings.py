@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.model_folders import require_values
+from analysis.observe.checkpoints import require_values
 
 # what the packages have fixed in their classes
 _DETECTOR = {

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
-from analysis.observe.model_folders import described, from_folder
+from analysis.observe.checkpoints import described, fit, from_folder, read_weights, settings_beside
 from analysis.observe.objects.models import hf_keys, hf_settings
 from probes.errors import UserError
 from probes.models.pretrained import readable
@@ -46,18 +45,14 @@ _BOXES = 64  # boxes decoded in one go
 
 def description(path: Path) -> dict[str, Any]:
     """Return the settings of the model that a checkpoint is for: by its name, with a JSON file beside it over them."""
-    beside = path.with_suffix(".json")
-    stated = read_json(beside, FIELD) if beside.exists() else {}
+    stated = settings_beside(path, {**COMMON, **SIZES["vit_b"]}, FIELD, "Segment Anything")
     size = re.search(r"vit_[hlb]", path.stem)
     settings = {**COMMON, **(SIZES[size[0]] if size else {}), **stated}
     missing = [name for name in SIZES["vit_b"] if name not in settings]
-    unknown = [name for name in stated if name not in {**COMMON, **SIZES["vit_b"]}]
-    if unknown:
-        raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of Segment Anything: take it out")
     if missing:
         raise UserError(
             f"{FIELD}: {path}: expected vit_h, vit_l or vit_b in its name, or {', '.join(missing)} in"
-            f" {beside.name}, found neither: rename it or describe it"
+            f" {path.with_suffix('.json').name}, found neither: rename it or describe it"
         )
     return settings
 

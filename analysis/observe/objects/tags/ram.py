@@ -26,7 +26,7 @@ from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
-from analysis.observe.checkpoints import check_fit, find, fit, read_json, read_weights
+from analysis.observe.checkpoints import check_fit, find, fit, read_weights, settings_beside
 from analysis.observe.objects.tags.tags import Prompts, normal
 from probes.config.schema import Observe
 from probes.errors import UserError
@@ -170,15 +170,13 @@ class RamFiles:
     """Settings of the tagger, read from files; the weights themselves are not loaded.
 
     ``settings`` are as `PUBLISHED`; ``tags`` a name for each row of ``label_embed``, as it is looked for
-    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it;
-    ``parameters`` counts those of the tagger alone.
+    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it.
     """
 
     weights: Path
     settings: Mapping[str, Any]
     tags: tuple[str, ...]
     thresholds: tuple[float, ...]
-    parameters: int
 
     @property
     def digest(self) -> str:
@@ -226,19 +224,13 @@ def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
     are in no checkpoint: they are the lines of `tag_list`, or of ``ram_tag_list.txt`` beside the checkpoint. Next to
     that list ``ram_tag_list_threshold.txt`` may give each tag a threshold; without it all have the published 0.68.
     """
-    beside = weights.with_suffix(".json")
-    stated = read_json(beside, FIELD) if beside.exists() else {}
-    unknown = [name for name in stated if name not in PUBLISHED]
-    if unknown:
-        raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of RAM: take it out")
-    settings = {**PUBLISHED, **stated}
+    settings = {**PUBLISHED, **settings_beside(weights, PUBLISHED, FIELD, "RAM")}
     place, meta = f"{FIELD}: {weights}", torch.device("meta")
     with readable(place, "settings of RAM", "mend them"), meta:
         model = Ram(settings)
     check_fit(model, tagger_weights(weights), path=weights, field=FIELD, what="RAM's tagger")
     names, thresholds = read_tags(tag_list or weights.with_name(TAG_LIST), settings["tags"])
-    count = sum(parameter.numel() for parameter in model.parameters())
-    return RamFiles(weights, settings, names, thresholds, count)
+    return RamFiles(weights, settings, names, thresholds)
 
 
 def tagger_weights(path: Path) -> dict[str, torch.Tensor]:

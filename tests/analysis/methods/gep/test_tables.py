@@ -17,7 +17,7 @@ from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs import parts, schemas
 from probes.runs.run import Run
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.synthetic_run import configure, write_run
 from tests.analysis.tables.columns_held import outside
 from triptych.cli.main import command as command_of
 
@@ -54,15 +54,16 @@ def made(tmp_path_factory):
     """The run, and what is in its images."""
     path = tmp_path_factory.mktemp("audit") / "run"
     run = Run.open(write_run(path, prompts=18, steps=2))
-    resolved = run.meta["config"]["resolved"]
-    resolved["prompts"] = prompts()
-    resolved["measure"] = {"bootstrap": 100, "permutations": 200}
-    resolved["gep"] = {
-        "labelled": 8,
-        "examples": 4,
-        "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
-    }
-    run.write_meta()
+    configure(
+        run,
+        prompts=prompts(),
+        measure={"bootstrap": 100, "permutations": 200},
+        gep={
+            "labelled": 8,
+            "examples": 4,
+            "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
+        },
+    ).write_meta()
     run = Run.open(path)
     rng = np.random.default_rng(0)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
@@ -379,8 +380,8 @@ def test_detections_count_where_an_attribute_was_looked_for(made, monkeypatch):
     observed = pd.DataFrame(
         {"sample_id": [first, second], "status": "ok", "tags": [["ties", "dress"], ["tie"]]}
     )
-    monkeypatch.setattr(Run, "observed", lambda self, columns=None: observed)
     found = pd.DataFrame({"sample_id": [first], "label": ["dress"]})
-    monkeypatch.setattr(Run, "objects", lambda self, columns=None: found)
+    tables = {"observed": observed, "objects": found}
+    monkeypatch.setattr(Run, "read", lambda self, kind, columns=None: tables[kind])
     said = readings.from_detections(run).set_index(["sample_id", "attribute"])["value"].to_dict()
     assert said == {(first, "tie"): 0.0, (first, "dress"): 1.0, (second, "tie"): 0.0}

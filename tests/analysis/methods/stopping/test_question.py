@@ -33,13 +33,9 @@ def look(low, high, n=24):
         ("gap", 0.01, 0.2, "first"),
         ("gap", -0.2, -0.01, "second"),
         ("gap", -0.01, 0.04, "equivalence"),
-        ("gap", -0.06, 0.04, ""),
         ("direction", -0.01, 0.04, ""),
-        ("direction", 0.01, 0.04, "first"),
         ("equivalence", 0.01, 0.04, "equivalence"),
-        ("equivalence", 0.01, 0.06, ""),
         ("interval", 0.3, 0.39, "interval"),
-        ("interval", 0.3, 0.41, ""),
         ("gap", -math.inf, math.inf, ""),
     ],
 )

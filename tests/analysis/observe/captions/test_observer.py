@@ -90,15 +90,6 @@ def test_a_batch_is_captioned_as_transformers_documents_it_for_an_image(folders,
     assert any(got)
 
 
-def test_identity_names_weights_description_and_search(folders, tmp_path):
-    before = BlipCaptioner(Captions(model=str(folders["blip"]))).identity()
-    other = shutil.copytree(folders["blip"], tmp_path / "other")
-    settings = json.loads((other / "config.json").read_text())
-    (other / "config.json").write_text(json.dumps({**settings, "note": 1}))
-    after = BlipCaptioner(Captions(model=str(other), beams=1, tokens=9)).identity()
-    assert {name for name in before if before[name] != after[name]} == {"description", "beams", "tokens"}
-
-
 def test_what_is_no_captioning_model_is_said_in_a_line(folders, tmp_path):
     def refused(name, match):
         with pytest.raises(UserError, match=rf"^observe\.captions\.model: .*{match}") as caught:

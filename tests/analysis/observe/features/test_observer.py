@@ -1,5 +1,7 @@
 """Features through the observe stage: what is stored, what is made anew, what is not run and why."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -67,7 +69,7 @@ def test_a_part_that_is_gone_is_made_again_and_one_more_feature_added(tmp_path, 
     before = {part.name: part.read_bytes() for part in run.parts("features/dino")}
     times = {part.name: part.stat().st_mtime_ns for part in run.parts("features/dino")}
     run.part_path("features/dino", 1).unlink()
-    config = run.meta["config"]
+    config = copy.deepcopy(run.meta["config"])
     config["resolved"]["observe"]["features"] = ["dino", "split_product"]
     run.write_meta(config=config)
     run = Run.open(run.path)
@@ -99,7 +101,7 @@ def test_images_of_a_triplet_are_seen_together(tmp_path, noise):
 def test_which_are_run(config, asked, monkeypatch):
     monkeypatch.setattr(features, "cached", lambda name: None)
     chosen, missing = observers(config)
-    assert [observer.feature.name for observer in chosen] == asked
+    assert [observer.model.feature.name for observer in chosen] == asked
     absent = {*USUAL} - {*asked} if config.model == "some/model" else set()
     assert {*missing} - {"objects"} == absent
 
@@ -129,5 +131,5 @@ def test_weights_in_the_hubs_folder_are_taken_without_a_network(tmp_path, monkey
         (snapshot / name).write_bytes((WEIGHTS / "features" / "dino" / name).read_bytes())
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     chosen, missing = observers(configured("some/model"))
-    assert [(one.feature.name, one.path) for one in chosen] == [("dino", snapshot)]
+    assert [(one.model.feature.name, one.model.path) for one in chosen] == [("dino", snapshot)]
     assert {*missing} == {"objects", "resnet50", "clip", "split_product"}

@@ -41,13 +41,13 @@ def test_a_network_without_text_is_refused():
 def audit(path, **gep):
     """A run whose prompts have contexts."""
     run = Run.open(path)
-    resolved = run.meta["config"]["resolved"]
+    config = run.meta["config"]
     prompts = [
         {"text": f"a {{person}} with a tie {n}", "levels": {"attribute": "tie", "context": f"at {n}"}}
         for n in "ab"
     ]
-    resolved |= {"prompts": prompts, "gep": gep}
-    run.write_meta()
+    resolved = {**config["resolved"], "prompts": prompts, "gep": gep}
+    run.write_meta(config={**config, "resolved": resolved})
     return Run.open(path)
 
 

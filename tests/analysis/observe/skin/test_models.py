@@ -107,7 +107,7 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert np.ptp(albedo, axis=0).min() > 1e-3  # the coefficients show in it
 
     observer = SkinToneObserver(
-        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks), "cheeks"), Light("trust", trust=trust)
+        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks)), Light("trust", trust=trust)
     )
     row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)

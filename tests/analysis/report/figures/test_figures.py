@@ -9,20 +9,15 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.figures import (
-    draw_figures,
-    files,
-    headline,
-    inline_svg,
-    prompts,
-    specifications,
-)
+from analysis.report.figures import files, headline, inline_svg, prompts, specifications
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import draw_sites
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import DOUBLE, SINGLE
-from analysis.report.findings import findings_table, summaries
+from analysis.report.findings import summaries
+from analysis.report.gallery import primary_gaps
+from analysis.report.page import Content, draw_figures
 from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
 from hooks.architectures.addresses import place
@@ -30,7 +25,6 @@ from probes.runs.run import Run
 
 CONTRASTS = [("masculine", "feminine")]
 TIMES = {step: 1000.0 - 100 * step for step in range(6)}
-PAIRS = ["neutral-feminine", "neutral-masculine"]
 SPECIFICATIONS = pd.DataFrame(columns=list(COLUMNS))
 RUNS: list[Run] = []  # whose gaps are drawn
 
@@ -47,24 +41,32 @@ def drawn(run):
 
 
 def draw(gap, disparity, contrasts=CONTRASTS):
-    tables = (findings_of(gap), RUNS[-1].table("gap_prompts"), SPECIFICATIONS)
-    texts = {triplet: f"a person {triplet}" for triplet in range(6)}
-    return draw_figures(
-        gap, *tables, disparity, TIMES, headline_metrics(), contrasts, "neutral", PAIRS, prompts=texts
+    run = RUNS[-1]
+    content = Content(
+        config=run.config.model_copy(update={"contrasts": contrasts}),
+        meta={},
+        gap=gap,
+        disparity=disparity,
+        specifications=SPECIFICATIONS,
+        summaries=summaries_of(gap),
+        gaps=primary_gaps(run.table("gap_prompts"), run.config),
+        timesteps=TIMES,
+        samples=run.samples(["triplet", "indicator", "prompt"]),
+        chosen=[],
+        images={},
+        words=None,
     )
+    return draw_figures(content)
 
 
 def atlas(gap):
     return draw_atlas(gap, TIMES, CONTRASTS[0], "neutral")
 
 
-def findings_of(gap):
-    """The findings that a report words of these gaps."""
+def summaries_of(gap):
+    """What a report words of these gaps."""
     run = RUNS[-1]
-    found = (
-        summaries(gap, run.table("specifications"), run.table("agreement"), run.config) if len(gap) else []
-    )
-    return findings_table(found)
+    return summaries(gap, run.table("specifications"), run.table("agreement"), run.config) if len(gap) else []
 
 
 def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap():

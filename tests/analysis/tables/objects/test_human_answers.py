@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 
 from analysis.metrics.skin_tone import monk_colours
+from analysis.studies import questions as sheet
 from analysis.studies.labelling import FILE
-from analysis.studies.questions import sheet
 from analysis.tables.objects.human_answers import human_answers, read_answers
 from probes.errors import UserError
 from probes.runs import schemas

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.models import detr_original
 from analysis.observe.objects.models.detr import Detr, classes
 from analysis.observe.objects.models.grounding_dino import pixels
@@ -62,20 +62,20 @@ def test_detections_are_those_of_transformers(folder):
 
 def test_the_plan_records_what_looked(folder):
     config = Config(prompts=["a {person}"], observe={"engine": "detr", "detector": str(folder)})
-    plan = engine_plan(config)
-    assert plan.record()["revision"] == "0c1a2b"
+    plan = object_observer(config)[0]
+    assert plan.described()["revision"] == "0c1a2b"
     assert set(plan.tags()([None], [("a prompt",)])[0]) == {"person", "bicycle", "stop sign"}
     fields = plan.fields()
-    other = engine_plan(
+    other = object_observer(
         config.model_copy(update={"observe": config.observe.model_copy(update={"box_threshold": 0.9})})
-    )
+    )[0]
     assert fields != other.fields() and fields["observe.detector"] == other.fields()["observe.detector"]
 
 
 def test_what_is_none_is_one_line(folder, tmp_path):
     def refused(**observe):
         with pytest.raises(UserError) as caught:
-            engine_plan(Config(prompts=["a {person}"], observe={"engine": "detr", **observe})).tags()
+            object_observer(Config(prompts=["a {person}"], observe={"engine": "detr", **observe}))[0].tags()
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
@@ -112,14 +112,14 @@ def test_such_a_checkpoint_looks_for_cocos_classes(tmp_path):
         reference.class_embed.bias[[int(number) for number in unused]] = -100.0
     torch.save(reference.state_dict(), path)
     config = Config(prompts=["a {person}"], observe={"engine": "detr", "detector": str(path)})
-    plan = engine_plan(config)
+    plan = object_observer(config)[0]
     named = classes(path)
     assert len(named) == 80 and named[0] == "person" and named[-1] == "toothbrush"
     assert {"fire hydrant", "bicycle", "potted plant"} <= set(plan.tags()([None], [("a prompt",)])[0])
     before = plan.fields()
     image = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
     path.with_suffix(".json").write_text(json.dumps({"short_side": 64, "long_side": 64}))
-    assert engine_plan(config).fields() != before
+    assert object_observer(config)[0].fields() != before
     engine = Detr(path, torch.device("cpu"), threshold=0.05, batch=2)
     (found,) = engine.detect([image], [named])
     with torch.inference_mode():

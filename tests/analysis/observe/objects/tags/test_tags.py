@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from analysis.observe.objects.tags.tags import combined, fixed, prompt_nouns, read_vocabulary
+from analysis.observe.objects.tags.tags import prompt_nouns, read_vocabulary
 from probes.errors import UserError
 
 CPU = torch.device("cpu")
@@ -30,11 +30,6 @@ def test_images_of_a_triplet_are_searched_for_what_any_of_its_prompts_names():
         ["woman", "kite", "ski", "hat", "dog"],
         ["man", "hat", "dog", "ski", "kite"],
     ]
-
-
-def test_the_first_source_of_a_tag_counts():
-    tags = combined([fixed(["dog"], "prompt"), fixed(["cat", "dog"], "vocabulary")])
-    assert tags([None], [("x",)]) == [{"dog": "prompt", "cat": "vocabulary"}]
 
 
 def test_a_vocabulary_is_read(tmp_path):

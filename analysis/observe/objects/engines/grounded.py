@@ -1,4 +1,4 @@
-"""The plan of object detection: from the configuration to an engine and its tags."""
+"""The observer of objects by Grounding DINO and Segment Anything (Grounded-SAM)."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
+from analysis.observe.checkpoints import TOYWORLD, find, parameters, sha256, weight_files
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.engines.detr_plan import detr_plan
-from analysis.observe.objects.engines.plans import (
-    CHECKER,
-    DETR,
-    GROUNDED,
-    SCENES,
-    CheckerPlan,
-    ModelPlan,
-    ObservationPlan,
-    ScenesPlan,
-    description,
-    parameters,
-)
-from analysis.observe.objects.engines.sources import require_sources, sources
+from analysis.observe.objects.observer import ObjectObserver, description
 from analysis.observe.objects.tags.tag_captions import fewest_captions
 from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
-from probes.config.schema import Config
+from analysis.observe.objects.tags.vocabularies import EVERYDAY
+from probes.config.schema import Config, Observe
 from probes.errors import UserError
 from probes.paths import name_of
 from probes.runs.parts import digest
-from probes.toyworld import MODELS
-from probes.toyworld.draw import SIZE
 
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
 USUAL_NMS = 0.5
-_MODELS = ("detector", "segmenter")
+MODELS = ("detector", "segmenter")
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
-_NAME = (
-    "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
-    " sam_vit_h_4b8939.pth)"
-)
-_LINES = "write `detector: IDEA-Research/grounding-dino-tiny` and `segmenter: facebook/sam-vit-base` under `observe:`"
 
 
-class GroundedPlan(ModelPlan):
-    """A detector and a segmenter will look."""
+class GroundedObserver(ObjectObserver):
+    """A detector and a segmenter will look; what the configuration leaves open is settled."""
+
+    engine_name = "groundingdino"
+
+    def __init__(self, config: Config):
+        settings = config.observe.model_copy(update=_sources(config.observe))
+        if settings.nms_iou is None:
+            usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
+            settings = settings.model_copy(update={"nms_iou": usual})
+        super().__init__(config.model_copy(update={"observe": settings}))
+        _require_sources(settings)
+        _ = self.vocabulary
+        for kind in MODELS:
+            find(getattr(settings, kind), f"observe.{kind}", fetch=False)
+        _ = self.device
+
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Packages of detector and segmenter, and of RAM where it gives tags."""
+        packages = ("torch", "torchvision", "transformers", "groundingdino-py", "segment-anything")
+        return (*packages, "timm") if "ram" in self.settings.tags else packages
 
     def __str__(self) -> str:
         settings = self.settings
@@ -51,7 +52,7 @@ class GroundedPlan(ModelPlan):
         more = f"; at least {self.passes} passes of the detector over each image"
         passes = more if self.passes > 1 else ""
         return (
-            f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
+            f"{self.engine_name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
             f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{passes}"
         )
 
@@ -73,17 +74,14 @@ class GroundedPlan(ModelPlan):
 
     @property
     def parameters(self) -> int:
-        """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
-
-        RAM's checkpoint holds far more than the tagger, so its are counted.
-        """
-        counted = self.ram.parameters if "ram" in self.settings.tags else 0
-        return parameters([file for path in self.paths.values() for file in weight_files(path)]) + counted
+        """Parameters of all models, about."""
+        files = [file for path in self.paths.values() for file in weight_files(path)]
+        return parameters([*files, self.ram.weights] if "ram" in self.settings.tags else files)
 
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Paths of the detector and the segmenter on this machine; fetches those of the hub."""
-        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in MODELS}
 
     @cached_property
     def checkpoints(self) -> dict[str, dict[str, str]]:
@@ -108,7 +106,7 @@ class GroundedPlan(ModelPlan):
         settings, sources = self.settings, self.settings.tags
         names = ("tags", *THRESHOLDS, "batch")
         fields = {
-            "observe.engine": self.name,
+            "observe.engine": self.engine_name,
             "observe.text_encoder": name_of(settings.text_encoder),
             **{f"observe.{name}": getattr(settings, name) for name in names},
         }
@@ -155,11 +153,10 @@ class GroundedPlan(ModelPlan):
 
         return RamTagger(self.ram, self.device)
 
-    def record(self) -> dict[str, Any]:
-        """Return what ``run.json`` keeps about the observer."""
+    def described(self) -> dict[str, Any]:
+        """Return the models, the sources of tags and the thresholds."""
         settings = self.settings
         return {
-            "engine": self.name,
             "detector": name_of(settings.detector),
             "segmenter": name_of(settings.segmenter),
             "ram": name_of(settings.ram) if "ram" in settings.tags else None,
@@ -168,39 +165,40 @@ class GroundedPlan(ModelPlan):
             "vocabulary_tags": len(self.vocabulary),
             "checkpoints": self.checkpoints,
             "thresholds": self._thresholds,
-            "versions": self.versions,
         }
 
 
-def engine_plan(config: Config) -> ObservationPlan:
-    """Choose the engine, and check what can be checked without loading or fetching anything."""
-    settings = config.observe
-    if not settings.objects:
-        return ObservationPlan("", config, "`observe.objects` is false")
-    name = settings.engine
-    named = [kind for kind in _MODELS if getattr(settings, kind)]
-    if name == "auto" and not named:
-        if config.model not in MODELS:
-            return ObservationPlan("", config, f"no detector for the images of this model: {_LINES}")
-        if {config.sampler.height, config.sampler.width} - {None, SIZE}:
-            reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
-            return ObservationPlan("", config, reason)
-        settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
-    if name in (CHECKER, SCENES):
-        return (CheckerPlan if name == CHECKER else ScenesPlan)(name, config)
-    if name == DETR:
-        return detr_plan(config)
-    if len(named) < 2:
-        raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    settings = settings.model_copy(update=sources(settings))
-    if settings.nms_iou is None:
-        usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
-        settings = settings.model_copy(update={"nms_iou": usual})
-    # `transformers` was an implementation of its own; its checkpoints load into this one
-    chosen = GroundedPlan(GROUNDED, config.model_copy(update={"observe": settings}))
-    require_sources(settings)
-    _ = chosen.vocabulary
-    for kind in named:
-        find(getattr(settings, kind), f"observe.{kind}", fetch=False)
-    _ = chosen.device
-    return chosen
+def _sources(settings: Observe) -> dict[str, Any]:
+    """Return where tags come from, as it is settled.
+
+    Unless it is said: what RAM gives where it is named, else a vocabulary; and the prompt's nouns.
+
+    Toyworld's own detectors look for everything that they know, and nothing more.
+    """
+    own = settings.detector == TOYWORLD
+    tags: list[Any] | None = settings.tags
+    if tags is None:
+        tags = ["ram"] if settings.ram else []
+        if not tags or settings.vocabulary:
+            tags.append("vocabulary")
+        if not own or tags != ["vocabulary"] or settings.vocabulary:
+            tags.append("prompt")
+    if "vocabulary" not in tags:
+        return {"tags": tags}
+    return {"tags": tags, "vocabulary": settings.vocabulary or (TOYWORLD if own else EVERYDAY)}
+
+
+def _require_sources(settings: Observe) -> None:
+    """Refuse sources of tags that do not fit, and those whose models are not named."""
+    tags = settings.tags or []
+    for kind in dict.fromkeys(tags):
+        if tags.count(kind) > 1:
+            raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
+    if settings.vocabulary and "vocabulary" not in tags:
+        raise UserError(
+            f"observe.tags: expected `vocabulary`, since one is named, got {', '.join(tags)}: add it, or name none"
+        )
+    if "ram" in tags or settings.ram_tags:
+        from analysis.observe.objects.tags.ram import require_ram
+
+        require_ram(settings)

@@ -1,8 +1,9 @@
-"""Sheet of questions to people about random images of a run: a folder with the images and a CSV to fill in."""
+"""Questions to people about random images of a run: a folder with the images and a CSV to fill in, and the answers."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ from PIL import Image, ImageDraw
 
 from analysis.metrics.skin_tone import monk_colours
 from analysis.questions import questions_by_prompt
-from analysis.studies.labelling import write_sheets
-from analysis.tables.objects.human_answers import UNDECIDED
+from analysis.studies.labelling import store_answers, write_sheets
+from analysis.tables.objects.human_answers import LABELS, UNDECIDED, human_answers, read_answers
 from probes.config.question_options import TONE
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
@@ -24,13 +25,8 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     """Return the questions: each of so many images of each word, chosen at random; an image is asked everything.
 
     Where prompts ask for skills an image is asked what its skill is (`questions_by_prompt`), and so many
-    images of each skill are chosen.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``sample_id``, ``question``, ``asked`` and ``answers`` (what can be answered), in an order that says
-        nothing of the prompt.
+    images of each skill are chosen. Columns ``sample_id``, ``question``, ``asked`` and ``answers`` (what can be
+    answered), in an order that says nothing of the prompt.
     """
     samples = run.samples(["sample_id", "triplet", "indicator"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
@@ -52,19 +48,24 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
 
 
 def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) -> str:
-    """Write the questions and their images into a folder; return in a line what to do with it.
-
-    Raises
-    ------
-    UserError
-        A sheet stands there already.
-    """
+    """Write the questions and their images into a folder; return in a line what to do with it."""
     rows = sample_questions(run, count=count, seed=seed)
     tones = (rows["question"] == TONE).any()
     text = write_sheets(run, out, rows, "answer", seed=seed, annotators=annotators)
     if tones:
         write_bytes(out / CARD, _card())
     return text
+
+
+def label(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:
+    """Add answers to ``tables/question_labels`` of a run; return what there is to say about it."""
+    table = store_answers(run, LABELS, files, read_answers, replace=replace)
+    answers = human_answers(run)
+    people, undecided = table["annotator"].nunique(), int(answers["reading"].isna().sum())
+    return (
+        f"{len(answers)} answers by {people} annotator{'s' * (people > 1)}, {undecided} undecided; "
+        f"next: triptych run {run.path} --stage measure, and triptych report {run.path}"
+    )
 
 
 def _card() -> bytes:

@@ -1,4 +1,4 @@
-"""The plan to look for objects with DETR."""
+"""The observer of objects by DETR."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import find, revision, sha256, weight_files
+from analysis.observe.checkpoints import find, parameters, revision, sha256, weight_files
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.engines.plans import DETR, ModelPlan, description, parameters
+from analysis.observe.objects.observer import ObjectObserver, description
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.paths import name_of
 
 
-class DetrPlan(ModelPlan):
+class DetrObserver(ObjectObserver):
     """DETR will look, for the classes that it was trained on."""
 
+    engine_name, libraries = "detr", ("torch", "transformers", "timm")
+
+    def __init__(self, config: Config):
+        super().__init__(config)
+        if not self.settings.detector:
+            raise UserError(
+                "observe.detector: expected a folder, hub id or .pth of DETR for the engine detr, found none: name one,"
+                " such as facebook/detr-resnet-101-dc5"
+            )
+        find(self.settings.detector, "observe.detector", fetch=False)
+        _ = self.device
+
     def __str__(self) -> str:
-        return f"{DETR}: boxes by {self.settings.detector}, filled; batches of {self.batch} on {self.device}"
+        return f"detr: boxes by {self.settings.detector}, filled; batches of {self.batch} on {self.device}"
 
     @cached_property
     def path(self) -> Path:
@@ -39,7 +51,7 @@ class DetrPlan(ModelPlan):
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {
-            "observe.engine": self.name,
+            "observe.engine": self.engine_name,
             "observe.detector": sorted(self.checkpoints.values()),
             "observe.detector.description": description(self.path),
             "observe.box_threshold": self.settings.box_threshold,
@@ -54,34 +66,18 @@ class DetrPlan(ModelPlan):
         return Detr(self.path, self.device, threshold=self.settings.box_threshold, batch=self.batch)
 
     def tags(self) -> Tags:
-        """Return the tags to look for in each image: the classes that it was trained on."""
+        """The classes that it was trained on, for every image."""
         from analysis.observe.objects.models.detr import classes
 
         return fixed(classes(self.path), "detector")
 
-    def record(self) -> dict[str, Any]:
-        """Return what ``run.json`` keeps about the observer."""
+    def described(self) -> dict[str, Any]:
+        """The detector alone."""
         return {
-            "engine": self.name,
             "detector": name_of(str(self.settings.detector)),
             "revision": revision(self.path),
             "segmenter": None,
             "tags": ["detector"],
             "checkpoints": {"detector": self.checkpoints},
             "thresholds": {"box_threshold": self.settings.box_threshold},
-            "versions": self.versions,
         }
-
-
-def detr_plan(config: Config) -> DetrPlan:
-    """Return the plan of a configuration with this engine, which needs a detector and nothing else."""
-    detector = config.observe.detector
-    if not detector:
-        raise UserError(
-            "observe.detector: expected a folder, hub id or .pth of DETR for the engine detr, found none: name one,"
-            " such as facebook/detr-resnet-101-dc5"
-        )
-    find(detector, "observe.detector", fetch=False)
-    chosen = DetrPlan(DETR, config)
-    _ = chosen.device
-    return chosen

@@ -1,1 +1,0 @@
-"""Questions of a run answered by people: a sheet of images to fill in, and what they answered taken into the run."""
