@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from skimage.color import rgb2xyz, xyz2rgb, xyz_tristimulus_values
 
+from analysis.metrics.skin_tone import unit_colours
+
 VERSION = "illumination/1"
 Adaptation = Literal["bradford", "channels"]
 Estimate = Literal["grey-world", "shades-of-grey", "white-patch"]
@@ -101,14 +103,9 @@ def adapted(
     """Colours, ``(..., 3)`` sRGB from 0 to 1, as they would be if `source`, the XYZ of a white, were `target`."""
     responses = _CHANNELS[adaptation]
     scale = np.diag((responses @ target) / (responses @ source))
-    return xyz2rgb(rgb2xyz(_unit(pixels)) @ (np.linalg.inv(responses) @ scale @ responses).T)
+    return xyz2rgb(rgb2xyz(unit_colours(pixels)) @ (np.linalg.inv(responses) @ scale @ responses).T)
 
 
 def _linear(image: ArrayLike) -> NDArray[np.float64]:
     """Light of each channel, from 0 to 1."""
-    return np.maximum(rgb2xyz(_unit(image)) @ _CHANNELS["channels"].T, 0)
-
-
-def _unit(pixels: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(pixels)
-    return values / 255.0 if np.issubdtype(values.dtype, np.integer) else values.astype(np.float64)
+    return np.maximum(rgb2xyz(unit_colours(image)) @ _CHANNELS["channels"].T, 0)

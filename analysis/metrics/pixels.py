@@ -131,11 +131,6 @@ def diff_pix(difference: NDArray[np.uint8], min_area: float = MIN_CONTOUR_AREA) 
     return Score(float(100 * np.count_nonzero(regions) / regions.size))
 
 
-def scaled_contour_area(height: int, width: int) -> float:
-    """Return the smallest contour area of a picture that stands for 40 pixels of one of 512 x 512."""
-    return MIN_CONTOUR_AREA * height * width / CONTOUR_SIDE**2
-
-
 def ssim_score(pair: PicturePair) -> Score:
     """Return the mean SSIM (`analysis.metrics.ssim.structure`) of two pictures, for the registry."""
     return Score(pair.structure.value)
@@ -152,6 +147,7 @@ def diff_pix_score(pair: PicturePair) -> Score:
 
 
 def diff_pix_scaled_score(pair: PicturePair) -> Score:
-    """Return `diff_pix` of two pictures with `scaled_contour_area`, for the registry."""
+    """Return `diff_pix` of two pictures, with the area of 40 pixels of 512 x 512 in proportion, for the registry."""
     difference = pair.structure.difference
-    return diff_pix(difference, scaled_contour_area(*difference.shape))
+    height, width = difference.shape
+    return diff_pix(difference, MIN_CONTOUR_AREA * height * width / CONTOUR_SIDE**2)

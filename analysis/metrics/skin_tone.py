@@ -68,10 +68,10 @@ def monk_colours() -> NDArray[np.uint8]:
 
 def lab_colours(pixels: ArrayLike) -> NDArray[np.float64]:
     """CIE L*a*b* under D65 (2° observer) of sRGB colours ``(..., 3)``, 8-bit or floats from 0 to 1."""
-    return rgb2lab(_unit(pixels))
+    return rgb2lab(unit_colours(pixels))
 
 
-def _unit(pixels: ArrayLike) -> NDArray[np.float64]:
+def unit_colours(pixels: ArrayLike) -> NDArray[np.float64]:
     """Colours as floats from 0 to 1."""
     values = np.asarray(pixels)
     if values.shape[-1:] != (3,):
@@ -86,7 +86,7 @@ def is_grey(pixels: ArrayLike) -> bool:
     bright a face is and not which colour: no tone can be read of it. A tinted one (sepia) is not told from one in
     colour.
     """
-    levels = 255 * _unit(pixels).reshape(-1, 3)
+    levels = 255 * unit_colours(pixels).reshape(-1, 3)
     if not len(levels):
         return False
     brightest = levels.max(axis=1)
@@ -100,7 +100,7 @@ def mean_colour(pixels: ArrayLike, mean: Mean = "lab") -> NDArray[np.float64]:
     Of L*a*b* values, or of light (linear sRGB), as one large pixel would see the region. L*a*b* is the default because
     shine on a forehead, little but bright, pulls a mean of light much further from the skin around it.
     """
-    values = _unit(pixels)
+    values = unit_colours(pixels)
     if not len(values):
         return np.full(3, np.nan)
     if mean == "linear":
@@ -160,7 +160,7 @@ def dalleval2023_angle(pixels: ArrayLike) -> float:
     """
     import cv2  # when colours are read: reading tables does without
 
-    levels = np.clip(np.rint(_unit(pixels) * 255), 0, 255).astype(np.uint8)
+    levels = np.clip(np.rint(unit_colours(pixels) * 255), 0, 255).astype(np.uint8)
     swapped = np.ascontiguousarray(levels[None, :, ::-1])
     if not levels.size:
         return float("nan")

@@ -37,9 +37,7 @@ class AbsoluteMean:
     n: int
 
 
-def absolute_mean(
-    differences: ArrayLike, covariance: ArrayLike, *, freedom: float = np.inf, level: float = 0.95
-) -> AbsoluteMean:
+def absolute_mean(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> AbsoluteMean:
     r"""Return the mean of the absolute values of some differences, from estimates of them.
 
     Parameters
@@ -48,8 +46,6 @@ def absolute_mean(
         Estimates without bias, about normal.
     covariance : array_like of float, shape (n, n)
         Of their errors.
-    freedom : float
-        Degrees of freedom of the covariance.
     level : float
 
     Raises
@@ -80,12 +76,12 @@ def absolute_mean(
         return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
     count, size, sigma = len(v), np.abs(v), np.sqrt(np.diag(errors))
     raw = float(size.mean())
-    nearest = np.maximum(size - stats.t.ppf(NEAREST, freedom) * sigma, 0.0)
+    nearest = np.maximum(size - stats.t.ppf(NEAREST, np.inf) * sigma, 0.0)
     signs = np.sign(v)
     spread = float(np.sqrt(max(signs @ errors @ signs, 0.0))) / count
     # where signs are unsure errors do not cancel as their covariances say
     spread = max(spread, float(np.sqrt((sigma**2).sum())) / count)
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * spread
+    half = float(stats.t.ppf((1 + level) / 2, np.inf)) * spread
     score = max(raw - float(added_by_errors(size, sigma).mean()), 0.0)
     return AbsoluteMean(
         score, max(raw - float(added_by_errors(nearest, sigma).mean()) - half, 0.0), raw + half, raw, count

@@ -64,8 +64,8 @@ def attribute_swaps(
     swap within three noises two are as far from no difference.
 
     >>> whole, (one,) = attribute_swaps(np.ones((1, 2, 3)), np.zeros((1, 2, 3)))
-    >>> one.value, one.p_value, one.exact
-    (1.0, 0.25, True)
+    >>> one.value, one.p_value
+    (1.0, 0.25)
     """
     a, b = (np.asarray(values, float) for values in (first, second))
     if a.ndim != 3 or a.shape != b.shape:
@@ -146,4 +146,4 @@ def _held(
     beyond = int((drawn >= value - _TOLERANCE).sum())
     p_value = beyond / len(drawn) if exact else (1 + beyond) / (1 + len(drawn))
     floor = math.fsum(drawn) / len(drawn)
-    return NoiseFloor(value, floor, float(drawn.std()), value - floor, p_value, n, undefined, "", exact)
+    return NoiseFloor(value, floor, float(drawn.std()), value - floor, p_value, n, undefined, "")

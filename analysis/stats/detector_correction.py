@@ -50,10 +50,6 @@ class Corrected:
 
     Attributes
     ----------
-    presence : ndarray of float64, shape (2, n_objects)
-        Share of the images that hold the object. Unbiased, so that it can lie a little outside of 0 to 1.
-    weight : ndarray of float64, shape (2, n_objects)
-        Of the detections, 0 to 1.
     sensitivity, specificity : ndarray of float64, shape (2, n_objects)
         Of the labels of each side; NaN where none holds, or lacks, the object.
     difference, difference_low, difference_high : ndarray of float64
@@ -68,8 +64,6 @@ class Corrected:
         Why the numbers are NaN; empty where they are not.
     """
 
-    presence: NDArray[np.float64]
-    weight: NDArray[np.float64]
     sensitivity: NDArray[np.float64]
     specificity: NDArray[np.float64]
     difference: NDArray[np.float64]
@@ -124,8 +118,8 @@ def corrected_presence(
     >>> there = np.array([[0, 1]] * 3 + [[1, 0]] + [[0, 0]] * 4)[:, :, None]
     >>> images, none = np.ones((8, 2)), np.zeros((8, 2, 1))
     >>> result = corrected_presence(none, images, Labels(none, there, none, 1 - there))
-    >>> result.presence.ravel().tolist(), result.difference.tolist()
-    ([0.125, 0.375], [0.25])
+    >>> result.difference.tolist(), result.score.tolist()
+    ([0.25], [0.75])
     """
     x, n = np.asarray(detected, np.float64), np.asarray(images, np.float64)[:, :, None]
     hits, missed, false, rejected = (
@@ -174,18 +168,7 @@ def corrected_presence(
     reason[labelled == 0] = NO_LABELS
     if rows < 2:
         reason[:] = ONE_PROMPT
-    columns = (
-        presence,
-        weight,
-        sensitivity,
-        specificity,
-        value,
-        low,
-        high,
-        clipped[1] / both,
-        *ends,
-        p_value,
-    )
+    columns = (sensitivity, specificity, value, low, high, clipped[1] / both, *ends, p_value)
     return Corrected(*(np.where(reason == "", column, np.nan) for column in columns), labelled, reason)
 
 

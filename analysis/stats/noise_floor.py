@@ -64,8 +64,8 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
     Two prompts that agree: the mean is 1 under (+, +) and (−, −), 0 under the other two flips.
 
     >>> result = paired_floor([[1.0], [1.0]])
-    >>> result.value, result.floor, result.p_value, result.exact
-    (1.0, 0.5, 0.5, True)
+    >>> result.value, result.floor, result.p_value
+    (1.0, 0.5, 0.5)
     """
     rows = np.asarray(differences, np.float64)
     if rows.ndim != 2:
@@ -95,9 +95,7 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
     reason = ALL_EQUAL if not whole.any() else ""
     floor = float(null.mean())
     p_value = math.nan if reason else p_value
-    return NoiseFloor(
-        value, floor, float(null.std()), value - floor, p_value, len(rows), undefined, reason, exact
-    )
+    return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, len(rows), undefined, reason)
 
 
 def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:

@@ -42,8 +42,6 @@ class NoiseFloor:
         Attributes, prompts or samples left out because they have no images.
     reason : str
         Why something is NaN; empty where nothing is.
-    exact : bool
-        Whether the p-value was counted rather than drawn.
     """
 
     value: float
@@ -54,13 +52,12 @@ class NoiseFloor:
     n: int
     undefined: int
     reason: str
-    exact: bool
 
 
 def undefined_floor(reason: str, undefined: int, *, value: float = math.nan, n: int = 0) -> NoiseFloor:
     """Return a result without a floor, and why there is none."""
     nan = math.nan
-    return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason, False)
+    return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason)
 
 
 def floor_of_mean(
@@ -101,7 +98,7 @@ def floor_of_mean(
             floor = sum(distance.mean * repeats for distance, repeats in parts) / count
         p_value = (1 + int((total >= value - _TOLERANCE).sum())) / (1 + draws)
     numbers = (one * scale for one in (value, floor, sd, value - floor))
-    return NoiseFloor(*numbers, p_value, n, undefined, "", whole is not None)
+    return NoiseFloor(*numbers, p_value, n, undefined, "")
 
 
 def _drawn_sums(

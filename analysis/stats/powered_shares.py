@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from analysis.stats.effects import wilson_interval
-from analysis.stats.prediction_powered import FEW, weights
+from analysis.stats.prediction_powered import FEW, known_mean, known_variance, weights
 
 FEW_LABELS = f"fewer than {FEW} labelled pictures"
 NONE_DECIDED = "no decided picture among the labelled"
@@ -76,15 +76,17 @@ def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 
     """
     y, p = np.asarray(labels, float), np.asarray(predictions, float)
     w = weights(y, p)
-    there, known = ~np.isnan(p[..., 0]), ~np.isnan(y[..., 0])
-    n, size = known.sum(axis=1), there.sum(axis=1)
+    there, known = ~np.isnan(p[..., :1]), ~np.isnan(y[..., :1])
+    n, size = known.sum(axis=(1, 2)), there.sum(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
-        centred = np.where(there[..., None], p - _mean(p, there)[:, None], 0.0)
+        centred = np.where(there, p - known_mean(p, there)[:, None], 0.0)
         errors = y - w * centred
-        means = _mean(w * centred, there) + _mean(errors, known)
-        decided = np.clip(means[:, 1], _mean(y, known)[:, 1] / 2, 1.0)
+        means = known_mean(w * centred, there) + known_mean(errors, known)
+        decided = np.clip(means[:, 1], known_mean(y, known)[:, 1] / 2, 1.0)
         share = np.clip(means[:, 0] / decided, 0.0, 1.0)
-        spread = _variance(errors[..., 0] - share[:, None] * errors[..., 1], known) / decided**2
+        spread = (
+            known_variance(errors[..., 0] - share[:, None] * errors[..., 1], known[..., 0], n) / decided**2
+        )
         smoothed = (share * n * decided + 1) / (n * decided + 2)
         variance = smoothed * (1 - smoothed) / decided
         once_more = (n * spread + 1) / (n + 2)  # the machine wrong once more among two pictures more
@@ -95,19 +97,9 @@ def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 
         effective = variance * decided / total * np.where(np.isnan(ratio), 1, ratio) ** 2
         effective = np.clip(effective, 0, size * decided)
     reason = np.full(len(n), "", object)
-    reason[_mean(y, known)[:, 1] == 0] = NONE_DECIDED
+    reason[known_mean(y, known)[:, 1] == 0] = NONE_DECIDED
     reason[n < np.minimum(FEW, np.maximum(size, 1))] = FEW_LABELS
     blank = np.where(reason == "", 0.0, np.nan)
     low, high = wilson_interval(share + blank, effective + blank, level)
-    weight = _mean(w, known)[:, 0]
+    weight = known_mean(w, known)[:, 0]
     return PoweredShares(share + blank, low, high, effective + blank, n, size, weight + blank, reason)
-
-
-def _mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    return np.where(known[..., None], values, 0.0).sum(axis=1) / known.sum(axis=1)[:, None]
-
-
-def _variance(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    n = known.sum(axis=1)
-    mean = np.where(known, values, 0.0).sum(axis=1) / n
-    return np.where(known, (values - mean[:, None]) ** 2, 0.0).sum(axis=1) / (n - 1)

@@ -107,14 +107,14 @@ def prediction_powered(
         raise ValueError(f"labels: expected two groups, got {len(y)}")
     n, images = known.sum(axis=1), (~np.isnan(p)).sum(axis=1)
     reason = _reasons(n, images)
-    weight = _weights(y, p, known) if weight is None else np.asarray(weight, float)
-    p = p - _mean(p, ~np.isnan(p))[:, None]
+    weight = weights(labels, predictions) if weight is None else np.asarray(weight, float)
+    p = p - known_mean(p, ~np.isnan(p))[:, None]
     residual = y - weight * p
     with np.errstate(invalid="ignore", divide="ignore"):
         share = 1.0 - n / images
-        mean = _mean(weight * p, ~np.isnan(p)) + _mean(residual, known)
+        mean = known_mean(weight * p, ~np.isnan(p)) + known_mean(residual, known)
         unseen = _unseen(y, known, n)
-        spread, plain = _variance(residual, known, n), _variance(y, known, n)
+        spread, plain = known_variance(residual, known, n), known_variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
         each = spread + np.minimum(unexplained, 1.0) * unseen
         variance, alone = share * each / n, share * (plain + unseen) / n
@@ -128,7 +128,7 @@ def prediction_powered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
         labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
-        weight=_mean(weight, known) + blank,
+        weight=known_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
         covariance=covariance + blank + blank[:, None],
@@ -224,7 +224,23 @@ def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
     it, and that to 0 as if `NONE` labels had: few labels give one weight for all groups, many each its own.
     """
     y, p, known = _checked(labels, predictions)
-    return _weights(y, p, known)
+    there = ~np.isnan(p)
+    n = known.sum(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred_y = np.where(known, y - known_mean(y, known)[:, None], 0.0)
+        centred_p = np.where(known, p - known_mean(p, known)[:, None], 0.0)
+        variance = np.nan_to_num(known_variance(p, there, there.sum(axis=1)))[:, None]
+        without = np.where(n > 1, n / (n - 1), 0.0)  # of a sum of squares, times a square, what an image adds
+    product, square = centred_y * centred_p, centred_p**2
+    sums = [one.sum(axis=1, keepdims=True) - without * one for one in (product, square)]
+    all_sums = [one.sum(axis=(0, 1)) - without * one for one in (product, square)]
+    labelled = n > 0
+    common = (variance * labelled).sum(axis=0) / np.maximum(labelled.sum(axis=0), 1)
+    weight = _ratio(all_sums[0], all_sums[1] + NONE * common)
+    weight = np.where(
+        variance > FLAT, _ratio(sums[0] + COMMON * weight * variance, sums[1] + COMMON * variance), weight
+    )
+    return np.where(known, weight, known_mean(weight, np.where(labelled, known, True))[:, None])
 
 
 def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> NDArray[np.float64]:
@@ -251,7 +267,7 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
     y, p, known = _checked(labels, predictions)
     weight, p = (
         np.asarray(weight, float),
-        p - _mean(p.reshape(1, -1, p.shape[2]), ~np.isnan(p).reshape(1, -1, p.shape[2])),
+        p - known_mean(p.reshape(1, -1, p.shape[2]), ~np.isnan(p).reshape(1, -1, p.shape[2])),
     )
     n, images = known.sum(axis=1, keepdims=True), (~np.isnan(p)).sum(axis=1, keepdims=True)
     residual = np.where(known, y - weight * p, 0.0)
@@ -291,41 +307,21 @@ def _covariance(
     return total
 
 
-def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    there = ~np.isnan(p)
-    n = known.sum(axis=1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centred_y = np.where(known, y - _mean(y, known)[:, None], 0.0)
-        centred_p = np.where(known, p - _mean(p, known)[:, None], 0.0)
-        variance = np.nan_to_num(_variance(p, there, there.sum(axis=1)))[:, None]
-        without = np.where(n > 1, n / (n - 1), 0.0)  # of a sum of squares, times a square, what an image adds
-    product, square = centred_y * centred_p, centred_p**2
-    sums = [one.sum(axis=1, keepdims=True) - without * one for one in (product, square)]
-    all_sums = [one.sum(axis=(0, 1)) - without * one for one in (product, square)]
-    labelled = n > 0
-    common = (variance * labelled).sum(axis=0) / np.maximum(labelled.sum(axis=0), 1)
-    weight = _ratio(all_sums[0], all_sums[1] + NONE * common)
-    weight = np.where(
-        variance > FLAT, _ratio(sums[0] + COMMON * weight * variance, sums[1] + COMMON * variance), weight
-    )
-    return np.where(known, weight, _mean(weight, np.where(labelled, known, True))[:, None])
-
-
 def _ratio(product: NDArray[np.float64], square: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a slope; 0 where predictions do not vary."""
     usable = square > FLAT
     return np.where(usable, product / np.where(usable, square, 1.0), 0.0)
 
 
-def _mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Mean over the images that are known, shape (2, n_attributes)."""
+def known_mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the mean over the images that are known (axis 1)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
 
 
-def _variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Variance (n - 1) over the images that are known, shape (2, n_attributes)."""
-    deviation = np.where(known, values - _mean(values, known)[:, None], 0.0)
+def known_variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the variance (n - 1) over the images that are known (axis 1), n of them."""
+    deviation = np.where(known, values - known_mean(values, known)[:, None], 0.0)
     return (deviation**2).sum(axis=1) / np.where(n > 1, n - 1, np.nan)
 
 

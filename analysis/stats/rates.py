@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.stats.effects import wilson_interval
-from analysis.stats.resampling import ONE_PROMPT, column_quantiles, product, resample_counts
+from analysis.stats.resampling import ONE_PROMPT, product, quantiles, resample_counts
 
 ALL = "all"
 QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a share of
@@ -170,18 +170,8 @@ class _Rates:
         self.low, self.high = wilson_interval(self.rate, self.size, level)
 
     def of(self, g: int) -> dict:
-        low, high = self._ends(self._draws(g))
-        return self._explained(
-            {
-                "value": self.rate[:, g],
-                "low": self.low[:, g],
-                "high": self.high[:, g],
-                "bootstrap_low": low,
-                "bootstrap_high": high,
-                "n": self.number[:, g],
-                "n_prompts": self.prompts[:, g],
-            }
-        )
+        ends = self.low[:, g], self.high[:, g]
+        return self._columns(self.rate[:, g], *ends, self._draws(g), self.number[:, g], self.prompts[:, g])
 
     def difference(self, a: int, b: int) -> dict:
         value = self.rate[:, a] - self.rate[:, b]
@@ -194,17 +184,10 @@ class _Rates:
             b_down, b_up = self.rate[:, b] - self.low[:, b], self.high[:, b] - self.rate[:, b]
             down = np.sqrt(np.maximum(a_down**2 - 2 * correlation * a_down * b_up + b_up**2, 0))
             up = np.sqrt(np.maximum(a_up**2 - 2 * correlation * a_up * b_down + b_down**2, 0))
-            low, high = self._ends(self._draws(a) - self._draws(b))
-        return self._explained(
-            {
-                "value": value,
-                "low": value - down,
-                "high": value + up,
-                "bootstrap_low": low,
-                "bootstrap_high": high,
-                "n": self.number[:, [a, b]].sum(axis=1),
-                "n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0),
-            }
+        number = self.number[:, [a, b]].sum(axis=1)
+        prompts = ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0)
+        return self._columns(
+            value, value - down, value + up, self._draws(a) - self._draws(b), number, prompts
         )
 
     def _draws(self, g: int) -> NDArray[np.float64]:
@@ -213,23 +196,23 @@ class _Rates:
         with np.errstate(invalid="ignore", divide="ignore"):
             return product(self.counts, self.hits[:, :, g]) / product(self.counts, self.of_[:, :, g])
 
-    def _ends(self, draws: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-        draws = np.sort(draws, axis=0)
-        ends = [
-            column_quantiles(draws, np.full(draws.shape[1], p))
-            for p in ((1 - self.level) / 2, (1 + self.level) / 2)
-        ]
-        alike = draws[0] == np.fmax.reduce(draws, axis=0)
-        return tuple(np.where(alike, np.nan, end) for end in ends)
-
-    def _explained(self, columns: dict) -> dict:
-        """The columns with why a number is undefined; no bootstrap where there is no interval."""
-        reason = np.full(len(columns["value"]), "", dtype=object)
-        reason[np.isnan(columns["bootstrap_low"])] = f"bootstrap: {ALWAYS}"
-        single = np.isnan(columns["low"])
+    def _columns(self, value, low, high, draws: NDArray[np.float64], n, n_prompts) -> dict:
+        """Numbers by object with why one is undefined; no bootstrap where there is no interval or all are alike."""
+        ends = quantiles(draws, (1 - self.level) / 2, (1 + self.level) / 2)
+        alike = np.fmin.reduce(draws, axis=0) == np.fmax.reduce(draws, axis=0)
+        single = np.isnan(low)
+        reason = np.full(len(value), "", dtype=object)
+        reason[alike | np.isnan(ends[0])] = f"bootstrap: {ALWAYS}"
         reason[single] = ONE_PROMPT
-        reason[np.isnan(columns["value"])] = self.undefined
-        bootstrap = {
-            end: np.where(single, np.nan, columns[end]) for end in ("bootstrap_low", "bootstrap_high")
+        reason[np.isnan(value)] = self.undefined
+        bootstrap_low, bootstrap_high = (np.where(alike | single, np.nan, end) for end in ends)
+        return {
+            "value": value,
+            "low": low,
+            "high": high,
+            "bootstrap_low": bootstrap_low,
+            "bootstrap_high": bootstrap_high,
+            "n": n,
+            "n_prompts": n_prompts,
+            "reason": pd.Series(reason),
         }
-        return columns | bootstrap | {"reason": pd.Series(reason)}

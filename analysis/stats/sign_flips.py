@@ -76,13 +76,10 @@ class SignFlips:
         Of each column alone.
     p_adjusted : ndarray of float64
         Adjusted over the family; never below `p_value`.
-    exact : bool
-        Whether every flip was counted rather than drawn.
     """
 
     p_value: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
-    exact: bool
 
 
 @dataclass(frozen=True)
@@ -91,12 +88,14 @@ class FlipColumns:
 
     Attributes
     ----------
-    p_value, exact
+    p_value : ndarray of float64
         See `SignFlips`.
     observed : ndarray of float64
         The statistic that is adjusted, :math:`|\sum_i x_i| / \sqrt{\sum_i x_i^2}`; NaN where undefined.
     largest : ndarray of float64, shape (permutations,)
         Its maximum over these columns under each flip, -inf without a column that is defined.
+    exact : bool
+        Whether every flip was counted rather than drawn.
     """
 
     p_value: NDArray[np.float64]
@@ -145,8 +144,8 @@ def sign_flip_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
     is reached by 4: its first two values cancel or add up, and the third is 0.
 
     >>> result = sign_flip_test([[1.0, 1.0], [2.0, 1.0], [3.0, 0.0]])
-    >>> result.p_value.tolist(), result.exact
-    ([0.25, 0.5], True)
+    >>> result.p_value.tolist()
+    [0.25, 0.5]
 
     Statistics: 6 / sqrt(14) = 1.60 and 2 / sqrt(2) = 1.41, and 4 of 8 flips (first two signs alike) give the
     second column 1.41, two of them (all alike) the first 1.60 as well.
@@ -168,7 +167,7 @@ def adjusted_together(shares: Sequence[FlipColumns]) -> SignFlips:
     defined, p_adjusted = ~np.isnan(observed), np.full(len(observed), np.nan)
     exceeded = total - np.searchsorted(largest, observed[defined], side="left")
     p_adjusted[defined] = (exceeded + extra) / (total + extra)
-    return SignFlips(p_value, p_adjusted, exact)
+    return SignFlips(p_value, p_adjusted)
 
 
 def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> FlipColumns:

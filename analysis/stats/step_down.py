@@ -76,4 +76,4 @@ def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
         reached += (left >= (1 - _ROUNDING) * sums / norm).sum(axis=0)
     p_value[order] = (alone + extra) / (total + extra)
     p_adjusted[order] = np.maximum.accumulate((reached + extra) / (total + extra))
-    return SignFlips(p_value, p_adjusted, exact)
+    return SignFlips(p_value, p_adjusted)

@@ -137,16 +137,13 @@ def label_swap_test(
     varied = (values != values[:, :1]).any(axis=1)
     exact = n_prompts < 63 and factorial(k) ** n_prompts <= permutations
     total, extra = (factorial(k) ** n_prompts, 0) if exact else (permutations, 1)
-    (statistic,), shown = _pearson(observed[:, :, None], np.square(observed[:, :, None], dtype=np.float64))
+    (statistic,), shown = _pearson(observed[:, :, None])
     statistic, reason = float(statistic), _table_reason(table, observed, bool(varied.any()))
     v = _cramers_v(statistic, observed, shown)
     if n_prompts < 2 or not varied.any():
         return LabelSwaps(statistic, nan, nan, v, nan, reason, exact, total)
-    drawn = [
-        _pearson(block, np.square(block, dtype=np.float64))[0]
-        for block in _swapped_totals(table, values, varied, total, exact, seed)
-    ]
-    null = np.concatenate(drawn)
+    swapped = _swapped_totals(table, values, varied, total, exact, seed)
+    null = np.concatenate([_pearson(block)[0] for block in swapped])
     beyond = (null >= statistic - 1e-9 * max(abs(statistic), 1)).sum()
     p_value = nan if reason else float((beyond + extra) / (total + extra))
     v_floor = _cramers_v(np.sqrt(null).mean() ** 2, observed, shown)
@@ -240,8 +237,9 @@ def _any_of(drawn: NDArray, orders: Sequence[int]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _pearson(totals: NDArray, squared: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:
     """Pearson's chi-square of each table, shape (n_objects, k, n_tables), and the objects that were ever seen."""
+    squared = np.square(totals, dtype=np.float64)
     rows = totals[:, :, 0].sum(axis=1, dtype=np.float64)
     seen = rows > 0
     columns = totals.sum(axis=0, dtype=np.float64)

@@ -70,46 +70,27 @@ def word_gap_power(
     of_side = sd_word**2 / words
     sizes = [of_side, of_side, sd_reference**2 / references, spread**2 / n_prompts]
     freedom = [words - 1, words - 1, references - 1, n_prompts - 1]
-    draws = error_draws(simulations, seed=[seed, words, references])
+    draws = error_draws(simulations, seed=(seed, words, references))
     return float((gap_found(gap, sizes, freedom, draws, alpha=alpha)).mean())
 
 
 class ErrorDraws:
     """What `gap_found` makes errors of, drawn as quantiles: designs of different sizes are compared on the same draws.
 
-    Attributes
-    ----------
-    normal, quantiles : ndarray of float64, shape (4, simulations)
-        Normal numbers and those between 0 and 1, of the words of either side, reference words and prompts.
+    Four rows, of the words of either side, reference words and prompts; a search asks for the χ² of words again and
+    again, and to invert it is all that it takes.
     """
 
-    def __init__(self, normal: NDArray[np.float64], quantiles: NDArray[np.float64]):
-        self.normal, self.quantiles = normal, quantiles
-        self._chi_square: dict[tuple[int, float], NDArray[np.float64]] = {}
-
-    def chi_square(self, factor: int, degrees: float) -> NDArray[np.float64]:
-        """Return the quantiles of a factor as χ² with so many degrees of freedom, shape (simulations,).
-
-        A search asks for those of words again and again, and to invert χ² is all that it takes: `KEPT` are kept.
-        """
-        key = factor, degrees
-        if key not in self._chi_square:
-            if len(self._chi_square) == KEPT:
-                self._chi_square.pop(next(iter(self._chi_square)))
-            self._chi_square[key] = special.chdtri(degrees, self.quantiles[factor])
-        return self._chi_square[key]
-
-
-def error_draws(simulations: int, *, seed: int | list[int] = 0) -> ErrorDraws:
-    """Return what `gap_found` makes errors of."""
-    rng = np.random.default_rng(seed)
-    return ErrorDraws(rng.standard_normal((4, simulations)), rng.random((4, simulations)))
+    def __init__(self, simulations: int, seed: int | tuple[int, ...]):
+        rng = np.random.default_rng(seed)
+        self.normal, quantiles = rng.standard_normal((4, simulations)), rng.random((4, simulations))
+        self.chi_square = lru_cache(KEPT)(lambda factor, degrees: special.chdtri(degrees, quantiles[factor]))
 
 
 @lru_cache(maxsize=2)
-def _shared_draws(simulations: int, seed: int) -> ErrorDraws:
-    """The draws on which all designs of a report are compared."""
-    return error_draws(simulations, seed=seed)
+def error_draws(simulations: int, *, seed: int | tuple[int, ...] = 0) -> ErrorDraws:
+    """Return what `gap_found` makes errors of; kept, for all designs of a report are compared on the same."""
+    return ErrorDraws(simulations, seed)
 
 
 def gap_found(
@@ -187,46 +168,32 @@ class GapDesign:
         """Return the share of runs of this design in which a gap is significant against words."""
         return float(gap_found(gap, self._by_side, self.freedom, draws, alpha=alpha).mean())
 
-    def detectable(
-        self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
-    ) -> float:
+    @lru_cache(maxsize=DESIGNS)  # noqa: B019 of a few designs
+    def detectable(self, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000) -> float:
         """Return the smallest gap that is found with this power, in its units; NaN where there is no test."""
-        return _detectable(self, power, alpha, simulations, seed)
+        total = float(np.sqrt(sum(self.variances)))
+        if not total > 0 or sum(self.words) < 3:
+            return nan
+        draws = error_draws(simulations)
+        low, high = 0.0, total
+        while self.power(high, draws, alpha=alpha) < power:
+            low, high = high, 2 * high
+        while high - low > COARSE * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.power(middle, draws, alpha=alpha) >= power else (middle, high)
+        return high
 
-    def prompts_for(
-        self, gap: float, *, power: float = 0.8, alpha: float = 0.05, simulations: int = 4000, seed: int = 0
-    ) -> int | None:
+    @lru_cache(maxsize=DESIGNS)  # noqa: B019 of a few designs
+    def prompts_for(self, gap: float, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
         """Return how many prompts find a gap with this power; None where no number does, because of the words."""
-        return _prompts_for(self, gap, power, alpha, simulations, seed)
+        draws = error_draws(4000)
 
+        def power_at(prompts: int) -> float:
+            return self.resized(prompts=prompts).power(gap, draws, alpha=alpha)
 
-@lru_cache(maxsize=DESIGNS)
-def _detectable(design: GapDesign, power: float, alpha: float, simulations: int, seed: int) -> float:
-    total = float(np.sqrt(sum(design.variances)))
-    if not total > 0 or sum(design.words) < 3:
-        return nan
-    draws = _shared_draws(simulations, seed)
-    low, high = 0.0, total
-    while design.power(high, draws, alpha=alpha) < power:
-        low, high = high, 2 * high
-    while high - low > COARSE * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if design.power(middle, draws, alpha=alpha) >= power else (middle, high)
-    return high
-
-
-@lru_cache(maxsize=DESIGNS)
-def _prompts_for(
-    design: GapDesign, gap: float, power: float, alpha: float, simulations: int, seed: int
-) -> int | None:
-    draws = _shared_draws(simulations, seed)
-
-    def power_at(prompts: int) -> float:
-        return design.resized(prompts=prompts).power(gap, draws, alpha=alpha)
-
-    without = (*design._by_side[:3], 0.0)
-    endless = gap_found(gap, without, (*design.freedom[:3], np.inf), draws, alpha=alpha).mean()
-    return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
+        without = (*self._by_side[:3], 0.0)
+        endless = gap_found(gap, without, (*self.freedom[:3], np.inf), draws, alpha=alpha).mean()
+        return smallest_number(power_at, power, precision=COARSE) if endless >= power else None
 
 
 def prompts_for_words(

@@ -41,8 +41,6 @@ class WordSwaps:
         Of each difference alone, and adjusted over all by max-T (Westfall and Young 1993).
     reasons : ndarray of object (str), shape (n_attributes,)
         Why they are NaN.
-    exact : bool
-        Whether every swap was counted rather than drawn.
     flips : Flips
         The differences under the swaps, of which `p_value` is counted.
     """
@@ -58,7 +56,6 @@ class WordSwaps:
     p_values: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
     reasons: NDArray[np.object_]
-    exact: bool
     flips: Flips
 
 
@@ -102,8 +99,8 @@ def word_swaps(
     Two contexts in which only the first word's five images have the attribute: two of four swaps are as far from 0.
 
     >>> result = word_swaps([[[5.0], [0.0]]] * 2, np.full((2, 2, 1), 5))
-    >>> result.value, result.floor, result.p_value, result.smallest, result.exact
-    (1.0, 0.5, 0.5, 0.5, True)
+    >>> result.value, result.floor, result.p_value, result.smallest
+    (1.0, 0.5, 0.5, 0.5)
     """
     values, there = np.asarray(sums, float), np.asarray(counts, float)
     if values.shape != there.shape or values.ndim != 3 or values.shape[1] != 2:
@@ -151,7 +148,7 @@ def word_swaps(
     flips = Flips(drawn, ones, extra)
     if not len(columns):
         nothing = (np.nan,) * 5
-        return WordSwaps(value, *nothing, reason, difference, p_values, p_adjusted, reasons, exact, flips)
+        return WordSwaps(value, *nothing, reason, difference, p_values, p_adjusted, reasons, flips)
     with np.errstate(invalid="ignore"):
         scores = np.nanmean(size[:, columns], axis=1)
     floor = float(scores.mean())
@@ -171,7 +168,6 @@ def word_swaps(
         p_values=p_values,
         p_adjusted=p_adjusted,
         reasons=reasons,
-        exact=exact,
         flips=flips,
     )
 

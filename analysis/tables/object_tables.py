@@ -21,13 +21,7 @@ from analysis.metrics.dependency import dependency_groups
 from analysis.stats.object_counts import ObjectTable
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.objects.claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
-from analysis.tables.objects.detector_error import (
-    Checked,
-    checked_images,
-    detector_counts,
-    detector_error,
-    is_checker,
-)
+from analysis.tables.objects.detector_error import Checked, detector_counts, detector_error, is_checker
 from analysis.tables.objects.looked_for import leave_open, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects.shared_noise import leave_untested
@@ -48,20 +42,17 @@ Objects = tuple[pd.DataFrame, pd.DataFrame]  # tables ``nouns`` and ``objects``
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
 
 
-def measure_objects(
-    run: Run, sharing: Sharing | None = None, made: tuple[Objects, Checked] | None = None
-) -> None:
+def measure_objects(run: Run, sharing: Sharing, made: tuple[Objects, Checked]) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
     What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.objects.looked_for`).
     """
-    options = run.config.measure
-    (nouns, objects), checked = made or (objects_of(run, options), checked_images(run))
+    (nouns, objects), checked = made
     write(run, "nouns", nouns)
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), observed_images(run)
     alone, shared = prompts_alone(run), shares_noise(run.config)
-    for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
+    for name, table in tables(sharing, images, nouns, objects, counts):
         table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
@@ -69,7 +60,7 @@ def measure_objects(
         write(run, "detector_error", error)
 
 
-def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
+def error_counts(run: Run, checked: Checked) -> DetectorCounts | None:
     """Return what is known of the detector's errors on a run's images: from the checker, else from people.
 
     Of the checker itself, which is its own truth, that it makes none.
@@ -128,7 +119,7 @@ def tables(
     images: pd.DataFrame,
     nouns: pd.DataFrame,
     objects: pd.DataFrame,
-    counts: DetectorCounts | None = None,
+    counts: DetectorCounts | None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Every table of the paper's sections 5 to 7 by name; of a run of one indicator those that compare no words."""
     config = sharing.run.config

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
+from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.sign_flips import flip_p_values
@@ -167,13 +167,14 @@ def _pair(table, first, second, counts, level) -> pd.DataFrame:
         "words_freedom": over.freedom,
     }
     images = np.stack([table.seeds * size for size in sizes], axis=1)
-    plain = _as_detected(sums, images, level)
+    none = np.zeros(sums.shape)  # a detector that does not err
+    plain = corrected_presence(sums, images, Labels(sums, none, none, images[:, :, None] - sums), level=level)
     enough = min(sizes) >= WORDS
     ends = (low, high) if enough else (plain.difference_low, plain.difference_high)
     columns |= {f"tipping_{name}": value for name, value in vars(tipping_points(*share, *ends)).items()}
     checked = counts is not None and not counts.exact
     if checked:
-        columns |= _corrected_columns(_corrected(table, words, presence, counts.table, level))
+        columns |= _corrected_columns(table, words, presence, counts.table, level)
     rows = pd.DataFrame(columns).reindex(columns=list(CLAIM_COLUMNS))
     for name in ("p_pooled", "p_words", "p_corrected"):
         rows[f"{name}_adjusted"] = _adjusted(rows[name].to_numpy(np.float64), family)
@@ -188,13 +189,7 @@ def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
     return images
 
 
-def _as_detected(sums: NDArray, images: NDArray, level: float) -> Corrected:
-    """Differences over prompts of a detector that does not err."""
-    none = np.zeros(sums.shape)
-    return corrected_presence(sums, images, Labels(sums, none, none, images[:, :, None] - sums), level=level)
-
-
-def _corrected(table, words, presence, known: pd.DataFrame, level: float) -> Corrected:
+def _corrected_columns(table, words, presence, known: pd.DataFrame, level: float) -> dict[str, NDArray]:
     """Differences behind the detector, of those words of each side that have labels."""
     there = set(known["indicator"].unique())
     labelled = [[name in there for name in names] for names in words]
@@ -211,26 +206,18 @@ def _corrected(table, words, presence, known: pd.DataFrame, level: float) -> Cor
         cell = np.zeros(sums.shape)
         np.add.at(cell, (row[keep], side[keep], what[keep]), known[name].to_numpy(np.float64)[keep])
         cells.append(cell)
-    return corrected_presence(sums, images, Labels(*cells), level=level)
-
-
-def _corrected_columns(corrected: Corrected) -> dict[str, NDArray[np.float64]]:
+    found = corrected_presence(sums, images, Labels(*cells), level=level)
     return {
         **interval_columns(
-            "difference_corrected",
-            corrected.difference,
-            corrected.difference_low,
-            corrected.difference_high,
+            "difference_corrected", found.difference, found.difference_low, found.difference_high
         ),
-        **interval_columns(
-            "bias_score_corrected", corrected.score, corrected.score_low, corrected.score_high
-        ),
-        "sensitivity_first": corrected.sensitivity[0],
-        "sensitivity_second": corrected.sensitivity[1],
-        "specificity_first": corrected.specificity[0],
-        "specificity_second": corrected.specificity[1],
-        "labelled_prompts": corrected.labelled,
-        "p_corrected": corrected.p_value,
+        **interval_columns("bias_score_corrected", found.score, found.score_low, found.score_high),
+        "sensitivity_first": found.sensitivity[0],
+        "sensitivity_second": found.sensitivity[1],
+        "specificity_first": found.specificity[0],
+        "specificity_second": found.specificity[1],
+        "labelled_prompts": found.labelled,
+        "p_corrected": found.p_value,
     }
 
 

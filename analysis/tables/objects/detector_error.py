@@ -38,7 +38,7 @@ ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
 Checked = tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
-def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
+def detector_error(run: Run, checked: Checked) -> pd.DataFrame | None:
     """Return recall and precision of a run's detector; None where the checker cannot read its images.
 
     ``truth`` is the version of the checker or ``renderings``. Beside recall and precision there is ``known``, the share
@@ -49,7 +49,7 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
         return None
     if is_checker(run):
         return checker_accuracy(run.config.model, run.config.measure.level)
-    observed, seen = checked or checked_images(run)
+    observed, seen = checked
     if observed is None:
         return None
     objects = by_unit(run.table("objects"), run.config)
@@ -68,19 +68,16 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
     return rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)]
 
 
-def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
+def detector_counts(run: Run, checked: Checked) -> pd.DataFrame | None:
     """Return hits and errors of a run by prompt, indicator and object; None where nothing else knows its images.
 
     All images and all things of the checker count, whether they were looked for or not: where presence is compared,
     what nobody looked for is missed too.
     """
-    if run.config.model not in MODELS or is_checker(run):
-        return None
-    observed, seen = checked or checked_images(run)
+    observed, seen = checked
     if observed is None:
         return None
-    objects = run.table("objects")
-    return count_errors(observed, objects, seen, backend=run.config.measure.nouns)
+    return count_errors(observed, run.table("objects"), seen, backend=run.config.measure.nouns)
 
 
 def count_errors(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pandas as pd
 
-from probes.prompts.grammar.nouns import HumanWords, human_words, nouns
+from probes.prompts.grammar.nouns import HumanWords, nouns
 
 NOUN_COLUMNS = (
     *("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human"),
@@ -17,12 +15,7 @@ PROMPT_COLUMNS = ("triplet", "indicator", "prompt", "word_spans")  # of samples,
 
 
 def noun_table(
-    samples: pd.DataFrame,
-    *,
-    backend: str = "hanta",
-    compounds: bool = False,
-    indicator_words: Iterable[str] = (),
-    human: HumanWords | None = None,
+    samples: pd.DataFrame, *, human: HumanWords, backend: str = "hanta", compounds: bool = False
 ) -> pd.DataFrame:
     """Return the nouns of every prompt of a run.
 
@@ -30,7 +23,6 @@ def noun_table(
     of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt, ``word_index`` the word of
     ``words/`` that these characters belong to, of a compound its last word's (-1 if there is none).
     """
-    human = human or human_words(indicator_words, backend=backend)
     rows = []
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     for triplet, indicator, prompt, spans in zip(*(prompts[name] for name in PROMPT_COLUMNS)):

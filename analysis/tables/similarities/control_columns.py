@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from analysis.stats.cautions import unequal_sides
 from analysis.stats.effects import prompt_means
-from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.resampling import NOTHING, ONE_PROMPT, moments
 from analysis.stats.word_test import ALL_ALIKE, word_test
 
@@ -111,7 +110,6 @@ def control_columns(
         "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
         "control_high": largest,
         "n_controls": n_controls,
-        "p_control_adjusted": adjust_p_values(columns["p_control"]),
         "controls": reason,
         "unequal": unequal_sides(spread, sizes, apart) & np.isnan(columns["word_correction"]),
     }

@@ -64,7 +64,7 @@ class Scene:
         return dependency_groups(
             samples[["sample_id", "triplet", "seed", "indicator"]],
             pd.DataFrame(self.detections, columns=columns),
-            noun_table(samples),
+            noun_table(samples, human=human_words([])),
             [pd.DataFrame(self.maps, columns=names)],
             **{"human": HUMAN, **options},
         )

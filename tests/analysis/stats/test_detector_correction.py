@@ -100,7 +100,7 @@ def test_few_labels_by_hand():
     expected = [
         (y[rows, s] - used[:, s, None] * x[rows, s]).mean() + mean[s] * x[:, s].mean() for s in (0, 1)
     ]
-    np.testing.assert_allclose(result.presence[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(result.difference, expected[1] - expected[0], atol=1e-12)
     assert result.labelled.tolist() == [6]
 
 

@@ -31,7 +31,6 @@ def test_exact_flips_are_those_of_scipy(n):
     values = np.column_stack([columns(n, 4), np.full(n, 0.1)])
     values[0, 3] = 0.0
     result = sign_flip_test(values)
-    assert result.exact
     for c in range(5):
         scipy = stats.permutation_test(
             (values[:, c],), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
@@ -42,7 +41,6 @@ def test_exact_flips_are_those_of_scipy(n):
 def test_drawn_flips_are_those_of_scipy_within_monte_carlo_error():
     values = columns(30, 5)
     result = sign_flip_test(values, permutations=20000, seed=3)
-    assert not result.exact
     for c in range(5):
         scipy = stats.permutation_test(
             (values[:, c],), np.mean, permutation_type="samples", n_resamples=20000, rng=1, vectorized=True

@@ -11,8 +11,10 @@ import pytest
 
 from analysis import load_run
 from analysis.report.latex import documents
-from analysis.tables.object_tables import measure_objects, observed_images
+from analysis.tables.object_tables import measure_objects, objects_of, observed_images
+from analysis.tables.objects.detector_error import checked_images
 from analysis.tables.registry import TABLES
+from analysis.tables.sharing import Sharing
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
@@ -79,7 +81,7 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
     path = write_run(tmp_path / "run", prompts=3)
     add_objects(path, often=often, unreadable=unreadable)
     run = quick(path)
-    measure_objects(run)
+    measure_objects(run, Sharing(run), (objects_of(run, run.config.measure), checked_images(run)))
     images = observed_images(run)
     assert len(images) == 30 - len(unreadable) and not images["sample_id"].isin(unreadable).any()
     objects = run.table("objects")
@@ -110,7 +112,7 @@ def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
     add_objects(path)
     shutil.rmtree(path / "words")
     run = quick(path)
-    measure_objects(run)
+    measure_objects(run, Sharing(run), (objects_of(run, run.config.measure), checked_images(run)))
     objects = run.table("objects")
     assert set(objects["group"]) == {"", "hidden"} and np.isnan(objects["coverage"]).all()
     assert set(run.table("cooccurrence")["group"]) == {"all", "hidden"}

@@ -12,6 +12,7 @@ from analysis.stats.effects import wilson_interval
 from analysis.tables.objects.detector_error import (
     CHECKER,
     ERROR_COLUMNS,
+    checked_images,
     checker_accuracy,
     detector_error,
     error_rates,
@@ -121,7 +122,7 @@ def run(world, tmp_path) -> Run:
 
 
 def test_of_a_run(run):
-    table = detector_error(run)
+    table = detector_error(run, checked_images(run))
     assert tuple(table.columns) == ERROR_COLUMNS and set(table["truth"]) == {"toyworld-checker/2"}
     rows = table.set_index(["quantity", "object", "indicator"])
     assert rows.loc[("recall", "dress", "feminine"), "value"] < 1
@@ -132,7 +133,7 @@ def test_of_a_run(run):
 
 def test_the_checker_is_not_its_own_truth(run):
     run.write_meta(observer={"engine": CHECKER})
-    table = detector_error(run)
+    table = detector_error(run, checked_images(run))
     quality = json.loads((WEIGHTS / "toyworld" / "quality.json").read_text())
     row = table.iloc[0]
     assert len(table) == 1 and (row["truth"], row["quantity"]) == ("renderings", "accuracy")

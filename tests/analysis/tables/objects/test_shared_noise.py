@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
-from analysis.tables.object_tables import measure_objects
+from analysis.tables.object_tables import measure_objects, objects_of
 from analysis.tables.objects.claims import UNTESTED
+from analysis.tables.objects.detector_error import checked_images
 from analysis.tables.objects.shared_noise import REASONS, SHARED_NOISE
+from analysis.tables.sharing import Sharing
 from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import configure, write_run
@@ -20,7 +22,7 @@ def run(tmp_path_factory):
     run = Run.open(add_objects(write_run(tmp_path_factory.mktemp("shared") / "run", **options), **options))
     configure(run, measure={"bootstrap": 20, "permutations": 50}, sampler={"noise": "shared"})
     run.write_meta(config=run.meta["config"])
-    measure_objects(run)
+    measure_objects(run, Sharing(run), (objects_of(run, run.config.measure), checked_images(run)))
     return run
 
 

@@ -153,7 +153,7 @@ def table(prompt, words, **options):
     samples = pd.DataFrame(
         {"triplet": [4], "indicator": ["neutral"], "prompt": prompt, "word_spans": [spans]}
     )
-    return noun_table(samples, **options)
+    return noun_table(samples, **{"human": human_words([]), **options})
 
 
 def test_table_joins_nouns_to_words_by_place():
