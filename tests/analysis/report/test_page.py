@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.metrics.registry import headline_metrics
-from analysis.observe.objects.observer import object_observer
+from analysis.observe.objects.engines.choice import object_observer
 from analysis.report.page import answers, read, render, report
 from analysis.tables.stage import measure
 from probes.config.schema import Config
