@@ -78,7 +78,7 @@ def working(root: Path, *, alone: bool, begin: Callable[[bool], None]) -> Iterat
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())[:64] or "_"
     name = f"{GATE}-{'alone' if alone else 'work'}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
     mine = _lock(root / name)
-    with locked(root / GATE):
+    with contextlib.ExitStack() as begun, locked(root / GATE):
         others = [found for path in sorted(root.iterdir()) if (found := _at_work(path))]
         if others and (alone or others[0]["how"] == "alone"):
             who = f"process {others[0]['process']} on {others[0]['host']}"
@@ -96,16 +96,21 @@ def working(root: Path, *, alone: bool, begin: Callable[[bool], None]) -> Iterat
                 " see to it that none does",
                 file=sys.stderr,
             )
+        begun.callback(_leave, mine, root / name)
         begin(works and not others)
-    _working[root / name] = root
-    try:
+        stack = begun.pop_all()  # what is left to undo once the work is done
+    with stack:
+        _working[root / name] = root
         yield
         require_there(root)
-    finally:
-        del _working[root / name]
-        mine.release()
-        with contextlib.suppress(OSError):
-            (root / name).unlink()
+
+
+def _leave(lock: FileLock, path: Path) -> None:
+    """Let a run directory go: its lock, and the file of it."""
+    _working.pop(path, None)
+    lock.release()
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _at_work(path: Path) -> re.Match[str] | None:
