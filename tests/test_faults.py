@@ -117,18 +117,6 @@ def test_the_stages_write_what_they_say_and_no_more(chain):
 
 
 @pytest.mark.slow
-def test_what_the_observe_stage_wrote_may_be_taken_away(chain):
-    """Measured again, the tables of objects are gone."""
-    path = chain.folder / "without"
-    shutil.copytree(chain.folder / "report", path)
-    for kind in ("objects", "observed"):
-        shutil.rmtree(path / kind)
-    chain.run("measure", path)
-    gone = {"tables/objects.parquet", "tables/nouns.csv", "tables/table11_presence.tex"}
-    assert "tables/objects.parquet" in chain.after["report"] and not gone & set(everything(path))
-
-
-@pytest.mark.slow
 def test_two_hundred_crashes(chain):
     """Spread evenly over every write, fsync, rename and removal of every stage."""
     points = [(stage, at + 1) for stage, calls in chain.calls.items() for at in range(calls)]
