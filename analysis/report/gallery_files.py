@@ -3,8 +3,8 @@
 ``gallery/index.html`` reads two kinds of scripts (a page opened from disk may load scripts, but not JSON):
 ``index.js`` says of each triplet its prompt, gap and objects, so that it can be found and sorted, and a file for each
 `TRIPLETS` triplets holds their images, word maps and outlines. A triplet of up to nine words takes at most `BUDGET`
-bytes: of outlines that leave too little for the images the longest are left out, and images are stored in lower
-quality, or smaller.
+bytes: outlines that leave too little for the images get fewer corners (`analysis.report.outlines`), the longest of
+those that are still too many are left out, and images are stored in lower quality, or smaller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from PIL import Image
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery
 from analysis.report.environment import environment
-from analysis.report.overlays import DETECTED, NOT_GROUPED, overlays, without_longest
+from analysis.report.outlines import fit, polygons
+from analysis.report.overlays import DETECTED, NOT_GROUPED, overlays
 from analysis.study import indicators
 from analysis.tables.sharing import Piece, Sharing
 
@@ -47,7 +48,7 @@ QUALITIES = (
 MAP_QUALITIES = (80, 60, 40, 10)  # of JPEG without colours
 MAP_SIDE = 32  # pixels of a word map
 MAPS = 12_000  # bytes of the budget that word maps may take
-IMAGES = 9_000  # bytes that are kept for images, if need be by fewer outlines
+IMAGES = 9_000  # bytes that are kept for images, if need be by coarser outlines, or fewer
 AT_ONCE = 128  # files made before they are written
 COLUMNS = ("sample_id", "triplet", "seed", "indicator", "word", "prompt", "words", "image")
 WORDS = ("sample_id", "word_index", "heat", "height", "width")
@@ -139,7 +140,7 @@ def triplets(
     detections = run.rows_of_samples("objects", names, DETECTED, part)
     shown: dict[str, list[dict]] = {}
     if objects is not None and detections is not None:
-        shown = overlays(objects, detections)
+        shown = overlays(objects, detections, polygons)
     maps = {} if words is None else dict(list(words.groupby("sample_id")))
     order = [member.name for member in indicators(run.config)]
     rows = [_triplet(samples.loc[list(own)], maps, shown, order, run.config.reference) for own in draws]
@@ -182,7 +183,7 @@ def _triplet(
     if not found.get("maps"):
         found["chips"] = []
     if (excess := len(_json(found)) - (BUDGET - IMAGES)) > 0:
-        paths = iter(without_longest([one[3] for cell in cells for one in cell["objects"]], excess))
+        paths = fit([one[3] for cell in cells for one in cell["objects"]], excess)
         for cell in cells:
             cell["objects"] = [
                 [*one[:3], path, *one[4:]] if (path := next(paths)) else one[:3] for one in cell["objects"]

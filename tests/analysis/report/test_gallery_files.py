@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery_files
-from analysis.report.overlays import outline, without_longest
+from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
 from probes.config import sections
 from probes.runs.run import Run
+from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -93,7 +94,7 @@ def noisy(rng, n_images, side, words, objects):
         for name in names
     }
     box = [0.1234, 0.1234, 0.5, 0.5]
-    path, reduction = outline(rng.random((side, side)) < 0.5)
+    path, reduction = polygons(rng.random((side, side)) < 0.5)
     entry = {"label": "thing", "group": 0, "box": box, "path": path, "view": [2 * side / reduction] * 2}
     return samples.set_index("sample_id"), maps, dict.fromkeys(names, [entry] * objects), names
 
@@ -108,10 +109,37 @@ def test_no_triplet_is_larger_than_its_budget(images, objects):
     assert len(entry["sizes"]) == images and all(len(cell["objects"]) == objects for cell in entry["cells"])
 
 
-def test_the_longest_outlines_are_left_out_first():
-    square, long = "M1 1l9 0 0 9-9 0z", "M1 1l9 0 0 9-9 0 0-3z"
-    assert without_longest([square, long, square], 10) == [square, "", square]
-    assert without_longest([square, square], len(square)) == ["", square]
+def test_outlines_are_left_out_before_boxes():
+    rng = np.random.default_rng(0)
+    samples, maps, shown, names = noisy(rng, 3, 64, 5, 20)
+    found = json.loads(gallery_files._triplet(samples, maps, shown, names, names[0]))
+    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {3}
+    few = {name: entries[:1] for name, entries in shown.items()}
+    few = {name: [entry | {"path": "M1 1l2 0 0 2z"} for entry in own] for name, own in few.items()}
+    found = json.loads(gallery_files._triplet(samples, maps, few, names, names[0]))
+    assert {len(one) for cell in found["cells"] for one in cell["objects"]} == {6}
+
+
+def test_what_cannot_be_drawn_with_fewer_corners_is_left_out_the_longest_first():
+    noise = polygons(np.random.default_rng(0).random((64, 64)) < 0.5)[0]
+    square = "M1 1l9 0 0 9-9 0z"
+    assert simplified(noise, 5.0) == "" and simplified(square, 1.5) == square
+    assert list(fit([square, noise, square], 10)) == [square, "", square]
+    assert list(fit([square, square], len(square))) == ["", square]
+
+
+def test_polygons_filled_again_are_the_mask():
+    size = 300
+    image = Image.new("1", (size, size))
+    draw = ImageDraw.Draw(image)
+    draw.ellipse([size * 0.2, size * 0.1, size * 0.8, size * 0.7], fill=1)
+    draw.rectangle([size * 0.4, size * 0.3, size * 0.55, size * 0.5], fill=0)
+    draw.rectangle([size * 0.9, 0, size, size * 0.3], fill=1)
+    mask = np.asarray(image)
+    path, reduction = polygons(mask)
+    assert reduction == -(-size // MASK_SIDE)
+    whole, back = mask.repeat(4, 0).repeat(4, 1), filled(path, reduction, mask.shape)
+    assert (whole & back).sum() / (whole | back).sum() >= 0.85
 
 
 def test_index_says_in_which_rows_an_object_is():

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
-from analysis.report.overlays import MASK_SIDE, outline, overlays
+from analysis.report.overlays import outline, overlays
 from probes.runs.coco_masks import encode
 
 
@@ -26,14 +26,14 @@ def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:
     return canvas
 
 
-@pytest.mark.parametrize("size, least", [(64, 0.85), (256, 0.9), (700, 0.9)])
+@pytest.mark.parametrize("size, least", [(64, 0.93), (256, 0.95), (700, 0.96)])
 def test_outline_filled_again_is_the_mask(size, least):
     y, x = np.mgrid[:size, :size] / size
     mask = (x - 0.5) ** 2 + (y - 0.4) ** 2 < 0.1
     mask ^= (abs(x - 0.45) < 0.08) & (abs(y - 0.4) < 0.1)  # a hole
     mask |= (x > 0.9) & (y < 0.3)  # another part, at the edge
     path, reduction = outline(mask)
-    assert reduction == -(-size // MASK_SIDE) and re.fullmatch(r"(M\d+ \d+l[-\d ]+z)+", path)
+    assert reduction == -(-size // 256) and re.fullmatch(r"(M\d+ \d+l[-\d ]+z)+", path)
     whole = mask.repeat(4, 0).repeat(4, 1)
     back = filled(path, reduction, mask.shape)
     assert (whole & back).sum() / (whole | back).sum() >= least
