@@ -1,7 +1,7 @@
 """The cosine, written once: of captures on their device, of stored vectors and of counts. Imports no torch by itself.
 
-Of captures it is the cosine of the flattened rows, as in Wu et al. (2023), Eq. 1 and 2, in float32 whatever the
-model's dtype. The readouts of a text site (which positions enter) are Triptych's own, see DESIGN section 4.
+Of captures it is the cosine of the flattened rows, as in Wu et al. 2025, equations 1 and 2, in float32 whatever the
+model's dtype. Which positions of a text site enter (its readouts) the paper leaves open.
 """
 
 from __future__ import annotations

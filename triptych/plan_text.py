@@ -76,7 +76,7 @@ def _words(config: Config) -> list[str]:
 def _prompts(config: Config) -> list[str]:
     """The first prompts, a line each."""
     prompts = config.prompts[: config.limit]
-    texts = [prompt.template or prompt.texts[config.reference] for prompt in prompts[: PROMPTS + 1]]
+    texts = [prompt.main_text(config.reference) for prompt in prompts[: PROMPTS + 1]]
     lines = [
         counted(len(prompts), "prompt"),
         *(f"  {' '.join(text.split())[:WIDTH]}" for text in texts[:PROMPTS]),

@@ -80,7 +80,10 @@ class RayWorkers:
     def make(
         self, run: Run, stage: str, parts: Sequence[Part], todo: Sequence[Part], work: Any, *, progress: bool
     ) -> None:
-        """Have those of a stage's parts made that are due, and write them; all others are there when one fails."""
+        """Have those of a stage's parts made that are due, and write them.
+
+        Where one cannot be made all others are, and it is named at the end. What the user can mend ends the stage.
+        """
         if not todo:
             return
         shared, key, failed = ray.put(work), key_of(work), dict[int, str]()

@@ -233,6 +233,7 @@ def loading_libraries() -> Iterator[None]:
 
 
 def _begin(leash: Connection, ticks: Any) -> None:
+    """Begin a helper: it counts finished images in `ticks`, and ends when the other end of `leash` is closed."""
     global _ticks
     _ticks = ticks
     signal.signal(signal.SIGINT, signal.SIG_IGN)

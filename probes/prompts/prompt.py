@@ -59,8 +59,8 @@ class Prompt:
         """Return the text for an indicator, whose word is `word`."""
         return fill(self.template, word)[0] if self.template else self.texts[indicator]
 
-    def called(self, reference: str) -> str:
-        """Return the text that it is called by: its template, or the text of the indicator `reference` or the first."""
+    def main_text(self, reference: str) -> str:
+        """Return the text that stands for all: its template, or that of the indicator `reference`, or the first."""
         return self.template or self.texts.get(reference) or next(iter(self.texts.values()), "")
 
     def written(self) -> str | dict[str, Any]:

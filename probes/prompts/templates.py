@@ -94,7 +94,7 @@ def _varied(
             at = ("texts", index)
             if held := next((other for other in taken if other in prompt.levels), None):
                 raise fail(f"expected no level `{held}`, which templates give, got one: take it out", at=at)
-            text = prompt.levels.get(TEXT) or prompt.called(reference)
+            text = prompt.levels.get(TEXT) or prompt.main_text(reference)
             levels = {level: name, TEXT: text, **prompt.levels}
             identifier = _id(ids, name, prompt.id or text)
             varied.append(replace(change(prompt, variant, at), id=identifier, levels=levels))

@@ -44,7 +44,7 @@ from probes.runs.tables import read_table, table_bytes
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _TEXTS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
 # what a stage may name as written
-_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md|overlays\.parquet")
+_RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md")
 
 
 class Run:

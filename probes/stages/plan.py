@@ -88,7 +88,7 @@ def plan(
 
 def _noise_key(prompt: Prompt, triplet: int, reference: str) -> str:
     """The text that a prompt's noise is a function of."""
-    key = prompt.template or prompt.texts[reference]
+    key = prompt.main_text(reference)
     if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
         key = f"{prompt.name(triplet)}\n{key}"
     return key if prompt.system_prompt is None else f"{prompt.system_prompt}\n{key}"

@@ -1,1 +1,1 @@
-"""Detection of objects: the detector, its tags, its cost."""
+"""Detection of objects: the detector and its tags."""
