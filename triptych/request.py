@@ -11,8 +11,7 @@ from typing import Any
 
 from probes.config.schema import Config, Trace
 from probes.errors import printable
-from probes.fields.messages import naming
-from probes.fields.yaml import YamlSource
+from probes.fields.yaml import YamlSource, naming
 from probes.prompts.source import LoadedPrompts
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration

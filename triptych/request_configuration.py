@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from probes.config.loading import build_config, load_data, read_source
-from probes.config.schema import Config
+from probes.config.schema import Config, build_config, load_data, read_source
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run

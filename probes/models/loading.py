@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
 from probes.models import edits, hub, single_file, weight_files
 from probes.models.devices import pick_device

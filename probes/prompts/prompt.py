@@ -10,7 +10,6 @@ from typing import Annotated, Any, Protocol, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from hooks.prompt.spans import Span
-from probes.fields.messages import first_fault
 from probes.fields.types import (
     CHARACTERS,
     HINT,
@@ -18,6 +17,7 @@ from probes.fields.types import (
     Text,
     as_text,
     fail,
+    first_fault,
     one_person,
     shown,
     takes,

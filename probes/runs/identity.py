@@ -15,7 +15,6 @@ from pydantic.fields import FieldInfo
 
 from hooks.attention import definitions
 from probes.config.schema import Config
-from probes.fields.types import Alters
 
 # no kind of model takes another's, so each is the one that "default" stands for
 _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probability",), ("mass",))]
@@ -23,7 +22,7 @@ _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probabil
 
 @cache
 def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address, from the marks `Alters` of the schema."""
+    """Return the stage that each field alters, by its address, from the marks of the schema."""
     marks = {}
     for name, field in Config.model_fields.items():
         marks[name] = _mark(field, "generate")
@@ -36,7 +35,7 @@ def stages() -> dict[str, str]:
 
 
 def _mark(field: FieldInfo, otherwise: str) -> str:
-    return next((mark.stage for mark in field.metadata if isinstance(mark, Alters)), otherwise)
+    return (field.json_schema_extra or {}).get("alters", otherwise)
 
 
 def _fields(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from probes.config.sections import Capture
+from probes.config.generation import Capture
 from probes.errors import UserError
 from probes.prompts.sample import Sample
 from probes.runs import schemas

@@ -10,10 +10,10 @@
     edited.record["left_over_held_out"]  # what is left of the edit in a context that it was not solved from
 
 The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
-(`probes.config.edit_options`).
+(`probes.config.generation`).
 """
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.models.edits.applying import Edited, apply, require
 
 __all__ = ["Edit", "Edited", "apply", "require"]

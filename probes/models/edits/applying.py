@@ -14,7 +14,7 @@ from hooks.architectures.text_encoders import prompt_tokens
 from hooks.attach import attach_writer
 from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, attention_sites, module_at
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
 from probes.models.devices import deterministic
 from probes.models.edits import closed_form

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.models.edits.states import Texts, onward
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hooks import sites as site_table
 from hooks.errors import HookError
 from hooks.sites import Site
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
 
 FINAL = "text.final"

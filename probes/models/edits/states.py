@@ -11,7 +11,7 @@ from torch import Tensor
 from hooks.attach import attach_reader
 from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.prompts.prompt import fill
 from probes.prompts.tokens import tokenize
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes.config import presets
-from probes.config.image_options import UNNAMED, Images
+from probes.config.checks import apply_preset
+from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts import paintskills, sets
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.fields.yaml import YamlSource
 
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
@@ -85,7 +85,7 @@ def configured(
 def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """Return a configuration with the defaults of a set of skills, and of its images' model."""
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
-    written = {**presets.applied(data), "model": model, "seeds": [0]}
+    written = {**apply_preset(data), "model": model, "seeds": [0]}
     found = paintskills.defaults(written, sets.skill_sets())
     usual = ("indicators", "reference", "contrasts", "observe")
     return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
