@@ -21,8 +21,7 @@ from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import loop
-from probes.execution.command import StageCall
-from probes.execution.part import Part, Piece, RowsOfKind
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
 from probes.prompts.paintskills import asks_for_skills
@@ -203,7 +202,8 @@ def _fault(data: bytes, size: tuple[int, int] | None) -> str | None:
 def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
     """Store every image of the plan that the run does not hold yet."""
     began = monotonic()
-    command.cleared(run)
+    if command.overwrite:
+        directory.clear(run)
     with locked(run.path / GATE):  # another process may begin the same run
         if not command.overwrite:
             run.read_again()
@@ -214,8 +214,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
                 run, "model", f"weights {str(before)[:12]}", "images of another program"
             )
         made = _parts(run, config, taken)
-        damaged: list[parts.DamagedPartError] = []
-        todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
+        todo, damaged = loop.pending(made, partial(directory.part_of_another_run, run))
         if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
             raise directory.another_run(run, "parts", count, len(made))
         command.record(
@@ -228,8 +227,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             images=taken.images,
             **{KINDS: run.with_kinds(("samples",), len(made))},
         )
-    with command.helping() as helpers:
-        loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
+    loop.make(run, "take in", made, todo, Storing(), command)
     loop.record_generated(run, began)
 
 
