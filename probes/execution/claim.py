@@ -10,9 +10,10 @@ from pathlib import Path
 from probes.errors import UserError
 from probes.locks import GATE, GoneError, clear, is_lock, require_there, working
 from probes.paths import link_of
-from probes.runs.directory import FOLDERS, with_inner
+from probes.runs.directory import with_inner
 from probes.runs.parts import disk_error, is_leftover
 from probes.runs.run import Run
+from probes.runs.schemas import FOLDERS
 
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
 

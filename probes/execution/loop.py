@@ -22,9 +22,10 @@ from probes.errors import UserError
 from probes.execution.part import Part, Piece
 from probes.execution.processes import Helpers, Work
 from probes.locks import locked, require_there
-from probes.runs import directory, image_faults
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.identity import differing
+from probes.runs.images import fault_counts
+from probes.runs.record import differing
 from probes.runs.run import Run
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
@@ -70,8 +71,8 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
 
 def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
-    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
-    directory.record_stage(run, "generated", monotonic() - began)
+    faults = fault_counts(list(run.faults().values()))
+    directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
