@@ -25,10 +25,10 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
 from probes.locks import locked, require_there
-from probes.runs import directory, image_faults
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.identity import differing
-from probes.runs.record import REGISTERED
+from probes.runs.images import fault_counts
+from probes.runs.record import REGISTERED, differing
 from probes.runs.run import Run
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Pat
 
 def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
-    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
-    directory.record_stage(run, "generated", monotonic() - began)
+    faults = fault_counts(list(run.faults().values()))
+    directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:

@@ -25,8 +25,8 @@ from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
 from probes.prompts.paintskills import asks_for_skills
-from probes.runs import directory, image_faults, parts, schemas
-from probes.runs.images import read_header, read_image
+from probes.runs import directory, parts, schemas
+from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_header, read_image
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 from probes.stages.external_images.configuration import grouped
@@ -140,7 +140,7 @@ def _read(draw: Draw, config: Config) -> tuple[list[TakenImage], set[tuple[int, 
     for (name, entry), row in zip(config.indicators.items(), draw.rows):
         data = read_bytes(row.image, row.at)
         _, size = read_header(data)
-        sizes |= {size} if size and not image_faults.fault_of_size(*size) else set()
+        sizes |= {size} if size and not fault_of_size(*size) else set()
         read = split_words(row.prompt)
         columns = {
             "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
@@ -191,12 +191,12 @@ def _stored(draws: list[list[TakenImage]], tick: Tick) -> Piece:
 
 def _fault(data: bytes, size: tuple[int, int] | None) -> str | None:
     """Return what is wrong with an image, as far as its bytes show."""
-    if size and (fault := image_faults.fault_of_size(*size)):
+    if size and (fault := fault_of_size(*size)):
         return fault
     try:
-        return image_faults.fault_of_pixels(np.asarray(read_image(data)))
+        return fault_of_pixels(np.asarray(read_image(data)))
     except ValueError:
-        return image_faults.UNREADABLE
+        return UNREADABLE
 
 
 def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
