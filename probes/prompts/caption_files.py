@@ -72,9 +72,9 @@ def _table(path: Path, column: str | None, ending: str) -> CaptionFile:
         raise _no_column(str(path), list(table.columns), column)
     captions = (
         caption
-        for place, values in table.rows([name])
-        if values[name]
-        for caption in _values(values[name], None, f"{path}: {place}: {name}")
+        for place, value in table.cells([name])[name].items()
+        if value
+        for caption in _values(value, None, f"{path}: {place}: {name}")
     )
     return CaptionFile(ending[1:], captions, table.notes([name]))
 

@@ -57,7 +57,7 @@ def read_table(
     used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
-    for at_row, values in table.rows(used):
+    for at_row, values in table.frame(used).to_dict("index").items():
         place = f"{path.name}: {at_row}"
         row = _row(values, text, levels, place)
         key = repr((normal(row["text"]), row.get(LEVELS)))
@@ -71,12 +71,7 @@ def read_table(
 
 
 def _row(values: Mapping[str, Any], text: str, levels: Sequence[str], place: str) -> dict[str, Any]:
-    for name, value in values.items():
-        if not isinstance(value, str) and name != text:
-            raise UserError(
-                f"{place}: expected a text or a number in `{name}`, got {shown(value)}: write one"
-            )
-    if not isinstance(values[text], str) or not values[text].strip():
+    if not values[text].strip():
         raise UserError(f"{place}: expected a text in `{text}`, got {shown(values[text])}: write it")
     row: dict[str, Any] = {"text": values[text]}
     if name := values.get(ID, "").strip():
