@@ -28,7 +28,7 @@ from probes.errors import UserError
 from probes.execution import loop, workers
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Helpers, Tick
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.runs import image_faults, parts
 from probes.runs.images import read_image
 from probes.runs.record import KINDS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder
 from hooks.architectures.batch import Batch, Inputs, Step
-from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.layout import Layout, MisfitError
 from hooks.architectures.site import Site, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
 from hooks.errors import HookError
@@ -118,10 +118,6 @@ class Architecture(ABC):
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
         decoder.check(self.decoder(pipe).config)
-
-    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
-        """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read."""
-        return None
 
     # Its sites
 

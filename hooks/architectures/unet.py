@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hooks.architectures import decoder
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs, other_branches
-from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.layout import Layout, MisfitError
 from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at
 from hooks.architectures.text_encoders import text_core, text_sites
-from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,10 +69,6 @@ class UNet(Architecture):
             got = f"{config.in_channels} and {config.out_channels}"
             remedy = f"{_ANOTHER}, not one for inpainting or editing"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-
-    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-        """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
-        return single_file(shapes, _ANOTHER)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
