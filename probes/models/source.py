@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hooks.architectures import decoder
+from hooks.architectures import latents
 from hooks.architectures.base import Architecture, build_blank
 from hooks.architectures.layout import Layout, MisfitError
 from hooks.architectures.registry import drawing_pipelines, why_unread
@@ -310,14 +310,10 @@ class Source:
             expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
             remedy = "mend it, or give the text encoder that belongs to it"
             with self.readable(f"{layout.denoiser.name}/config.json", expected, remedy):
-                # positions of packed latents, which say it elsewhere, have no values here
-                pipe.blank_size = architecture.latent_size(pipe)
-                call = architecture.blank_call(pipe, pipe.blank_size, text)
-                latents = architecture.inputs(pipe, (), call)
-                predicted = architecture.prediction(latents, architecture.denoiser(pipe)(**call))
+                predicted = architecture.blank_prediction(pipe, architecture.latent_size(pipe), text)
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
-                image = decoder.decode(architecture.decoder(pipe), predicted)
+                image = latents.decode(architecture.decoder(pipe), predicted)
         wanted = (3, *architecture.image_size(pipe))
         if image.shape != (1, *wanted):
             raise self.fault(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
