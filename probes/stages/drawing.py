@@ -24,8 +24,7 @@ from probes.execution.part import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
 from probes.models.devices import deterministic
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers, indicator_spans
+from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import identity, image_faults, kept, rows, schemas
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite

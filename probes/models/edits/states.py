@@ -13,7 +13,7 @@ from hooks.prompt.spans import encode, token_positions
 from hooks.sites import Site, module_at
 from probes.config.edit_options import Edit
 from probes.prompts.prompt import fill
-from probes.prompts.tokens import tokenize
+from probes.prompts.sample import tokenize
 
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
 

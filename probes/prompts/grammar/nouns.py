@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.prompts.grammar.plurals import PLURAL_ONLY, SINGULAR, singular
+from probes.prompts.grammar.english import PLURAL_ONLY, SINGULAR, singular
 from probes.prompts.grammar.tagger import noun_spans, readings
 
 BACKENDS = ("hanta", "nltk")

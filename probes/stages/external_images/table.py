@@ -21,7 +21,7 @@ from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
-from probes.prompts.table import LEVEL_COLUMNS
+from probes.prompts.forms import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
 from probes.user_tables import DAMAGE, ENDINGS, UserTable, damaged, find_file, open_parquet, open_table
 
@@ -106,7 +106,7 @@ def read_rows(
     """Return the rows of a table, or of a folder's, in their order.
 
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.prompts.table.LEVEL_COLUMNS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `say` takes a line on what was
     not read, or read as something else.
     """
     wanted = _Wanted(not by_prompt, by_id, levels)

@@ -11,8 +11,7 @@ from hooks.architectures.text_encoders import TOKENIZERS
 from hooks.prompt.positions import WORD, groups_around, joined_groups
 from hooks.prompt.spans import Span, split_words
 from hooks.prompt.wordlist import tokenizer_of
-from probes.prompts.sample import Sample, noise_seed
-from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
+from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
 
 
@@ -27,7 +26,7 @@ class TripletDraw:
     tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
     # token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place
     groups: Mapping[str, PositionGroups]
-    # the same by text encoder, of a diffusion transformer (`probes.prompts.towers`); empty of a U-Net
+    # the same by text encoder, of a diffusion transformer (`probes.prompts.sample`); empty of a U-Net
     by_tower: Mapping[str, Mapping[str, PositionGroups]] = field(default_factory=dict)
 
     @classmethod

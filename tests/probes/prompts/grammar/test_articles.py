@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from probes.prompts.grammar.articles import article, fits
+from probes.prompts.grammar.english import article, fits
 from probes.prompts.prompt import fill
 
 CASES = list(csv.DictReader((Path(__file__).parent / "articles.csv").open(encoding="utf-8", newline="")))

@@ -14,8 +14,8 @@ from nltk.tag.perceptron import PerceptronTagger
 
 from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
 from lab.train.base.captions import random_caption
+from probes.prompts.grammar.english import plural
 from probes.prompts.grammar.nouns import human_words, lemma, nouns, person_lemmas
-from probes.prompts.grammar.plurals import plural
 from probes.toyworld.world import load_world
 
 
