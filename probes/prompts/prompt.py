@@ -55,14 +55,29 @@ class Prompt:
         }
 
 
-def from_written(written: Any, at: tuple[Any, ...] = ()) -> Prompt:
-    """Return the prompt that is written at a place of the configuration, or say what is wrong with it."""
+def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
+    """Return the prompt that a text, or a mapping with texts, id and levels, stands for.
+
+    What is wrong with it is said of its place `at` in the configuration; of a record, without one, nothing is checked.
+    """
     if isinstance(written, Prompt):
         written = written.written()
+    if at is not None or not isinstance(written, str | Mapping):
+        _check(written, at or ())
+    if isinstance(written, str):
+        return Prompt(template=written)
+    texts = {name: text for name, text in written.items() if name not in ABOUT}
+    template = texts.pop(TEXT) if PERSON in str(texts.get(TEXT)) else ""
+    about = written.get(ID) or "", written.get(LEVELS) or {}, written.get(SYSTEM_PROMPT)
+    return Prompt(texts, template, *about)
+
+
+def _check(written: Any, at: tuple[Any, ...]) -> None:
+    """Refuse what is no prompt."""
     if isinstance(written, str):
         _check_length(written, at)
         _check_template(written, at)
-        return Prompt(template=written)
+        return
     if not isinstance(written, Mapping):
         raise fail(
             f"expected a text with one {PERSON}, got {shown(written)}{HINT}: {as_text(written)}", at=at
@@ -83,21 +98,17 @@ def from_written(written: Any, at: tuple[Any, ...] = ()) -> Prompt:
             if not one.strip():
                 raise fail(f"expected a text, got {shown(one)}{HINT}: write another", at=place)
             _check_length(one, place)
-    texts = {name: text for name, text in written.items() if name not in ABOUT}
     if len(written.get(ID, "")) > ID_LENGTH:
         raise fail(
             f"expected at most {ID_LENGTH} characters, got {len(written[ID])}: shorten it", at=(*at, ID)
         )
-    template = texts.pop(TEXT) if PERSON in texts.get(TEXT, "") else ""
-    if template:
-        _check_template(template, (*at, TEXT))
-        if texts:
+    if PERSON in written.get(TEXT, ""):
+        _check_template(written[TEXT], (*at, TEXT))
+        if extra := sorted({*written} - {TEXT, *ABOUT}):
             raise fail(
-                f"expected a text with {PERSON}, an id and levels, got `{min(texts)}` beside them: take it out",
+                f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
                 at=at,
             )
-    about = written.get(ID, ""), written.get(LEVELS, {}), written.get(SYSTEM_PROMPT)
-    return Prompt(texts, template, *about)
 
 
 def _check_length(text: str, at: tuple[Any, ...]) -> None:
@@ -132,10 +143,6 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
         if identifier in ids:
             raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
         first[key], ids[identifier] = index, index
-    if any(SKILL in prompt.levels for prompt in prompts):
-        from probes.prompts import paintskills
-
-        paintskills.check(prompts, names)
 
 
 def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, ...]) -> None:

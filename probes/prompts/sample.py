@@ -11,8 +11,15 @@ from typing import Any, NamedTuple
 
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
-from hooks.prompt.positions import GROUPS, groups_around
-from hooks.prompt.spans import Span, encode, split_words, token_positions, tokens_of_words
+from hooks.prompt.spans import (
+    GROUPS,
+    Span,
+    encode,
+    groups_around,
+    split_words,
+    token_positions,
+    tokens_of_words,
+)
 from hooks.sites import TEXT_ENCODERS
 from probes.errors import UserError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.spans import GROUPS, groups_around
 from probes.prompts.sample import Sample
 from probes.runs.image_faults import eight_bits
 

@@ -16,7 +16,7 @@ from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.prompt.given import given_system_prompt, prompt_tokenizers
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.spans import GROUPS
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.batches import BatchSize, no_room

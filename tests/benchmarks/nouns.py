@@ -53,7 +53,7 @@ def hanta() -> Reader:
 
 
 READERS: dict[str, Callable[[], Reader]] = {
-    **{name: partial(ours, name) for name in backends.BACKENDS},
+    **{name: partial(ours, name) for name in ("hanta", "nltk")},
     "HanTa as it is": hanta,
 }
 

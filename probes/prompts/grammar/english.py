@@ -138,16 +138,31 @@ def article(word: str) -> str:
     >>> [article(word) for word in ("80-year-old", "X-ray technician", "MBA student", "Ukrainian")]
     ['an', 'an', 'an', 'a']
     """
-    return "an" if _begins_with_vowel(word) else "a"
+    plain = "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
+    word = re.sub(r"^[^\w]+|^_+", "", plain)
+    letters = re.match(r"[A-Za-z]*", word)[0]
+    initials, low = re.match(r"[A-Z]*", letters)[0], letters.lower()
+    if number := re.match(r"\d[\d,]*", word):
+        # eight, eighty, eight hundred; eleven and eighteen, also thousands, and the years that begin with them
+        first, *more = number[0].split(",")
+        is_teen = len(first) % 3 == 2 or (len(first) == 4 and not more)
+        vowel = first.startswith("8") or (is_teen and first.startswith(("11", "18")))
+    elif len(letters) == 1 and word[1:2] not in ("'", "’"):
+        vowel = letters.upper() in _VOWEL_NAMES  # X-ray, U-turn, R&B, M16, F.B.I.
+    elif len(initials) > 1 and _read_out(initials):
+        vowel = initials[0] in _VOWEL_NAMES
+    elif not initials and low not in _TITLES and (low in _SMALL or not re.search(r"[aeiouy]", low)):
+        vowel = low[:1].upper() in _VOWEL_NAMES
+    else:
+        vowel = bool(_VOWEL.match(low)) and not _YOU.match(low) and not _WON.match(low)
+    return "an" if vowel else "a"
 
 
-def fits(written: str, word: str) -> bool:
-    """Return whether the article that was written can go before `word`.
-
-    >>> fits("an", "historian"), fits("a", "historian"), fits("an", "woman")
-    (True, True, False)
-    """
-    return bool(_EITHER.match(word)) or written.lower() == article(word)
+def _read_out(initials: str) -> bool:
+    """Return whether capitals are read letter by letter."""
+    if initials[0] == "U":
+        return len(initials) <= 4
+    return initials == "EU" or initials in _READ_OUT or not _SPEAKABLE.match(initials.lower())
 
 
 def mended(before: str, word: str, *, capitals: bool = False) -> str:
@@ -159,44 +174,9 @@ def mended(before: str, word: str, *, capitals: bool = False) -> str:
     ('near an ', 'A ', 'an old ', 'An ')
     """
     match = _BEFORE.search(before)
-    if not match or fits(match[1], word):
-        return before
     right = article(word)
+    if not match or _EITHER.match(word) or match[1].lower() == right:
+        return before
     if match[1][0].isupper():
         right = right.upper() if capitals else right.capitalize()
     return before[: match.start(1)] + right + match[2]
-
-
-def _begins_with_vowel(text: str) -> bool:
-    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    word = re.sub(r"^[^\w]+|^_+", "", plain)
-    number = re.match(r"\d[\d,]*", word)
-    if number:
-        return _number(number[0])
-    letters = re.match(r"[A-Za-z]*", word)[0]
-    if len(letters) == 1 and word[1:2] not in ("'", "’"):
-        return letters.upper() in _VOWEL_NAMES  # X-ray, U-turn, R&B, M16, F.B.I.
-    initials = re.match(r"[A-Z]*", letters)[0]
-    low = letters.lower()
-    if len(initials) > 1 and _read_out(initials):
-        return initials[0] in _VOWEL_NAMES
-    if not initials and low not in _TITLES and (low in _SMALL or not re.search(r"[aeiouy]", low)):
-        return low[:1].upper() in _VOWEL_NAMES
-    return bool(_VOWEL.match(low)) and not _YOU.match(low) and not _WON.match(low)
-
-
-def _number(digits: str) -> bool:
-    """Eight, eighty, eight hundred; eleven and eighteen, also thousands, and the years that begin with them."""
-    first = digits.split(",")[0]
-    if first.startswith("8"):
-        return True
-    if "," not in digits and len(first) == 4:
-        return first.startswith(("11", "18"))
-    return first.startswith(("11", "18")) and len(first) % 3 == 2
-
-
-def _read_out(initials: str) -> bool:
-    """Return whether capitals are read letter by letter."""
-    if initials[0] == "U":
-        return len(initials) <= 4
-    return initials == "EU" or initials in _READ_OUT or not _SPEAKABLE.match(initials.lower())

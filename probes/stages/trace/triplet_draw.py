@@ -8,8 +8,7 @@ from typing import Any
 
 from hooks import position_groups
 from hooks.architectures.text_encoders import TOKENIZERS
-from hooks.prompt.positions import WORD, groups_around, joined_groups
-from hooks.prompt.spans import Span, split_words
+from hooks.prompt.spans import WORD, Span, groups_around, joined_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
 from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
@@ -78,7 +77,7 @@ class TripletDraw:
         )
 
     def positions(self, site: str, indicator: str, groups: str) -> tuple[int, ...]:
-        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.positions.joined_groups`)."""
+        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.spans.joined_groups`)."""
         found = self._groups(site)[indicator]
         return tuple(place for name in joined_groups(groups) for place in found[name])
 
