@@ -6,7 +6,6 @@ Some templates hold a system prompt, which says what to make of the prompt; anot
 from __future__ import annotations
 
 import inspect
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,19 +64,17 @@ class Template:
         return f"{self.before}{text}{self.after}", spans
 
 
+@dataclass(eq=False)
 class PromptTokenizer:
     """A tokenizer as a pipeline uses it: of prompts, which it puts into their template, cut at the pipeline's length.
 
     Token ids are those of the whole text; spans count in the prompt, and are empty for tokens of the template.
     """
 
-    def __init__(self, tokenizer: Any, template: Template, length: int, layout: Layout | None = None) -> None:
-        self.tokenizer, self.template, self.model_max_length, self.layout = (
-            tokenizer,
-            template,
-            length,
-            layout,
-        )
+    tokenizer: Any
+    template: Template
+    model_max_length: int
+    layout: Layout | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -106,12 +103,14 @@ def _joined(spans: Sequence[Span]) -> Span:
 
 def vectors_of(tokenizer: Any) -> dict[str, str]:
     """Placeholders of textual inversions of several vectors, and the tokens that diffusers puts in their places."""
-    added = getattr(tokenizer, "added_tokens_encoder", {})
-    further = {
-        token: [*itertools.takewhile(added.__contains__, (f"{token}_{k}" for k in itertools.count(1)))]
-        for token in added
-    }
-    return {token: " ".join([token, *rest]) for token, rest in further.items() if rest}
+    added, found = getattr(tokenizer, "added_tokens_encoder", {}), {}
+    for token in added:
+        names = [token]
+        while (name := f"{token}_{len(names)}") in added:
+            names.append(name)
+        if len(names) > 1:
+            found[token] = " ".join(names)
+    return found
 
 
 def with_vectors(tokenizer: Any) -> Any:

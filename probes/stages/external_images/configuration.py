@@ -14,7 +14,6 @@ from probes.config import presets
 from probes.config.image_options import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts import sets
 from probes.prompts.prompt import Prompt
 from probes.stages.external_images.audits import audited, has_ids, is_audit
 from probes.stages.external_images.table import ImageRow, Say, find, has_indicators, read_rows
@@ -84,6 +83,8 @@ def configured(
 
 def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """Return a configuration with the defaults of a set of skills, and of its images' model."""
+    from probes.prompts import sets
+
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
     written = {**presets.applied(data), "model": model, "seeds": [0]}
     found = sets.skill_defaults(written)

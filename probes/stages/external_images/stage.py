@@ -25,11 +25,11 @@ from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
-from probes.prompts.paintskills import asks_for_skills
 from probes.runs import directory, image_faults, parts, schemas
 from probes.runs.images import read_header, read_image
 from probes.runs.record import KINDS
 from probes.runs.run import Run
+from probes.stages.external_images.audits import has_ids
 from probes.stages.external_images.configuration import grouped
 from probes.stages.external_images.table import ImageRow, read_bytes
 from probes.stages.external_images.triplets import Draw
@@ -125,7 +125,7 @@ def plan(config: Config, place: str) -> Taken:
         "from": str(path),
         "rows": read.rows,
         "triplets": len(there),
-        "without_image": len(config.prompts[: config.limit]) - len(there) if asks_for_skills(config) else 0,
+        "without_image": len(config.prompts[: config.limit]) - len(there) if has_ids(config.prompts) else 0,
         "paired": read.paired,
         "sizes": sorted(sizes),
         "left_out": dict(left_out),
