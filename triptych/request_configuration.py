@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -15,8 +15,10 @@ from probes.errors import UserError
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
-from probes.prompts.source import LoadedPrompts
 from probes.runs.run import Run
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.spans import GROUPS
 from probes.config.sections import Capture
 from probes.errors import UserError
 from probes.prompts.sample import Sample

@@ -82,7 +82,7 @@ KEPT = pa.schema(
         ("values", pa.list_(pa.float32())),
     ]
 )
-# `group` names the token positions that a mean is over (`hooks.prompt.positions`); null where it is over space;
+# `group` names the token positions that a mean is over (`hooks.prompt.spans`); null where it is over space;
 # `values` are the channels, call after call
 POOLED = pa.schema(
     [

@@ -16,7 +16,7 @@ from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.prompt.given import given_system_prompt, prompt_tokenizers
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.spans import GROUPS, groups_around
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.batches import BatchSize, no_room
@@ -24,8 +24,7 @@ from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
 from probes.models.weights import deterministic
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers, indicator_spans
+from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults
 
