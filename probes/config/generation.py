@@ -36,7 +36,7 @@ from probes.fields.types import (
     shown,
     takes,
 )
-from probes.prompts.grammar.plurals import plural
+from probes.prompts.grammar.english import plural
 
 AUTO, LOCAL, NONE = "auto", "local", "none"  # addresses of a cluster
 CLUSTER_WORKERS = 100_000

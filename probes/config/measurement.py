@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hooks.prompt.positions import GROUPS, REST
+from hooks.prompt.spans import GROUPS, REST
 from probes.fields.types import (
     CHARACTERS,
     LABEL,
@@ -201,6 +201,11 @@ class Measure(Section):
         Logits()
     )
     """The networks of the outcomes `clip` and `classifier`."""
+
+    @property
+    def alpha(self) -> float:
+        """The level of significance of every test."""
+        return round(1 - self.level, 12)
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

@@ -52,9 +52,11 @@ from probes.fields.types import (
 )
 from probes.fields.yaml import YamlSource, message, naming, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
-from probes.prompts import paintskills
-from probes.prompts.prompt import check_prompts, from_written
-from probes.prompts.source import LoadedPrompts, Prompts, defaults
+from probes.prompts.prompt import SKILL, check_prompts, from_written
+from probes.prompts.source import Prompts, defaults
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
@@ -220,7 +222,10 @@ class Config(Section):
         contrasts = checks.checked_contrasts(self.contrasts, self.indicators, self.reference)
         object.__setattr__(self, "contrasts", contrasts)
         check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
-        paintskills.check(self.prompts, list(self.indicators))
+        if any(SKILL in prompt.levels for prompt in self.prompts):
+            from probes.prompts import paintskills
+
+            paintskills.check(self.prompts, list(self.indicators))
         own = self.prompts[: self.limit]
         if self.stop is not None:
             checks.check_stop(self)

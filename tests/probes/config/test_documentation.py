@@ -11,10 +11,7 @@ from probes.config.generation import Images, SeedRange
 from probes.config.observation import BLIP2_WEIGHTS
 from probes.config.schema import Config, field_at, flag_help, schema_text
 from probes.fields.types import Section, types_in
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates
 from tests.probes.config.test_messages import models
 from triptych.options import parser
 
