@@ -71,12 +71,9 @@ class Trace(Section):
     """Activation patching (causal tracing): the reference's images with activations of the first contrast's words."""
 
     sites: Annotated[
-        Annotated[
-            Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
-            takes("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
-        ],
-        option(example=["text.layers.*", "unet.*.cross"]),
-    ] = "default"
+        Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
+        takes("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
+    ] = option("default", example=["text.layers.*", "unet.*.cross"])
     """Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:
     every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where there
     are several, and every joint attention. Each takes one more image per word, prompt and seed."""
@@ -86,9 +83,9 @@ class Trace(Section):
     source: Literal["own", "local"] = "own"
     """Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's
     latent (`local`, twice the time). For keys and values of cross-attention both are the same."""
-    prompts: Annotated[Positive, option(unit="prompts", example=48)] = 24
+    prompts: Positive = option(24, unit="prompts", example=48)
     """Prompts that are traced, the run's first. More prompts make intervals narrower."""
-    seeds: Annotated[Positive, option(unit="seeds", example=3)] = 1
+    seeds: Positive = option(1, unit="seeds", example=3)
     """Seeds of each prompt that are traced, the run's first."""
     necessity: bool = True
     """Whether the words' images are also generated with activations of the reference. It tells which place is
@@ -98,15 +95,15 @@ class Trace(Section):
     would change."""
     cuts: bool = True
     """Whether patches whose share is known are generated too, to check the method."""
-    windows: Annotated[Windows, option(unit="windows, or steps", example=[[0, 10], [10, 20]])] = 0
+    windows: Windows = option(0, unit="windows, or steps", example=[[0, 10], [10, 20]])
     """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after
     the last. Where one prompt is traced, 4 unless another number is given: a map without intervals."""
-    heads: Annotated[Unique[str], option(example=["unet.mid.attn.0.cross"])] = []
+    heads: Unique[str] = option([], example=["unet.mid.attn.0.cross"])
     """Attentions each of whose heads is patched alone."""
-    positions: Annotated[Unique[Literal[*GROUPS, REST]], option(example=["word", "rest"])] = []
+    positions: Unique[Literal[*GROUPS, REST]] = option([], example=["word", "rest"])
     """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
     but the word, tells whether the text around a word carries what it means."""
-    batch: Annotated[AutoOrCount, option(unit="images", example=8)] = "auto"
+    batch: AutoOrCount = option("auto", unit="images", example=8)
     """Images generated at once, at least 3. Lower it where memory runs out."""
 
     @model_validator(mode="after")
@@ -122,23 +119,20 @@ class Trace(Section):
 class Logits(Section):
     """Networks whose logit is an outcome of traced images: CLIP between two texts, a classifier between two classes."""
 
-    texts: Annotated[
-        Annotated[Unique[Text], Field(min_length=2, max_length=2)] | None,
-        option(null="*a photo of a* and the word", example=["a photo of a man", "a photo of a woman"]),
-    ] = None
+    texts: Unique[Text] | None = option(
+        None,
+        min_length=2,
+        max_length=2,
+        null="*a photo of a* and the word",
+        example=["a photo of a man", "a photo of a woman"],
+    )
     """Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the
     first contrast's words."""
-    classifier: Annotated[Model | None, option(null="none", example="weights/gender")] = None
+    classifier: Model | None = option(None, null="none", example="weights/gender")
     """A classifier of images: a folder or hub id in timm's layout."""
-    classes: Annotated[
-        list[
-            Annotated[
-                Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")
-            ]
-        ],
-        Field(min_length=2, max_length=2),
-        option(unit="number of a class", example=["male", "female"]),
-    ] = [0, 1]
+    classes: list[
+        Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")]
+    ] = option([0, 1], min_length=2, max_length=2, unit="number of a class", example=["male", "female"])
     """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
     the words."""
 
@@ -146,23 +140,23 @@ class Logits(Section):
 class Measure(Section):
     """Statistics, what would matter, and how objects are put down to words."""
 
-    bootstrap: Annotated[Resamples, option(unit="resamples", example=10000)] = 2000
+    bootstrap: Resamples = option(2000, unit="resamples", example=10000)
     """Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper; time grows with it."""
-    permutations: Annotated[Resamples, option(unit="permutations", example=100000)] = 10000
+    permutations: Resamples = option(10000, unit="permutations", example=100000)
     """Random sign flips behind every p-value, where all of them would be too many. The smallest p is about one
     over it."""
-    level: Annotated[float, Field(gt=0, lt=1), option(unit="share from 0 to 1", example=0.99)] = 0.95
+    level: float = option(0.95, gt=0, lt=1, unit="share from 0 to 1", example=0.99)
     """Confidence level of intervals; tests are at one minus it."""
-    seed: Annotated[Seed, option(unit="seed", example=1)] = 0
+    seed: Seed = option(0, unit="seed", example=1)
     """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
     text_readout: Literal["sequence", "eos", "words"] = "sequence"
     """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
     words that all texts of a triplet share."""
-    theta: Annotated[float, Field(ge=0, lt=1), option(unit="share from 0 to 1", example=0.4)] = 0.35
+    theta: float = option(0.35, ge=0, lt=1, unit="share from 0 to 1", example=0.4)
     """Share of a word map's maximum at which it is cut into a mask. Larger values make smaller masks."""
-    sigma: Annotated[Share, option(unit="share from 0 to 1", example=0.6)] = 0.7
+    sigma: Share = option(0.7, unit="share from 0 to 1", example=0.6)
     """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
-    sigma_human: Annotated[Share, option(unit="share from 0 to 1", example=0.2)] = 0.25
+    sigma_human: Share = option(0.25, unit="share from 0 to 1", example=0.2)
     """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
     mask_words: Literal["nouns", "all"] = "nouns"
     """Whose masks can guide an object: the nouns of the prompt, or all its words."""
@@ -174,32 +168,29 @@ class Measure(Section):
     human_words: Literal["paper", "long"] = "paper"
     """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
     human word that the package lists (`long`)."""
-    min_count: Annotated[Positive, option(unit="images", example=20)] = 5
+    min_count: Positive = option(5, unit="images", example=20)
     """Images with an object that some word must have before its bias score is shown. Raise it with the number
     of images; the paper takes 20 of its large sets."""
-    equivalence: Annotated[
-        dict[str, Annotated[float, Field(gt=0)]], option(unit="of the metric", example={"ssim": 0.02})
-    ] = {}
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = option(
+        {}, unit="of the metric", example={"ssim": 0.02}
+    )
     """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
     equivalent to none."""
-    smallest_effect: Annotated[float, Field(gt=0, le=1), option(unit="share from 0 to 1", example=0.2)] = 0.1
+    smallest_effect: float = option(0.1, gt=0, le=1, unit="share from 0 to 1", example=0.2)
     """The smallest gap that would matter, as a share of the distance between the two sides of a contrast.
     Choose it before you look; `triptych power` says how many prompts it takes."""
-    primary: Annotated[str, Field(min_length=1), option(example="ssim")] = "z0"
+    primary: str = option("z0", min_length=1, example="ssim")
     """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
     secondary; choose it before you look."""
-    pictures: Annotated[list[Literal["ssim_full", "diff_pix_scaled"]], option(example=["ssim_full"])] = []
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = option([], example=["ssim_full"])
     """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
     region in proportion to the image. Use them to compare with papers that do so."""
-    outcomes: Annotated[
-        Annotated[list[str], Field(min_length=1)] | None,
-        option(null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]),
-    ] = None
+    outcomes: list[str] | None = option(
+        None, min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
+    )
     """Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on
     toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first."""
-    logits: Annotated[Logits, option(example={"texts": ["a photo of a man", "a photo of a woman"]})] = (
-        Logits()
-    )
+    logits: Logits = option(Logits(), example={"texts": ["a photo of a man", "a photo of a woman"]})
     """The networks of the outcomes `clip` and `classifier`."""
 
     @property
@@ -220,92 +211,77 @@ class Measure(Section):
 class GepVariant(Section):
     """Another way to make the estimates of an audit: its fields stand in the place of those of ``gep``."""
 
-    reference: Annotated[str | None, option(null=_AS_ABOVE, example="a thing")] = None
+    reference: str | None = option(None, null=_AS_ABOVE, example="a thing")
     """What C and CC compare an attribute with."""
-    template: Annotated[
-        SentenceTemplate | None, option(null=_AS_ABOVE, example="{subject} {context} {attribute}")
-    ] = None
+    template: SentenceTemplate | None = option(
+        None, null=_AS_ABOVE, example="{subject} {context} {attribute}"
+    )
     """How a sentence is put together."""
-    subjects: Annotated[
-        Annotated[list[Word], Field(min_length=1)] | None, option(null=_AS_ABOVE, example=["A person"])
-    ] = None
+    subjects: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["A person"])
     """Subjects of the sentences."""
-    contexts: Annotated[
-        Annotated[list[Word], Field(min_length=1)] | None,
-        option(null=_AS_ABOVE, example=["in a park", "at home"]),
-    ] = None
+    contexts: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["in a park", "at home"])
     """Contexts of the sentences."""
-    negative: Annotated[
-        Annotated[list[Word], Field(min_length=6)] | None,
-        option(null=_AS_ABOVE, example=["a dog", "a cat", "a tree", "a house", "a car", "a street"]),
-    ] = None
+    negative: list[Word] | None = option(
+        None,
+        min_length=6,
+        null=_AS_ABOVE,
+        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
+    )
     """Sentences without the attribute."""
-    ensemble: Annotated[
-        Annotated[int, Field(ge=1, le=100)] | None, option(unit="classifiers", null=_AS_ABOVE, example=1)
-    ] = None
+    ensemble: int | None = option(None, ge=1, le=100, unit="classifiers", null=_AS_ABOVE, example=1)
     """Classifiers of an attribute."""
 
 
 class Gep(Section):
     """An audit of attributes, of prompts that have a ``context`` among their levels (docs/how_to/gep.md)."""
 
-    attributes: Annotated[
-        Annotated[dict[Word, Word], Field(min_length=1)] | None,
-        option(
-            null="those that the prompts name, else the paper's 15",
-            example={"dress": "in a dress", "suit": "in a suit"},
-        ),
-    ] = None
+    attributes: dict[Word, Word] | None = option(
+        None,
+        min_length=1,
+        null="those that the prompts name, else the paper's 15",
+        example={"dress": "in a dress", "suit": "in a suit"},
+    )
     """Attributes by name, each with its phrase in a sentence."""
-    clip: Annotated[
-        str | None,
-        option(
-            null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
-            example="clip_vit_l_14",
-        ),
-    ] = None
+    clip: str | None = option(
+        None,
+        null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
+        example="clip_vit_l_14",
+    )
     """The feature of `observe.features` by which estimates are made."""
-    reference: Annotated[str, option(example="a thing")] = "an object"
+    reference: str = option("an object", example="a thing")
     """What C and CC compare an attribute's name with. It is to say nothing of the attribute."""
-    template: Annotated[SentenceTemplate, option(example="{subject} {context} {attribute}")] = (
-        "{subject} {attribute} {context}"
+    template: SentenceTemplate = option(
+        "{subject} {attribute} {context}", example="{subject} {context} {attribute}"
     )
     """How the sentences that train CLS are put together, from {subject}, {attribute} and {context}."""
-    subjects: Annotated[list[Word], Field(min_length=1), option(example=["A person"])] = [
-        "A man",
-        "A woman",
-        "A person",
-    ]
+    subjects: list[Word] = option(["A man", "A woman", "A person"], min_length=1, example=["A person"])
     """Subjects of the sentences that train CLS."""
-    contexts: Annotated[
-        Annotated[list[Word], Field(min_length=1)] | None,
-        option(null="those of the run's prompts", example=["in a park", "at home"]),
-    ] = None
+    contexts: list[Word] | None = option(
+        None, min_length=1, null="those of the run's prompts", example=["in a park", "at home"]
+    )
     """Contexts of the sentences that train CLS."""
-    negative: Annotated[
-        Annotated[list[Word], Field(min_length=6)] | None,
-        option(
-            null="the same sentences without the phrase",
-            example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
-        ),
-    ] = None
+    negative: list[Word] | None = option(
+        None,
+        min_length=6,
+        null="the same sentences without the phrase",
+        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
+    )
     """Sentences of images without the attribute, which train CLS."""
-    ensemble: Annotated[int, Field(ge=1, le=100), option(unit="classifiers", example=1)] = 10
+    ensemble: int = option(10, ge=1, le=100, unit="classifiers", example=1)
     """Classifiers that are trained for an attribute, whose scores are averaged."""
-    variants: Annotated[
-        dict[Annotated[str, Field(pattern=LABEL)], GepVariant],
-        option(example={"thing": {"reference": "a thing"}}),
-    ] = {}
+    variants: dict[Annotated[str, Field(pattern=LABEL)], GepVariant] = option(
+        {}, example={"thing": {"reference": "a thing"}}
+    )
     """Further ways to make CC and CLS, by name, read beside them (the paper's Tables 8 and 9). They show what
     hangs on the wording."""
     prediction: Literal["CLS", "CC", "C"] = "CLS"
     """The estimate whose errors are set right by labelled images: by classifiers (`CLS`), by CLIP against the
     reference (`CC`), or by CLIP alone (`C`)."""
-    labelled: Annotated[int, Field(ge=5, le=100000), option(unit="images", example=50)] = 20
+    labelled: int = option(20, ge=5, le=100000, unit="images", example=50)
     """Images of each word and attribute that are labelled to set the estimate right."""
-    half_width: Annotated[float, Field(gt=0, lt=1), option(unit="share from 0 to 1", example=0.05)] = 0.1
+    half_width: float = option(0.1, gt=0, lt=1, unit="share from 0 to 1", example=0.05)
     """Half width of an interval for which the tables say how many labels it takes."""
-    examples: Annotated[int, Field(ge=0, le=1000), option(unit="images", example=0)] = 10
+    examples: int = option(10, ge=0, le=1000, unit="images", example=0)
     """Images of each attribute and scale that are generated for the artificial sets of the paper's Table 17; 0:
     none."""
 
@@ -313,9 +289,11 @@ class Gep(Section):
 class DallEval(Section):
     """An audit of professions (DALL-Eval, Cho et al. 2023), of prompts with a ``profession`` among their levels."""
 
-    readers: Annotated[
-        Unique[Annotated[str, Field(pattern=READER)]], Field(min_length=1), option(example=["human", "clip"])
-    ] = ["human", "toyworld-checker", "blip2", "toyworld-vqa", "clip"]
+    readers: Unique[Annotated[str, Field(pattern=READER)]] = option(
+        ["human", "toyworld-checker", "blip2", "toyworld-vqa", "clip"],
+        min_length=1,
+        example=["human", "clip"],
+    )
     """Whose reading of the images is shown first: the first of these that read them. All stand in the tables;
     people who answered about some images alone come last."""
     tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
@@ -334,14 +312,12 @@ class Skills(Section):
     The paper leaves three choices open: ``object``, ``count`` and ``spatial``.
     """
 
-    threshold: Annotated[
-        Share | None,
-        option(
-            unit="score from 0 to 1",
-            null="0.7 for the engine detr, as its authors show them; 0 for any other",
-            example=0.5,
-        ),
-    ] = None
+    threshold: Share | None = option(
+        None,
+        unit="score from 0 to 1",
+        null="0.7 for the engine detr, as its authors show them; 0 for any other",
+        example=0.5,
+    )
     """Score above which a detection counts. The paper states no number."""
     object: Literal["any", "first"] = "any"
     """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
@@ -352,18 +328,18 @@ class Skills(Section):
     spatial: Literal["first", "any", "surest"] = "first"
     """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
     two `surest` of all, which are to be of both."""
-    labels: Annotated[dict[Word, Word], option(example={"bike": "bicycle"})] = {}
+    labels: dict[Word, Word] = option({}, example={"bike": "bicycle"})
     """What the detector calls an object, beyond what the set of prompts says."""
 
 
 class Report(Section):
     """The page."""
 
-    gallery: Annotated[int, Field(ge=0, le=10000), option(unit="triplets", example=100)] = 24
+    gallery: int = option(24, ge=0, le=10000, unit="triplets", example=100)
     """Triplets that the report's gallery shows. Each takes some 40 KB of the page."""
-    all_triplets: Annotated[
-        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")], option(example=True)
-    ] = "auto"
+    all_triplets: Annotated[Literal["auto"] | bool, takes("`auto`, true or false")] = option(
+        "auto", example=True
+    )
     """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
     its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
     figures: bool = True

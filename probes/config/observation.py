@@ -43,24 +43,20 @@ Key = Annotated[str, Field(pattern=KEY)]
 class Question(Section):
     """A question, and how an answer to it is read."""
 
-    text: Annotated[
-        Sentence | None,
-        option(
-            null="as Cho et al. 2023 ask it, for gender and the attributes of GEP",
-            example="Is the hair long?",
-        ),
-    ] = None
+    text: Sentence | None = option(
+        None,
+        null="as Cho et al. 2023 ask it, for gender and the attributes of GEP",
+        example="Is the hair long?",
+    )
     """The question."""
-    readings: Annotated[
-        dict[Word, Annotated[list[Word], Field(min_length=1)]],
-        option(example={"long": ["long", "yes"], "short": ["short", "no"]}),
-    ] = {}
+    readings: dict[Word, Annotated[list[Word], Field(min_length=1)]] = option(
+        {}, example={"long": ["long", "yes"], "short": ["short", "no"]}
+    )
     """What can be answered, each with the words that say so; an answer with words of none, or of several, is
     undecided. Without them: yes and no, and of gender female and male."""
-    sentences: Annotated[
-        dict[Word, Sentence],
-        option(example={"long": "a person with long hair", "short": "a person with short hair"}),
-    ] = {}
+    sentences: dict[Word, Sentence] = option(
+        {}, example={"long": "a person with long hair", "short": "a person with short hair"}
+    )
     """What CLIP holds an image against, one for each reading. Without them CLIP is asked the paper's questions
     alone."""
 
@@ -92,38 +88,32 @@ class Question(Section):
 class Questions(Section):
     """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers."""
 
-    readers: Annotated[
-        Annotated[Literal["auto"] | Unique[Reader], takes(f"auto or a list of {', '.join(READERS)}")],
-        option(example=["blip2", "clip"]),
-    ] = "auto"
+    readers: Annotated[Literal["auto"] | Unique[Reader], takes(f"auto or a list of {', '.join(READERS)}")] = (
+        option("auto", example=["blip2", "clip"])
+    )
     """Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on the
     bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody."""
     paper: bool = True
     """Whether the paper's questions are asked: gender, and each attribute of GEP. Turn it off to ask your own
     alone."""
-    ask: Annotated[dict[Key, Question], option(example={"hair": {"text": "Is the hair long?"}})] = {}
+    ask: dict[Key, Question] = option({}, example={"hair": {"text": "Is the hair long?"}})
     """Questions of your own by a key, or the paper's in other words. `tone` is no key; readings of `gender`
     hold female and male."""
-    blip2: Annotated[
-        Model | None, option(null=f"{BLIP2_WEIGHTS}, where it is on this machine", example=BLIP2_WEIGHTS)
-    ] = None
+    blip2: Model | None = option(
+        None, null=f"{BLIP2_WEIGHTS}, where it is on this machine", example=BLIP2_WEIGHTS
+    )
     """BLIP-2's weights: a folder or a hub id."""
-    revision: Annotated[
-        Annotated[str, Field(min_length=1)] | None, option(null="the default branch", example="main")
-    ] = None
+    revision: str | None = option(None, min_length=1, null="the default branch", example="main")
     """Branch, tag or commit of the hub for BLIP-2."""
-    prompt: Annotated[
-        str,
-        Field(max_length=CHARACTERS),
-        AfterValidator(one(QUESTION, "question")),
-        option(example="Q: {question} A:"),
-    ] = BLIP2_PROMPT
+    prompt: Annotated[str, AfterValidator(one(QUESTION, "question"))] = option(
+        BLIP2_PROMPT, max_length=CHARACTERS, example="Q: {question} A:"
+    )
     """The form in which BLIP-2 is asked."""
-    beams: Annotated[int, Field(ge=1, le=100), option(unit="answers", example=1)] = 5
+    beams: int = option(5, ge=1, le=100, unit="answers", example=1)
     """Answers that are searched at a time (beam search). Fewer are faster."""
-    tokens: Annotated[int, Field(ge=1, le=1000), option(unit="tokens", example=10)] = 30
+    tokens: int = option(30, ge=1, le=1000, unit="tokens", example=10)
     """Longest answer."""
-    batch: Annotated[Positive, option(unit="images", example=2)] = 8
+    batch: Positive = option(8, unit="images", example=2)
     """Images that a reader sees at once. Lower it where memory runs out."""
 
     @model_validator(mode="after")
@@ -153,29 +143,25 @@ class SkinTone(Section):
     Three readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
-    look: Annotated[
-        Annotated[Literal["auto"] | bool, takes("`auto`, true or false")], option(example=True)
-    ] = "auto"
+    look: Annotated[Literal["auto"] | bool, takes("`auto`, true or false")] = option("auto", example=True)
     """Whether skin tones are read. `auto`: in an audit of professions, where the region can be had; true:
     always, and says what is missing."""
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
     """Which pixels are skin: those of toyworld's figures by their palette (`toyworld`), the cheeks of the largest
     face by the library face-alignment (pip install 'triptych[faces]'), or the whole `image`. `auto`: the first
     on toyworld's models, else the second."""
-    landmarks: Annotated[Model, option(example="weights/2DFAN4-11f355bf06.pth.tar")] = (
-        "2DFAN4-11f355bf06.pth.tar"
-    )
+    landmarks: Model = option("2DFAN4-11f355bf06.pth.tar", example="weights/2DFAN4-11f355bf06.pth.tar")
     """Checkpoint of face-alignment that finds landmarks (FAN)."""
-    detector: Annotated[Model, option(example="weights/s3fd-619a316812.pth")] = "s3fd-619a316812.pth"
+    detector: Model = option("s3fd-619a316812.pth", example="weights/s3fd-619a316812.pth")
     """Checkpoint of face-alignment that finds faces (S3FD)."""
     illumination: Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"] = "none"
     """How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from
     the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo (`trust`).
     Coloured light moves tones; compare two settings before you report any."""
-    illuminant: Annotated[str | None, option(null="none", example="#ffd2a0")] = None
+    illuminant: str | None = option(None, null="none", example="#ffd2a0")
     """The light, with `illumination: given`: a CIE illuminant such as A or D50, or the colour of a white
     surface in the images."""
-    trust: Annotated[Model | None, option(null="none", example="weights/trust")] = None
+    trust: Model | None = option(None, null="none", example="weights/trust")
     """Folder of TRUST's published files, with `illumination: trust`."""
     adaptation: Literal["bradford", "channels"] = "bradford"
     """What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue."""
@@ -215,19 +201,18 @@ CHECKER = "toyworld-checker"  # as `captions.model`: no captioning network
 class Captions(Section):
     """Captions of the images (DALL-Eval, Cho et al. 2023, appendix D.1), kept verbatim."""
 
-    model: Annotated[
-        Model | None,
-        option(null="none, and nothing is captioned", example="Salesforce/blip-image-captioning-base"),
-    ] = None
+    model: Model | None = option(
+        None, null="none, and nothing is captioned", example="Salesforce/blip-image-captioning-base"
+    )
     """The network that captions the images: a folder or a hub id of BLIP or BLIP-2, or `toyworld-checker`,
     which puts into a sentence what it reads exactly."""
-    prompt: Annotated[str, Field(max_length=CHARACTERS), option(example="a photo of")] = ""
+    prompt: str = option("", max_length=CHARACTERS, example="a photo of")
     """The words from which a caption goes on."""
-    beams: Annotated[int, Field(ge=1, le=100), option(unit="captions", example=1)] = 3
+    beams: int = option(3, ge=1, le=100, unit="captions", example=1)
     """Captions that are searched at a time (beam search). Fewer are faster."""
-    tokens: Annotated[int, Field(ge=1, le=1000), option(unit="tokens", example=50)] = 30
+    tokens: int = option(30, ge=1, le=1000, unit="tokens", example=50)
     """Longest caption."""
-    batch: Annotated[Positive, option(unit="images", example=2)] = 8
+    batch: Positive = option(8, unit="images", example=2)
     """Images that the network sees at once. Lower it where memory runs out."""
 
 
@@ -237,7 +222,7 @@ class Observe(Section):
     ``toyworld`` names the small networks that come with the package; other names are files, folders or hub ids.
     """
 
-    objects: Annotated[bool, option(alters="measure")] = True
+    objects: bool = option(True, alters="measure")
     """Whether objects are searched for in the images. Turn it off for a quick look at what the model holds
     inside."""
     engine: Literal["auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "detr"] = "auto"
@@ -245,86 +230,74 @@ class Observe(Section):
     SAM; `detr` needs a `detector` alone and knows the classes it was
     trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and
     `toyworld-scenes` renderings of `toyworld-skills` prompts."""
-    detector: Annotated[
-        Model | None,
-        option(
-            null="toyworld on the bundled models; elsewhere no objects are searched for",
-            example="groundingdino_swint_ogc.pth",
-        ),
-    ] = None
+    detector: Model | None = option(
+        None,
+        null="toyworld on the bundled models; elsewhere no objects are searched for",
+        example="groundingdino_swint_ogc.pth",
+    )
     """Weights that find boxes: a checkpoint file of Grounding DINO, a folder or hub id in the layout of
     transformers, DETR's authors' `.pth`, or `toyworld`."""
-    segmenter: Annotated[
-        Model | None,
-        option(null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"),
-    ] = None
+    segmenter: Model | None = option(
+        None, null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"
+    )
     """Weights that turn boxes into masks (SAM): a checkpoint file, a folder or hub id, or `toyworld`."""
-    text_encoder: Annotated[Model, option(example="weights/bert-base-uncased")] = "bert-base-uncased"
+    text_encoder: Model = option("bert-base-uncased", example="weights/bert-base-uncased")
     """BERT by which Grounding DINO reads tags, for its original checkpoints. Give a folder where the machine
     has no network."""
-    tags: Annotated[
-        Annotated[list[Literal["prompt", "vocabulary", "ram"]], Field(min_length=1)] | None,
-        option(
-            null="what RAM gives where it is named, else the vocabulary, and the prompts' nouns",
-            example=["prompt", "vocabulary"],
-        ),
-    ] = None
+    tags: list[Literal["prompt", "vocabulary", "ram"]] | None = option(
+        None,
+        min_length=1,
+        null="what RAM gives where it is named, else the vocabulary, and the prompts' nouns",
+        example=["prompt", "vocabulary"],
+    )
     """What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, or what `ram` gives an
     image. With `prompt` alone nothing can be said of objects that prompts
     do not name."""
-    vocabulary: Annotated[
-        str | None, option(null="everyday; toyworld on the bundled models", example="tags.txt")
-    ] = None
+    vocabulary: str | None = option(None, null="everyday; toyworld on the bundled models", example="tags.txt")
     """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
     Write your own to ask for the objects of your hypothesis."""
-    ram: Annotated[Model | None, option(null="none", example="ram_swin_large_14m.pth")] = None
+    ram: Model | None = option(None, null="none", example="ram_swin_large_14m.pth")
     """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
-    ram_tags: Annotated[
-        str | None,
-        option(null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"),
-    ] = None
+    ram_tags: str | None = option(
+        None, null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"
+    )
     """RAM's list of tags, which its checkpoint does not hold."""
-    box_threshold: Annotated[Share, option(unit="score from 0 to 1", example=0.35)] = 0.25
+    box_threshold: Share = option(0.25, unit="score from 0 to 1", example=0.35)
     """Least score of a box. Raise it where the detector sees things that are not there; Wu et al. 2025 state
     none."""
-    text_threshold: Annotated[Share, option(unit="score from 0 to 1", example=0.25)] = 0.2
+    text_threshold: Share = option(0.2, unit="score from 0 to 1", example=0.25)
     """Least score of a tag for a box."""
-    nms_iou: Annotated[
-        Share | None,
-        option(
-            unit="intersection over union, from 0 to 1",
-            null="0.5; 0.8 for toyworld's own detector",
-            example=0.5,
-        ),
-    ] = None
+    nms_iou: Share | None = option(
+        None,
+        unit="intersection over union, from 0 to 1",
+        null="0.5; 0.8 for toyworld's own detector",
+        example=0.5,
+    )
     """Overlap above which the weaker of two boxes is dropped (non-maximum suppression)."""
-    batch: Annotated[Positive, option(unit="images", example=1)] = 4
+    batch: Positive = option(4, unit="images", example=1)
     """Images that the detector sees at once. Lower it where memory runs out."""
-    features: Annotated[
-        Annotated[Literal["auto"] | list[str], takes("`auto` or a list of names")],
-        option(example=["clip", "dino"], alters="measure"),
-    ] = "auto"
+    features: Annotated[Literal["auto"] | list[str], takes("`auto` or a list of names")] = option(
+        "auto", example=["clip", "dino"], alters="measure"
+    )
     """Vectors by which images are compared, such as clip, dino or resnet. `auto` takes those of Table 5 of Wu
     et al. 2025 whose weights are there; an empty list takes none."""
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: Annotated[
-        dict[str, Model], option(example={"clip": "ViT-B-32/openai"}, alters="nothing")
-    ] = {}
+    feature_weights: dict[str, Model] = option({}, example={"clip": "ViT-B-32/openai"}, alters="nothing")
     """Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or
     `toyworld`, the default on the bundled models."""
-    feature_batch: Annotated[Positive, option(unit="images", example=8, alters="nothing")] = 32
+    feature_batch: Positive = option(32, unit="images", example=8, alters="nothing")
     """Images whose features are computed at once."""
     # parts of tones carry how they were read themselves
-    skin_tone: Annotated[SkinTone, option(example={"look": True}, alters="measure")] = SkinTone()
+    skin_tone: SkinTone = option(SkinTone(), example={"look": True}, alters="measure")
     """Whether and how skin tones are read from the images."""
     # parts of answers carry question, reading and weights themselves, each reader apart
-    questions: Annotated[Questions, option(example={"readers": ["clip"]}, alters="measure")] = Questions()
+    questions: Questions = option(Questions(), example={"readers": ["clip"]}, alters="measure")
     """What is asked of each image, and which networks answer."""
     # parts of captions carry who wrote them themselves
-    captions: Annotated[
-        Captions, option(example={"model": "Salesforce/blip-image-captioning-base"}, alters="measure")
-    ] = Captions()
+    captions: Captions = option(
+        Captions(), example={"model": "Salesforce/blip-image-captioning-base"}, alters="measure"
+    )
     """Which network captions the images."""
-    device: Annotated[Device, option(example="cuda")] = "auto"
+    device: Device = option("auto", example="cuda")
     """Where these networks run: auto, cpu, cuda, cuda:1 or mps. `auto`: where the images were generated, if
     that is there."""

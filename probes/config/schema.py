@@ -76,71 +76,56 @@ def _indicator(value: Any) -> Any:
 class Config(Section):
     """All that ``triplets.yaml`` can say."""
 
-    name: Annotated[
-        str, Field(pattern=NAME, max_length=100), option(example="first-light", alters="nothing")
-    ] = "run"
+    name: str = option("run", pattern=NAME, max_length=100, example="first-light", alters="nothing")
     """Name of the run, in its report and its folder."""
-    preset: Annotated[Preset | None, option(null="none", example="wu2025", alters="nothing")] = None
+    preset: Preset | None = option(None, null="none", example="wu2025", alters="nothing")
     """Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use
     it to reproduce a paper; its values are recorded."""
     # a model is known by its content, not by its name
-    model: Annotated[Model, option(example="CompVis/stable-diffusion-v1-4", alters="nothing")] = "toyworld"
+    model: Model = option("toyworld", example="CompVis/stable-diffusion-v1-4", alters="nothing")
     """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a
     hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the
     tool; docs/how_to/models.md says what others are read."""
-    revision: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        option(null="the default branch", example="main", alters="nothing"),
-    ] = None
+    revision: str | None = option(
+        None, min_length=1, null="the default branch", example="main", alters="nothing"
+    )
     """Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit
     in any case."""
-    variant: Annotated[
-        Annotated[str, Field(pattern=FLAVOUR)] | None,
-        option(null="full precision where it is there", example="fp16", alters="nothing"),
-    ] = None
-    """The weights of a folder or hub model that are called so. fp16 is half the download."""
-    edit: Annotated[Edit | None, option(null="nothing", example={"words": {"person": {"woman": 0.25}}})] = (
-        None
+    variant: str | None = option(
+        None, pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
     )
+    """The weights of a folder or hub model that are called so. fp16 is half the download."""
+    edit: Edit | None = option(None, null="nothing", example={"words": {"person": {"woman": 0.25}}})
     """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
-    indicators: Annotated[
-        dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]],
-        option(
-            example={
-                "neutral": ["person", "human"],
-                "feminine": ["woman", "lady"],
-                "masculine": ["man", "male"],
-            }
-        ),
-    ] = Field(
-        default={
+    indicators: dict[
+        str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]
+    ] = option(
+        {
             "neutral": Indicator(word="person"),
             "feminine": Indicator(word="woman"),
             "masculine": Indicator(word="man"),
         },
         max_length=INDICATORS,
+        example={"neutral": ["person", "human"], "feminine": ["woman", "lady"], "masculine": ["man", "male"]},
     )
     """The words for the person by names of your own: the reference and the sides that are held against each
     other. A list is a word with its synonyms, which become controls of that side; with three words a side a gap
     can be told from what any other word makes. With one, or with none and plain prompts, no words are
     compared."""
-    reference: Annotated[str, option(example="neutral")] = "neutral"
+    reference: str = option("neutral", example="neutral")
     """The indicator to whose images those of all others are compared."""
-    contrasts: Annotated[
-        list[list[str]] | None,
-        option(
-            null="every pair of indicators that are neither the reference nor a synonym of another",
-            example=[["masculine", "feminine"]],
-            alters="measure",
-        ),
-    ] = None
+    contrasts: list[list[str]] | None = option(
+        None,
+        null="every pair of indicators that are neither the reference nor a synonym of another",
+        example=[["masculine", "feminine"]],
+        alters="measure",
+    )
     """Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the
     first than to the second."""
     # known by the prompts and the content of its images
-    images: Annotated[
-        Images | None,
-        option(null="none: the model generates", example={"from": "images.csv"}, alters="nothing"),
-    ] = None
+    images: Images | None = option(
+        None, null="none: the model generates", example={"from": "images.csv"}, alters="nothing"
+    )
     """Images that another program generated, to be measured in place of a model
     (docs/how_to/foreign_images.md)."""
     prompts: Annotated[
@@ -150,48 +135,44 @@ class Config(Section):
     no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of
     captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:
     take at least 24."""
-    limit: Annotated[Positive | None, option(unit="prompts", null="all", example=4, alters="part")] = None
+    limit: Positive | None = option(None, unit="prompts", null="all", example=4, alters="part")
     """Only the first so many prompts. Use it to try a configuration."""
-    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2], alters="part")] = [0]
+    seeds: Seeds = option([0], unit="seed", example=[0, 1, 2], alters="part")
     """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
     prompt, more prompts more of the model."""
-    stop: Annotated[
-        Stop | None,
-        option(null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"),
-    ] = None
+    stop: Stop | None = option(
+        None, null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"
+    )
     """A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
     defaults; `prompts`, `limit` and `seeds` say how many images it may take."""
-    sampler: Annotated[Sampler, option(example={"steps": 20})] = Sampler()
+    sampler: Sampler = option(Sampler(), example={"steps": 20})
     """Steps, guidance, noise and size of an image."""
-    capture: Annotated[Capture, option(example={"sites": ["unet.*", "latent"]})] = Capture()
+    capture: Capture = option(Capture(), example={"sites": ["unet.*", "latent"]})
     """Which sites and word maps are kept."""
-    generate: Annotated[Generate, option(example={"workers": 2})] = Generate()
+    generate: Generate = option(Generate(), example={"workers": 2})
     """Batches, parts, number format, device and processes."""
-    cluster: Annotated[
-        Cluster | None,
-        option(
-            null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
-        ),
-    ] = None
+    cluster: Cluster | None = option(
+        None, null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
+    )
     """A Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
-    observe: Annotated[Observe, option(example={"objects": False}, alters="observe")] = Observe()
+    observe: Observe = option(Observe(), example={"objects": False}, alters="observe")
     """Which networks observe the images, and what they look for."""
-    trace: Annotated[
-        Trace | None, option(null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace")
-    ] = None
+    trace: Trace | None = option(
+        None, null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace"
+    )
     """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes
     all defaults; it takes longer than all other stages."""
-    measure: Annotated[Measure, option(example={"primary": "ssim"}, alters="measure")] = Measure()
+    measure: Measure = option(Measure(), example={"primary": "ssim"}, alters="measure")
     """Resamples, levels, thresholds, and the gap that would matter."""
-    gep: Annotated[Gep, option(example={"ensemble": 1}, alters="measure")] = Gep()
+    gep: Gep = option(Gep(), example={"ensemble": 1}, alters="measure")
     """An audit of attributes by prompts with contexts (docs/how_to/gep.md)."""
-    dalleval: Annotated[DallEval, option(example={"tone": "ciede2000"}, alters="measure")] = DallEval()
+    dalleval: DallEval = option(DallEval(), example={"tone": "ciede2000"}, alters="measure")
     """An audit of professions (docs/how_to/dalleval.md)."""
-    skills: Annotated[Skills, option(example={"count": "only"}, alters="measure")] = Skills()
+    skills: Skills = option(Skills(), example={"count": "only"}, alters="measure")
     """An audit of visual skills (docs/how_to/paintskills.md)."""
-    report: Annotated[Report, option(example={"gallery": 100}, alters="report")] = Report()
+    report: Report = option(Report(), example={"gallery": 100}, alters="report")
     """What the page shows."""
-    out: Annotated[str | None, option(null="runs/NAME", example="runs/first-light", alters="nothing")] = None
+    out: str | None = option(None, null="runs/NAME", example="runs/first-light", alters="nothing")
     """Run directory."""
 
     if not TYPE_CHECKING:  # who checks types reads the fields

@@ -20,7 +20,7 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -152,13 +152,15 @@ def section_in(annotation: Any) -> type[Section] | None:
 
 
 def option(
+    default: Any = PydanticUndefined,
     *,
     example: Any = None,
     unit: str = "",
     null: str = "",
     alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
-) -> FieldInfo:
-    """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
+    **bounds: Any,
+) -> Any:
+    """Return pydantic's field of an option of ``triplets.yaml`` with its default, bounds, and what the schema says of it.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
@@ -166,10 +168,8 @@ def option(
     images if none. ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
     more = {"unit": unit, "null": null, "alters": alters}
-    return Field(
-        examples=None if example is None else [example],
-        json_schema_extra=dict(filter(all, more.items())),
-    )
+    extra = {name: value for name, value in more.items() if value}
+    return Field(default, examples=None if example is None else [example], json_schema_extra=extra, **bounds)
 
 
 def takes(text: str) -> GetPydanticSchema:
