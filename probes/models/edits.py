@@ -84,7 +84,11 @@ class Edited(contextlib.AbstractContextManager):
     """
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
-        self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
+        self.record: dict[str, Any] = {
+            "edit": edit.model_dump(mode="json"),
+            "sites": [],
+            "relative_change": {},
+        }
         self._pipe = pipe
         self._stack = contextlib.ExitStack()
         self._written: list[bytes] = []  # what identifies each hook
