@@ -168,25 +168,6 @@ def _times(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def write_plan(
-    run: Run,
-    config: Config,
-    passed: Mapping[str, Any],
-    text: str | None,
-    images: int,
-    *,
-    captions: Mapping[str, Any] | None = None,
-    overwrite: bool,
-) -> None:
-    """Record a plan. A run that is there and the same keeps what it has reached."""
-    if overwrite:
-        clear(run)
-    if not run.meta:
-        record(run, config, passed, text, "planned", captions=captions, images=images)
-    elif not (run.path / "triplets.yaml").exists():
-        _copy(run, text)
-
-
 def resume(
     run: Run,
     config: Config,
