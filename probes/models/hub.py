@@ -22,7 +22,7 @@ import yaml
 from probes.errors import UserError, first_line
 from probes.models.pretrained import download_pipeline, quiet
 from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source
-from probes.models.weights import choose, variants
+from probes.models.weights import stored_weights
 
 # parameters of the text encoders of published transformers, counted on the configurations of the models that they were
 # taken from, and of Qwen2.5-VL, of which a part looks at pictures, as the hub states them
@@ -93,8 +93,8 @@ def missing(source: Source, weights: bool = True) -> list[str]:
     vocabularies = {"tokenizer.json", *VOCABULARIES.values()}
     lacks = []
     for one in source.layout.networks:
-        folder = source.path / one.name
-        whole = not weights or choose(folder, source.variant) in variants(folder)
+        _, there, variant = stored_weights(source, one.name)
+        whole = not weights or variant in there
         lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
         lacks += [] if holds(*(f"{one.name}/{file}" for file in vocabularies)) else [one.name]

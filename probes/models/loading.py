@@ -23,13 +23,12 @@ from probes.models.schedulers import scheduler_record, usable_scheduler
 from probes.models.source import CARD, INDEX, UNQUANTIZED, Source
 from probes.models.weights import (
     assemble,
-    choose,
     modules,
     parameters,
     pick_device,
     read_network,
     require_finite,
-    stored_in,
+    stored_weights,
     weight_hash,
 )
 from probes.paths import expand_model
@@ -154,7 +153,7 @@ def load(
         stored = dtype if architecture.transformer else None
         networks = {name: read_network(source, name, stored) for name in networks}
         pipe = assemble(source, networks, chosen)
-        variant = choose(stored_in(source, layout.denoiser.name), source.variant)
+        _, _, variant = stored_weights(source, layout.denoiser.name)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
     try:
