@@ -55,7 +55,7 @@ from probes.config.edit_options import Edit as Edit
 from probes.errors import UserError
 from probes.models.weights import deterministic
 from probes.prompts.prompt import fill
-from probes.prompts.tokens import tokenize
+from probes.prompts.sample import tokenize
 
 FINAL = "text.final"
 BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits

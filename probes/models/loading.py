@@ -132,9 +132,11 @@ def load(
     variant = None
     if source.kind == "file":
         pipe = single_file.read(source)
-    elif source.kind == "bundled" and (assembled := REGISTRY[source.name].assemble):
+    elif source.kind == "bundled" and (maker := REGISTRY[source.name].maker):
+        from probes.toyworld import pipelines
+
         with quiet():
-            pipe = assembled(source.name, source.path)
+            pipe = getattr(pipelines, maker)(source.name, source.path)
     else:
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
         stored = dtype if architecture.transformer else None

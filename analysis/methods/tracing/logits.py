@@ -24,7 +24,7 @@ from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.weights import deterministic, pick_device
-from probes.prompts.grammar.articles import article
+from probes.prompts.grammar.english import article
 
 if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder

@@ -27,8 +27,8 @@ from probes.models.weights import pick_device, weight_hash
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
-from probes.toyworld.dit.assemble import dit_pipeline
 from probes.toyworld.draw import render
+from probes.toyworld.pipelines import dit_pipeline
 from probes.toyworld.scene import complete
 from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
@@ -127,8 +127,8 @@ def frequencies(
         seen = read_images(sample(pipeline, prompts, range(first_seed, first_seed + images), **sampling))
         bare = np.arange(images) % 2 == 0
         truth = planted(prompts[0], world)
-        for thing in world.data["slots"]:
-            for name in world.data["slots"][thing]["a"]:
+        for thing in world.slots:
+            for name in world.slots[thing]["a"]:
                 if name in ("none", "right"):
                     continue
                 if thing == "side":
