@@ -73,14 +73,13 @@ def missing(source: Source, weights: bool = True) -> list[str]:
     def holds(*names: str) -> bool:
         return any((source.path / name).is_file() for name in names)
 
-    vocabularies = {"tokenizer.json", *VOCABULARIES.values()}
     lacks = []
     for one in source.layout.networks:
         _, there, variant = stored_weights(source, one.name)
         whole = not weights or variant in there
         lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
-        lacks += [] if holds(*(f"{one.name}/{file}" for file in vocabularies)) else [one.name]
+        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
     return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
 
 

@@ -34,14 +34,8 @@ SCHEDULER = "scheduler/scheduler_config.json"
 # they read images or judge them; drawing from text needs none
 IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
 _DESCRIBING = (".json", ".txt", ".model")
-# the vocabulary that a tokenizer has in the place of tokenizer.json, by the first word of its class
-VOCABULARIES = {
-    "T5": "spiece.model",
-    "Gemma": "tokenizer.model",
-    "Llama": "tokenizer.model",
-    "Qwen2": "vocab.json",
-}
-_SENTENCEPIECE = {"spiece.model", "tokenizer.model"}
+_SENTENCEPIECE = ("spiece.model", "tokenizer.model")
+VOCABULARIES = ("tokenizer.json", "vocab.json", *_SENTENCEPIECE)  # a tokenizer has one of them
 
 # the remedy for a model that cannot be drawn with
 SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
@@ -204,22 +198,18 @@ class Source:
             if not folder.is_dir():
                 raise self.fault(name, "a folder", "none", "add or download it")
             settings = self.read(file) if self.described(file).exists() else {}
-            family = kind.partition("Tokenizer")[0]
             # transformers 5 has one class of each tokenizer, under the name of the slow one
             cls = getattr(transformers, kind.removesuffix("Fast"))
             if settings.get("vocabulary") == "clip":  # of a shipped description
                 loaded[name] = pretrained.clip_tokenizer(cls, settings)
                 continue
-            # in the place of a vocabulary transformers would put one of a few signs
-            files = {path.name for path in folder.glob("*")}
-            if "tokenizer.json" not in files:
-                if (alone := files & _SENTENCEPIECE) and find_spec("sentencepiece") is None:
-                    remedy = "pip install sentencepiece, which reads it, or add tokenizer.json"
-                    raise self.fault(name, "tokenizer.json", f"{min(alone)} alone", remedy)
-                if (vocabulary := VOCABULARIES.get(family)) and vocabulary not in files:
-                    expected = f"tokenizer.json or {vocabulary}, the vocabulary"
-                    raise self.fault(name, expected, "none", "add or download it")
-            with self.readable(name, f"a {family} tokenizer"), pretrained.quiet():
+            file = next((one for one in VOCABULARIES if (folder / one).is_file()), None)
+            if file is None:  # transformers would put a vocabulary of a few signs in its place
+                raise self.fault(name, f"one of {', '.join(VOCABULARIES)}", "none", "add or download it")
+            if file in _SENTENCEPIECE and find_spec("sentencepiece") is None:
+                remedy = "pip install sentencepiece, which reads it, or add tokenizer.json"
+                raise self.fault(name, "tokenizer.json", f"{file} alone", remedy)
+            with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
                 loaded[name] = pretrained.from_folder(cls, folder)
         return loaded
 

@@ -202,7 +202,7 @@ def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatc
     file = model / "tokenizer_3" / "tokenizer.json"
     file.unlink()
     expected = (
-        "tokenizer_3: expected tokenizer.json or spiece.model, the vocabulary, got none: add or download"
+        "tokenizer_3: expected one of tokenizer.json, vocab.json, spiece.model, tokenizer.model, got none"
     )
     assert expected in refused(model, tmp_path, capsys)
     (model / "tokenizer_3" / "spiece.model").write_bytes(b"")
