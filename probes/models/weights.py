@@ -35,19 +35,16 @@ def variants(folder: Path) -> set[str | None]:
     return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
 
 
-def choose(folder: Path, wanted: str | None) -> str | None:
-    """The variant to read of a component: the one that is wanted, else None for full precision.
+def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
+    """The folder that holds a component's weights, the variants that are there, and the one that is read.
 
-    Where nothing is wanted and full precision is not there, it is the one variant that is.
+    That is the one that is asked for, else None for full precision or, where that is not there, the one that is.
     """
+    folders = [folder / name for folder in (source.path, *source.bases)]
+    folder = next(filter(variants, folders), folders[0])
     there = variants(folder)
-    return there.pop() if wanted is None and len(there) == 1 else wanted
-
-
-def stored_in(source: Source, name: str) -> Path:
-    """The folder that holds a component's weights."""
-    places = [folder / name for folder in (source.path, *source.bases)]
-    return next((place for place in places if variants(place)), places[0])
+    alone = source.variant is None and len(there) == 1
+    return folder, there, next(iter(there)) if alone else source.variant
 
 
 def modules(pipe: Any) -> dict[str, Any]:
@@ -104,8 +101,8 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
     import torch
 
     library, kind = source.index[name]
-    folder, expected = stored_in(source, name), f"the whole weights of a {kind}"
-    there, variant = variants(folder), choose(folder, source.variant)
+    folder, there, variant = stored_weights(source, name)
+    expected = f"the whole weights of a {kind}"
     if source.variant and source.variant not in there:
         named = ", ".join(sorted(filter(None, there))) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
