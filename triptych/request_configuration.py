@@ -16,7 +16,6 @@ from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run
-from probes.stages.external_images import configuration as external_images
 
 if TYPE_CHECKING:
     from probes.prompts.captions import LoadedPrompts
@@ -47,7 +46,7 @@ def configuration(
     else:
         named = source = YamlSource("config", "", plain(given))
     read: list[LoadedPrompts] = []
-    config = load_data(named, folder, chosen, read, external_images.configured)
+    config = load_data(named, folder, chosen, read, _external_images)
     for line in (line for loaded in read[:1] for line in loaded.summary()):
         tell(line)
     _require_out(config, chosen, f"{source.name}: out")
@@ -55,6 +54,12 @@ def configuration(
     # the copy that the run keeps; not before it is known to be right
     source = source if source.text else replace(source, text=yaml_text(source.data))
     return config, source, passed, read[0] if read else None
+
+
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured
+
+    return configured(*given)
 
 
 def _of_run(path: Path, chosen: Chosen) -> tuple[Config, YamlSource, dict, None]:

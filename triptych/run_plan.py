@@ -77,7 +77,7 @@ def _taken_in(request: Request) -> RunPlan:
 
     taken = stage.plan(request.config, request.yaml_source.name)
     if not request.dry:
-        for line in (taken.line, *taken.notes):
+        for line in taken.lines:
             request.say(line)
     return RunPlan(request.config, images=taken.images, taken=taken)
 

@@ -180,9 +180,9 @@ def open_captions(path: Path, column: str | None = None) -> tuple[str, Iterator[
         raise _no_column(str(path), list(table.columns), column)
     captions = (
         caption
-        for place, values in table.rows([name])
-        if values[name]
-        for caption in _values(values[name], None, f"{path}: {place}: {name}")
+        for place, value in table.cells([name])[name].items()
+        if value
+        for caption in _values(value, None, f"{path}: {place}: {name}")
     )
     return ending[1:] if known else "csv", captions, table.notes([name])
 
@@ -284,8 +284,7 @@ def read_table(
     used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
-    frame = table.frame(used)
-    for place, values in zip(frame.index, frame.to_dict("records")):
+    for place, values in table.frame(used).to_dict("index").items():
         if not values[text].strip():
             raise UserError(
                 f"{path}: {place}: expected a text in `{text}`, got {shown(values[text])}: write it"

@@ -20,7 +20,7 @@ from probes.errors import UserError
 from probes.models import loading, tokenizers
 from probes.models.hub import transformers as published
 from probes.models.requirements import check_before_weights
-from probes.runs.image_faults import eight_bits
+from probes.runs.images import eight_bits
 from probes.runs.run import Run
 from probes.stages import estimate
 from tests.probes.conftest import generated, settings
