@@ -28,7 +28,7 @@ from probes.errors import UserError
 from probes.execution import loop, workers
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Helpers, Tick, Work
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.runs import parts
 from probes.runs.images import UNREADABLE, fault_reason, read_image
 from probes.runs.record import KINDS

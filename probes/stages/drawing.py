@@ -23,7 +23,7 @@ from probes.execution.batches import BatchSize, no_room
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults

@@ -24,7 +24,7 @@ from probes.execution.processes import Tick
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.prompts.sample import Sample
 from probes.runs import directory, rows, schemas
 from probes.runs import parts as part_files
