@@ -188,7 +188,7 @@ class Generate(Section):
         takes(f"`auto` or an integer from 1 to {WORKERS}"),
     ] = option("auto", unit="processes", example=2, alters="nothing")
     """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
-    and one on a GPU; their number alters no byte of what is stored."""
+    or one on each GPU (of one kind); their number alters no byte of what is stored."""
 
 
 class Cluster(Section):

@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema
 
 PERSON = "{person}"
+WORKER = "TRIPTYCH_WORKER"  # environment variable: the number of a helper, by which it takes its GPU
 DEVICES = "auto, cpu, cuda, cuda:1 or mps"
 FORMS = {  # of texts: a pattern, and what it asks for
     (NAME := r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"): "letters, digits, `.`, `_` and `-`, a letter or digit first",

@@ -10,7 +10,7 @@ from probes.config import checks
 from probes.config.schema import Config, Measure, Sampler, build_config, load_config
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
-from triptych import plan_text
+from triptych import run_plan
 
 PROMPTS = "prompts: ['a {person} with a dog']\n"
 
@@ -227,12 +227,12 @@ def test_few_prompts_are_told_what_they_cannot_show():
     """Of 2^n equally likely signs two are as extreme as the most extreme."""
     prompts = [f"a {{person}} {n}" for n in "abcdefgh"]
     for count, floor in ((1, "1"), (2, "0.5"), (3, "0.25"), (4, "0.125"), (5, "0.0625")):
-        said = plan_text.few_prompts(Config(prompts=prompts[:count]))
+        said = run_plan.few_prompts(Config(prompts=prompts[:count]))
         assert f"can fall below {floor}: 6 or more" in said
-    assert plan_text.few_prompts(Config(prompts=prompts[:6])) == ""
-    assert plan_text.few_prompts(Config(prompts=prompts, limit=2))
-    assert plan_text.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
-    assert plan_text.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
+    assert run_plan.few_prompts(Config(prompts=prompts[:6])) == ""
+    assert run_plan.few_prompts(Config(prompts=prompts, limit=2))
+    assert run_plan.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
+    assert run_plan.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
 
 
 def test_a_preset_lies_under_what_is_written():
