@@ -70,14 +70,10 @@ class SeedRange(Section):
     """First of the seeds. Change it to get other images of the same prompts."""
 
 
-def _seed_list(value: list[int] | SeedRange) -> list[int]:
-    return [*range(value.start, value.start + value.count)] if isinstance(value, SeedRange) else value
-
-
 _WrittenSeeds = Annotated[
-    Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
+    Annotated[Unique[Seed], Field(min_length=1)]
+    | Annotated[SeedRange, AfterValidator(lambda seeds: [*range(seeds.start, seeds.start + seeds.count)])],
     takes("a list of integers or {count: N, start: S}"),
-    AfterValidator(_seed_list),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]
 

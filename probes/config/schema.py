@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import yaml
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 from pydantic.fields import FieldInfo
 
@@ -46,9 +47,9 @@ from probes.fields.types import (
     fail,
     option,
     require_printable,
-    section_in,
     shown,
     takes,
+    types_in,
 )
 from probes.fields.yaml import YamlSource, message, naming, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
@@ -194,7 +195,7 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual, context = cls.model_fields["reference"].default, info.context or {}
-        data = checks.expand_synonyms(checks.apply_preset(data), usual)
+        data = checks.expand_synonyms(checks.apply_preset(data) if "preset" in data else data, usual)
         return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
@@ -226,8 +227,7 @@ class Config(Section):
     def stored(cls, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
-        prompts = [from_written(prompt) for prompt in values.get("prompts", ())]
-        return super().stored({**values, "prompts": prompts})
+        return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 
     @property
     def clustered(self) -> bool:
@@ -345,7 +345,7 @@ def build_config(
 def field_at(place: str) -> FieldInfo:
     """Return the field of the configuration at a place such as ``sampler.steps``."""
     section, _, name = place.rpartition(".")
-    return (section_in(field_at(section).annotation) if section else Config).model_fields[name]
+    return (types_in(field_at(section).annotation, Section)[0] if section else Config).model_fields[name]
 
 
 def flag_help(place: str) -> str:
@@ -371,4 +371,6 @@ def flow_text(value: Any) -> str:
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', "['a {person}', 0.5]", 'null', 'true')
     """
-    return yaml_text([value], default_flow_style=True, width=10**6).strip()[1:-1]
+    return yaml.safe_dump(
+        [value], default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    ).strip()[1:-1]
