@@ -146,12 +146,13 @@ def option(
     """Return pydantic's field of an option of ``triplets.yaml``: default, bounds, and what the schema says of it.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
-    first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
+    first sentence stands alone in ``--help``; `null` is what nothing stands for, which then is the default. A choice,
     or true and false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, the
     images if none. ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
     extra = dict(filter(all, (("unit", unit), ("null", null), ("alters", alters))))
-    return Field(default, examples=None if example is None else [example], json_schema_extra=extra, **bounds)
+    examples = None if example is None else [example]
+    return Field(None if null else default, examples=examples, json_schema_extra=extra, **bounds)
 
 
 def takes(text: str) -> GetPydanticSchema:

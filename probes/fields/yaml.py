@@ -92,7 +92,7 @@ def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, 
     except UserError as error:
         field = _FIELD.match(str(error))
         loc = tuple(re.split(r"[.\[]", field[1])) if field else ()
-        if field is None or loc[0] not in schema.model_fields:
+        if field is None or loc[0] not in schema.model_fields or str(error).startswith(f"{source.name}: "):
             raise
         place = _flag_at(loc, options) or f"{source.name}: {field[1]}"
         raise UserError(f"{place}: {str(error)[field.end() :]}") from None
