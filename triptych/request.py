@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -21,10 +21,11 @@ from probes.fields.messages import naming
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
-from probes.prompts.source import LoadedPrompts
 from probes.runs.run import Run
-from probes.stages.external_images import configuration as external_images
 from triptych.options import STAGES
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 RECORD = "run.json"
 WINDOWS = 4  # of steps, in the map of one prompt
@@ -93,7 +94,8 @@ def read_request(
     `given` is the path of a YAML file or of a run directory, or the configuration itself; `stage` the only one that is
     wanted.
     """
-    folder, before, loaded = Path(), None, list[LoadedPrompts]()
+    folder, before = Path(), None
+    loaded: list[LoadedPrompts] = []
     if isinstance(given, str):
         path = expand_run(given, "command line")
         if path.name == RECORD and path.is_file():
@@ -109,7 +111,7 @@ def read_request(
     else:
         named = source = YamlSource("config", "", plain(given))
     if before is None:
-        config = load_data(named, folder, chosen, loaded, external_images.configured)
+        config = load_data(named, folder, chosen, loaded, _external_images)
         before = {"file": source.data}
         # the copy that the run keeps; not before it is known to be right
         source = source if source.text else replace(source, text=yaml_text(source.data))
@@ -128,6 +130,12 @@ def read_request(
     if config.out:
         expand_run(config.out, request.place("out"))  # one that no file system takes is refused
     return request
+
+
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured
+
+    return configured(*given)
 
 
 def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:

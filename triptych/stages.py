@@ -16,9 +16,11 @@ from probes.execution.claim import claim
 from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import MEASURING, locked
-from probes.runs import directory, image_faults
+from probes.runs import directory
+from probes.runs.images import faults_line
 from probes.runs.missing import require_whole
 from probes.runs.run import Run
+from probes.runs.schemas import OBSERVED_KINDS
 from triptych.request import Request
 from triptych.run_plan import RunPlan, make_plan
 
@@ -166,14 +168,14 @@ def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> 
         assert plan.source is not None
         generate(run, plan.config, plan.samples, plan.source, command)
     if faulty := run.meta.get("faults"):
-        request.say(image_faults.sentence(faulty, run.meta["images"], [*run.faults()]))
+        request.say(faults_line(faulty, run.meta["images"], [*run.faults()]))
 
 
 def _observe(request: Request, run: Run, command: StageCall) -> None:
     from analysis.observe.stage import observe
 
     if request.replaces("observe") and not request.includes("generate"):
-        directory.remove(run, directory.OBSERVED)
+        directory.remove(run, OBSERVED_KINDS)
     began = monotonic()
     skipped = observe(run, progress=command.progress, helpers=command.helpers, cluster=command.cluster)
     if skipped:
@@ -191,7 +193,7 @@ def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> Non
     trace(run, plan.source, plan.samples[: run.meta["images"]], command)
     traced = run.meta["trace"]
     if traced["faults"]:
-        request.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")
+        request.say(f"trace: {faults_line(traced['faults'], traced['rows'])}")
 
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:

@@ -25,11 +25,12 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
 from probes.locks import locked, require_there
-from probes.runs import directory, image_faults
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.identity import differing
-from probes.runs.record import REGISTERED
+from probes.runs.images import fault_counts
+from probes.runs.record import REGISTERED, differing
 from probes.runs.run import Run
+from probes.versions import versions
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -86,11 +87,21 @@ class StageCall:
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
         """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.question:
-            fields[REGISTERED] = self.question
-        directory.record(
-            run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
+        # the record first: a folder that holds but a copy of a configuration is no run's
+        run.write_meta(
+            **{
+                "format": files.FORMAT,
+                "status": "planned",
+                "name": config.name,
+                "config": {"passed": dict(self.passed or {}), "resolved": config.resolved()},
+                "versions": versions(),
+                **({"captions": dict(self.captions)} if self.captions else {}),  # else those there stay
+                **fields,
+                **({REGISTERED: self.question} if self.question else {}),
+                "times": {"created": run.meta.get("times", {}).get("created") or directory.now()},
+            }
         )
+        directory.write_copy(run, self.text)
         note_damaged(run, damaged)
 
 
@@ -130,8 +141,8 @@ def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Pat
 
 def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
-    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
-    directory.record_stage(run, "generated", monotonic() - began)
+    faults = fault_counts(list(run.faults().values()))
+    directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:

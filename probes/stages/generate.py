@@ -23,10 +23,11 @@ from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
-from probes.runs import directory, identity
+from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS
-from probes.runs.run import Run, kinds_of_capture
+from probes.runs.record import KINDS, differing, part_fields
+from probes.runs.run import Run
+from probes.runs.schemas import kinds_of_capture
 from probes.stages.drawing import Drawing
 from probes.stages.estimate import processes
 from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
@@ -162,7 +163,7 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
     before = run.meta.get(FIELDS)
     if before is None or before == fields:
         return
-    name = identity.differing(before, fields)
+    name = differing(before, fields)
     old, new = before.get(name), fields.get(name)
     if name == "model":
         there = run.meta["model"]["id"]
@@ -175,7 +176,7 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     return {
         "model": found.model["weight_hash"],
         **source.files,
-        **identity.part_fields(config.resolved()),
+        **part_fields(config.resolved()),
         "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }
 

@@ -24,12 +24,12 @@ from probes.execution.workers import BatchSize
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.prompts.sample import Sample
-from probes.runs import directory, image_faults, rows, schemas
+from probes.runs import directory, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import traced_fields
-from probes.runs.record import KINDS
+from probes.runs.images import NAN, fault_counts
+from probes.runs.record import KINDS, traced_fields
 from probes.runs.run import Run
 from probes.stages import generate, settings
 from probes.stages.drawing import load_again
@@ -111,7 +111,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
     loop.make(run, "trace", parts, todo, work, command, count)
-    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
+    faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
     used = workers.used_sizes(run, "traced", size)
@@ -241,7 +241,7 @@ def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
 
 def _row(one: TracedImage) -> dict[str, Any]:
     name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
-    finite = one.fault != image_faults.NAN  # without numbers there is no picture
+    finite = one.fault != NAN  # without numbers there is no picture
     return {
         "triplet": one.draw.triplet,
         "seed": one.draw.seed,

@@ -8,7 +8,7 @@ import pytest
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
-from probes.runs.identity import generated_fields, part_fields
+from probes.runs.record import generated_fields, part_fields
 from probes.stages.drawing import Drawing
 from tests.probes.conftest import generated, settings
 from triptych.cli.main import main
