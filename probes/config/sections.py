@@ -137,7 +137,7 @@ class Generate(Section):
     """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
     workers: Annotated[AutoOrWorkers, option(unit="processes", example=2), Alters("nothing")] = "auto"
     """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
-    and one on a GPU; their number alters no byte of what is stored."""
+    or one on each GPU (of one kind); their number alters no byte of what is stored."""
 
 
 class Cluster(Section):

@@ -77,10 +77,15 @@ def worker_count(
 ) -> int:
     """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
-    `threads`: of one worker; `each`: images for which a further one is worth its start. Of a GPU one makes full use.
+    `threads`: of one worker; `each`: images for which a further one is worth its start. Each GPU has one.
     """
     if setting != "auto":
         return setting
+    if device == "cuda":
+        import torch
+
+        kinds = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+        return int(max(1, min(kinds.count(kinds[0]) if len({*kinds}) == 1 else 1, images / each)))
     if device.split(":")[0] != "cpu":
         return 1
     return int(max(1, min(cores() // threads, total_memory() / PROCESS_BYTES, images / each)))

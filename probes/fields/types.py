@@ -23,6 +23,9 @@ KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
 ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
 DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
+WORKER = (
+    "TRIPTYCH_WORKER"  # environment variable of a helper: its number, by which it takes one of several GPUs
+)
 DEVICES = "auto, cpu, cuda, cuda:1 or mps"
 TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for

@@ -7,7 +7,7 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.requirements import check_negative_prompt, guidance_scale, guided
+from probes.models.requirements import check_before_weights, guidance_scale, guided
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 from triptych.cli.main import main
@@ -51,8 +51,8 @@ def test_what_guides(saved, tmp_path):
     # a distilled U-Net takes the scale as an input, and diffusers calls it once
     distilled = source(time_cond_proj_dim=256)
     assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
-    check_negative_prompt(ugly, source(), "here")
-    check_negative_prompt(plain, one, "here")
+    check_before_weights(ugly, source())
+    check_before_weights(plain, one)
     for without in (one, distilled):
-        with pytest.raises(UserError, match=r"^here: expected guidance"):
-            check_negative_prompt(ugly, without, "here")
+        with pytest.raises(UserError, match=r"^sampler\.negative_prompt: expected guidance"):
+            check_before_weights(ugly, without)
