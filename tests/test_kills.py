@@ -145,8 +145,8 @@ def forked(said, work):
     status = 1
     try:
         os.setsid()
-        # as `signals.raise_from_here` does for a command line
-        signal.signal(signal.SIGTERM, signals.terminate)
+        signals.raise_from_here()
+        signal.signal(signal.SIGTERM, signals.heed)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -154,7 +154,7 @@ def forked(said, work):
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         processes.START, processes._begin = "fork", begin
         status = work()
-    except signals.Terminated:  # between two stages
+    except KeyboardInterrupt:  # between two stages
         status = 143
     finally:
         sys.stderr.flush()
