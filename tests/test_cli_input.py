@@ -226,7 +226,7 @@ def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
 def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main(["plan", str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny")]) == 0
-    from probes.config.loading import load_config
+    from probes.config.schema import load_config
     from probes.prompts.grammar.english import article
 
     config = load_config(ROOT / "triplets.yaml")

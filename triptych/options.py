@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import get_origin
 
 from probes import command_line
-from probes.config.documentation import field_at, flag_help
-from probes.config.schema import schema_text
-from probes.config.stop_options import from_text
+from probes.config.generation import from_text
+from probes.config.schema import field_at, flag_help, schema_text
 from probes.errors import UserError
 from probes.fields.types import types_in
 

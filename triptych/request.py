@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from probes.config.loading import build_config, load_data, read_source
-from probes.config.schema import Config, Trace
+from probes.config.schema import Config, Trace, build_config, load_data, read_source
 from probes.errors import UserError, printable
-from probes.fields.messages import naming
-from probes.fields.yaml import YamlSource, yaml_text
+from probes.fields.yaml import YamlSource, naming, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run

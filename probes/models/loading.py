@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
 from probes.models import hub, single_file
 from probes.models.pretrained import quiet

@@ -10,7 +10,7 @@ import pytest
 from analysis.observe.checkpoints import find
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes import errors
-from probes.config.loading import build_config
+from probes.config.schema import build_config
 from probes.errors import UserError
 from probes.fields.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.models import loading

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+import yaml
 
 from analysis.study import indicators
-from probes.config import presets
-from probes.config.loading import build_config, load_config
-from probes.config.schema import Config, Measure, Sampler
+from probes.config import checks
+from probes.config.schema import Config, Measure, Sampler, build_config, load_config
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
 from triptych import run_plan
@@ -261,10 +261,10 @@ def test_an_unknown_preset_is_told_which_there_are():
         config(PROMPTS + "preset: wu2024\n")
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", checks.PRESETS)
 def test_presets_are_whole_sections_of_the_schema(name):
     """Each value is taken by the schema as it stands in the file."""
-    said = presets._read(name)
+    said = yaml.safe_load(checks.PRESETS[name].read_text("utf-8"))
     found = Config(preset=name, prompts=["a {person}"]).resolved()
     for key, value in said.items():
         if key == "indicators":

@@ -5,8 +5,7 @@ import json
 import pytest
 import yaml
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs.run import Run
