@@ -229,8 +229,6 @@ class _Work:
             command.cleared(self.run)
             if not self.run.meta:  # what is there and the same keeps what it has reached
                 command.record(self.run, plan.config, [], images=plan.images)
-            elif not (path / "triplets.yaml").exists():
-                runs_directory.write_copy(self.run, request.text)
         return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
     @contextlib.contextmanager
