@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from probes.config.schema import Config
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.runs.run import Run
 
 if TYPE_CHECKING:

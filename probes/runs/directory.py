@@ -206,12 +206,12 @@ def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> Non
                 " link away, or choose another --out"
             )
     run.remove_files(names)
-    for name in with_inner(run.path, folders):
+    for name in _with_inner(run.path, folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
 
 
-def with_inner(path: Path, names: Sequence[str]) -> list[str]:
+def _with_inner(path: Path, names: Sequence[str]) -> list[str]:
     """Return folders of a run and those in them, the inner ones first."""
     inner = [entry for name in names if name in NESTED for entry in sorted((path / name).glob("*/"))]
     return [*(entry.relative_to(path).as_posix() for entry in inner), *names]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hooks.prompt.positions import GROUPS
-from probes.config.sections import Capture
+from hooks.prompt.spans import GROUPS
+from probes.config.generation import Capture
 from probes.errors import UserError
 from probes.prompts.sample import Sample
 from probes.runs.images import eight_bits

@@ -55,7 +55,7 @@ WORDS = _of_image(
     word=TEXT, word_index=INT, heat=FLOATS, height=INT, width=INT, peak=FLOAT, definition=TEXT, version=TEXT
 )
 KEPT = _of_image(site=TEXT, shape=INTS, call=INTS, timesteps=FLOATS, values=FLOATS)
-# `group` names the token positions that a mean is over (`hooks.prompt.positions`); null where it is over space;
+# `group` names the token positions that a mean is over (`hooks.prompt.spans`); null where it is over space;
 # `values` are the channels, call after call
 POOLED = _of_image(site=TEXT, group=TEXT, call=INTS, timesteps=FLOATS, values=FLOATS)
 # x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the

@@ -16,16 +16,15 @@ from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.prompt.given import given_system_prompt, prompt_tokenizers
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.spans import GROUPS, groups_around
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.batches import BatchSize, no_room
-from probes.execution.part import Piece, RowsOfKind
+from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize, no_room
 from probes.models import loading, requirements
-from probes.models.devices import deterministic
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers, indicator_spans
+from probes.models.weights import deterministic
+from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults
 

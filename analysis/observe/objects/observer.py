@@ -15,7 +15,7 @@ from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Observer, StoredImage
 from probes.config.schema import Config, Observe
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.runs import schemas as runs_schemas
 from probes.runs.images import encode_mask
 from probes.runs.parts import digest
