@@ -10,7 +10,7 @@ r"""Edits of a loaded pipeline: keys and values of cross-attentions in closed fo
     edited.record["left_over_held_out"]  # what is left of the edit in a context that it was not solved from
 
 The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
-(`probes.config.edit_options`).
+(`probes.config.generation`).
 
 The closed form (Orgad et al. 2023; Gandikota et al. 2024) is the matrix :math:`W^*` that minimises
 
@@ -50,7 +50,7 @@ from hooks.errors import HookError
 from hooks.prompt.spans import encode, token_positions
 from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, module_at
-from probes.config.edit_options import Edit as Edit
+from probes.config.generation import Edit as Edit
 from probes.errors import UserError
 from probes.models.weights import deterministic
 from probes.prompts.prompt import fill

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.base import set_steps
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError, first_line
 from probes.models import hub, single_file
 from probes.models.pretrained import quiet

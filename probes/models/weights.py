@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import importlib
 import inspect
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.fields.types import DEVICES
+from probes.fields.types import DEVICES, WORKER
 from probes.models.pretrained import from_folder, quiet
 from probes.models.source import IMAGE_READERS, INDEX, Source
 
@@ -135,7 +136,8 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
     """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
 
-    If `prefer` is ``auto``, too, it is a GPU where there is one. `field` is the place for the error, else ``--device``.
+    If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
+    place for the error, else ``--device``.
     """
     import torch
 
@@ -149,6 +151,9 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
+    number = int(os.environ.get(WORKER, 0))
+    if number and device == torch.device("cuda") and there["cuda"]:
+        return torch.device("cuda", number % there["cuda"])
     if (device.index or 0) >= there.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device

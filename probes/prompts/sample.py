@@ -187,9 +187,8 @@ class TextTowers:
 
     tokenizers: Mapping[str, Any]  # by encoder: text, text_2
     lengths: Mapping[str, int]  # positions that each encoder is given
-    joined: tuple[
-        str, ...
-    ]  # encoders whose positions follow one another in the text that the denoiser is given
+    # encoders whose positions follow one another in the text that the denoiser is given
+    joined: tuple[str, ...]
 
     @classmethod
     def of(cls, pipe: Any, tokenizers: Sequence[Any]) -> TextTowers | None:

@@ -17,7 +17,7 @@ from probes.runs.run import Run
 from tests.probes.conftest import settings
 from tests.probes.models.test_loading import draw
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 FIRST, SECOND = "a" * 40, "b" * 40
 
