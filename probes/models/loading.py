@@ -12,8 +12,11 @@ import inspect
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from hooks.architectures.base import set_steps
 from probes.config.generation import Edit
@@ -305,3 +308,22 @@ def pick_scheduler(name: str, current: Any) -> Any:
     if cls.__name__ == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
         more["skip_prk_steps"] = True
     return cls.from_config(current.config, **more)
+
+
+def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
+    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
+
+    σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
+    ``class`` and ``set`` as in ``run.json``.
+    """
+    import diffusers
+
+    given = np.asarray(timesteps, float)
+    kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
+    flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
+    made = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
+    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
+        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
+        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
+        return noise / (signal + noise)
+    return given / float(made.config.num_train_timesteps) if flow else np.full(given.shape, np.nan)

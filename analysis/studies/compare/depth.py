@@ -8,8 +8,7 @@ latent is noise.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -60,6 +59,8 @@ def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
 
 
 def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
+    from probes.models.loading import noise_share  # not before: it loads torch
+
     gap = atlas_rows(read(run, "gap"), contrast)
     gap = gap[[place(site).between_blocks for site in gap["site"]]]
     sites = sorted(gap["site"].unique(), key=place)
@@ -84,25 +85,6 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     matters = table["distance"] > table["delta"]
     table["share"] = (table["gap"] / table["distance"]).where(matters)
     return table[COLUMNS]
-
-
-def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
-    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
-
-    σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
-    ``class`` and ``set`` as in ``run.json``.
-    """
-    import diffusers
-
-    given = np.asarray(timesteps, float)
-    kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
-    flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
-    made = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
-    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
-        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
-        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
-        return noise / (signal + noise)
-    return given / float(made.config.num_train_timesteps) if flow else np.full(given.shape, np.nan)
 
 
 def opening(table: pd.DataFrame, alpha: float) -> pd.DataFrame:

@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.studies.compare.depth import depth_table, draw_depth, noise_share, opening
+from analysis.studies.compare.depth import depth_table, draw_depth, opening
 from analysis.studies.compare.summary import RunComparison
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
 from probes.errors import UserError
+from probes.models.loading import noise_share
 from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run
