@@ -202,7 +202,7 @@ class Probe(ProbeResults):
         return [site for site in layers if not site.layer_norm]
 
     def _tiles(self) -> bool:
-        return getattr(self._architecture.decoder(self._pipe), "use_tiling", False)
+        return getattr(self._pipe.vae, "use_tiling", False)
 
     def _check_vae(self) -> None:
         sites = site_table.available(self._pipe) if self._tiles() else []
