@@ -84,7 +84,11 @@ class Edited(contextlib.ExitStack):
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
         super().__init__()
-        self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
+        self.record: dict[str, Any] = {
+            "edit": edit.model_dump(mode="json"),
+            "sites": [],
+            "relative_change": {},
+        }
         self._pipe = pipe
         self._written: list[bytes] = []  # what identifies each hook
 
