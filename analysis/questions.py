@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from probes.config.question_options import GENDER, TONE, Question
+from probes.config.observation import GENDER, TONE, Question
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets

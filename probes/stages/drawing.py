@@ -19,9 +19,9 @@ from hooks.prompt.given import given_system_prompt, prompt_tokenizers
 from hooks.prompt.spans import GROUPS, groups_around
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.batches import BatchSize, no_room
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize, no_room
 from probes.models import loading, requirements
 from probes.models.weights import deterministic
 from probes.prompts.sample import Sample, TextTowers, indicator_spans

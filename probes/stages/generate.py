@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import batches, loop
+from probes.execution import loop, workers
 from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
@@ -108,7 +108,7 @@ def generation(
         loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
     yield generate_parts
-    if (used := batches.used_sizes(run, "samples", sizes[0])) != sizes:
+    if (used := workers.used_sizes(run, "samples", sizes[0])) != sizes:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from probes.config import presets
-from probes.config.image_options import UNNAMED, Images
+from probes.config.checks import apply_preset
+from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts.prompt import asks_for_skills
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.fields.yaml import YamlSource
 
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
@@ -48,7 +48,7 @@ def configured(
     _require_no_drawing(data, options, source.name, audit=given)
     # of a set of skills with its defaults, and those of its images' model
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
-    written = {**presets.applied(data), "model": model, "seeds": [0]}
+    written = {**apply_preset(data), "model": model, "seeds": [0]}
     skills = sets.skill_defaults(written)
     usual = ("indicators", "reference", "contrasts", "observe")
     of_run = {**data, **{name: skills[name] for name in usual if skills.get(name) != written.get(name)}}

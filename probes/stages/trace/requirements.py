@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from probes.config.measurement import Trace
 from probes.config.schema import Config
-from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models.loading import without_weights
 from probes.models.source import Source

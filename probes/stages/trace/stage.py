@@ -17,10 +17,10 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, loop
-from probes.execution.batches import BatchSize
+from probes.execution import loop, workers
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
@@ -114,7 +114,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
-    used = batches.used_sizes(run, "traced", size)
+    used = workers.used_sizes(run, "traced", size)
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}, USED: used})
 
 
