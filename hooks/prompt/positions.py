@@ -9,6 +9,7 @@ from hooks.errors import HookError
 from hooks.prompt.given import with_vectors
 from hooks.prompt.spans import encode, split_words, token_positions
 
+JOINED = "dit"  # in the place of an encoder's name: the text that a diffusion transformer is given
 WORD, REST = "word", "rest"  # all but the word
 GROUPS = ("start", "before", WORD, "after", "end", "padding")
 

@@ -22,7 +22,6 @@ from torch import Tensor
 from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
-from hooks.attach import attach_reader
 from hooks.errors import HookError
 
 MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
@@ -115,7 +114,7 @@ class TextReader:
 
     def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
         self.name = name
-        self._inside = [(site, module_at(pipe, site.module)) for site in inside]
+        self._pipe, self._inside = pipe, inside
         self.encoder = getattr(pipe, part)
         core = text_core(pipe, part)
         assert core is not None
@@ -146,9 +145,9 @@ class TextReader:
         add(self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True))
         for module in (self._embeddings, *self._layers):
             add(module.register_forward_hook(keep(lambda run, values: run.states.append(values))))
-        for site, module in self._inside:
+        for site in self._inside:
             put = keep(lambda run, values, site=site: run.inside.update({site.address: values}))
-            add(attach_reader(module, site, put))
+            add(site.attach_reader(self._pipe, put))
         add(self._norm.register_forward_hook(keep(lambda run, values: setattr(run, "final", values))))
         add(self.encoder.register_forward_hook(self._end))
 

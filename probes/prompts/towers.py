@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.registry import architecture_of
-from hooks.pooling import JOINED
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.positions import GROUPS, JOINED, groups_around
 from hooks.prompt.spans import Span, encode, token_positions
 from hooks.sites import TEXT_ENCODERS
 from probes.prompts.sample import Sample

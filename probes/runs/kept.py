@@ -19,7 +19,7 @@ from probes.runs.parts import digest
 from probes.runs.rows import image_columns
 
 if TYPE_CHECKING:
-    from hooks.pooling import Chooser
+    from hooks.recorder import Chooser
     from probes.runs.run import Run
 
 _LARGEST = float(np.finfo(np.float16).max)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from hooks.architectures.text_encoders import prompt_tokens
-from hooks.attach import attach_writer
 from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, attention_sites, module_at
 from probes.config.edit_options import Edit
@@ -84,7 +83,7 @@ class Edited(contextlib.AbstractContextManager):
 
     def write(self, pipe: Any, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
         """Replace what is at a site of a text encoder by `change` of it, at every run."""
-        self._stack.callback(attach_writer(module_at(pipe, site.module), site, change).remove)
+        self._stack.callback(site.attach_writer(pipe, change).remove)
         self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 

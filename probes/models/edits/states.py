@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hooks.attach import attach_reader
 from hooks.prompt.spans import encode, token_positions
-from hooks.sites import Site, module_at
+from hooks.sites import Site
 from probes.config.edit_options import Edit
 from probes.prompts.prompt import fill
 from probes.prompts.tokens import tokenize
@@ -52,8 +51,7 @@ def text_states(pipe: Any, texts: Sequence[str]) -> Tensor:
 def states_at(pipe: Any, site: Site, texts: Sequence[str]) -> Tensor:
     """What is at a site of a text encoder while it reads texts, float64 ``(texts, tokens, width)``."""
     seen: list[Tensor] = []
-    module = module_at(pipe, site.module)
-    reader = attach_reader(module, site, lambda value: seen.append(value.detach().cpu().double()))
+    reader = site.attach_reader(pipe, lambda value: seen.append(value.detach().cpu().double()))
     try:
         _encode(pipe, texts, lambda states: None)
     finally:
