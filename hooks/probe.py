@@ -34,8 +34,8 @@ from hooks.architectures.text_encoders import text_cores
 from hooks.attention.attention import AttentionSums, RefineSums
 from hooks.attention.definitions import Definition, default_name, get
 from hooks.errors import HookError
-from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.wordlist import PromptWords
 from hooks.recorder import Chooser, PairPositions, Recorder, RowGroups
 from hooks.results import Kept, ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from hooks.architectures.site import Site
-from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
 from hooks.errors import HookError
-from hooks.prompt.positions import JOINED
 from hooks.prompt.text import TextStates
 from hooks.results import Kept, Similarity
 

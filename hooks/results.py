@@ -14,8 +14,7 @@ from hooks.architectures.text_encoders import text_cores
 from hooks.attention.maps import LayerMaps, WordMaps, word_heat
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.prompt.promptwords import PromptWords
-from hooks.prompt.wordlist import Word
+from hooks.prompt.wordlist import PromptWords, Word
 from hooks.prompt.wordmap import WordMap, from_array
 
 

@@ -22,7 +22,7 @@ from probes.versions import pip_line
 from tests.probes.conftest import stored
 from tests.probes.execution.light_work import LightWork, light_part
 from tests.runs import PATIENCE, ROOT, run_here
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 on_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (triptych[cluster])")
 
@@ -36,8 +36,8 @@ def test_without_ray_one_line_says_what_to_install(tiny, tmp_path, capsys, monke
     assert not (tmp_path / "run").exists()
 
 
-def test_the_dry_run_names_the_workers_and_needs_no_cluster(tiny, capsys):
-    assert main([str(tiny.yaml), "--dry-run", "--cluster", "head:6379"]) == 0
+def test_the_plan_names_the_workers_and_needs_no_cluster(tiny, capsys):
+    assert main(["plan", str(tiny.yaml), "--cluster", "head:6379"]) == 0
     said = "cluster: as many workers of Ray (head:6379) as there is room for, each with a GPU, where there are any,"
     assert said in capsys.readouterr().out
 
@@ -125,7 +125,7 @@ def test_two_nodes_that_see_no_folder_of_the_run_give_the_same_bytes(toyworld, t
 @on_ray
 @pytest.mark.slow
 def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp_path, monkeypatch):
-    from probes.execution import on_ray
+    from probes.execution import loop, on_ray
 
     config = Config(prompts=["a {person}"], cluster={"address": "local", "workers": 1})
     with on_ray.connected(config, progress=False) as cluster:
@@ -134,10 +134,10 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
             cluster.ask(Run.open, str(tmp_path))
         with pytest.raises(on_ray.RayError, match="invalid literal"):
             cluster.ask(int, "one")
-        run = Run(tmp_path / "run", {})
+        run, command = Run(tmp_path / "run", {}), loop.StageCall(cluster=cluster, progress=False)
         parts = [light_part(run, number) for number in range(4)]
         with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
-            cluster.make(run, "light", parts, parts, LightWork(), progress=False)
+            loop.make(run, "light", parts, parts, LightWork(), command)
         assert [file.name for file in run.parts("samples")] == [part_name(number) for number in (0, 1, 3)]
         monkeypatch.setattr(on_ray, "_libraries", lambda: {"torch": "0.1"})
         with pytest.raises(UserError, match=r"cluster: expected torch 0\.1 on .*, as on the driver, found"):
@@ -145,7 +145,7 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
         monkeypatch.undo()
         cluster._devices[:] = ["another"]
         with pytest.raises(UserError, match="cluster: expected workers on another, like the first, got cpu"):
-            cluster.make(run, "light", parts, [parts[2]], LightWork(faults=()), progress=False)
+            loop.make(run, "light", parts, [parts[2]], LightWork(faults=()), command)
 
 
 def start(yaml_file, path, said, *more):

@@ -18,16 +18,16 @@ from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import batches, loop
-from probes.execution.command import StageCall
-from probes.execution.part import Part
+from probes.execution import loop, workers
+from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
-from probes.runs import directory, identity
+from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS
-from probes.runs.run import Run, kinds_of_capture
+from probes.runs.record import KINDS, differing, part_fields
+from probes.runs.run import Run
+from probes.runs.schemas import kinds_of_capture
 from probes.stages.drawing import Drawing
 from probes.stages.estimate import processes
 from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
@@ -65,7 +65,8 @@ def generation(
         found, loaded = cluster.ask(_settings, source, config, first), None
     else:
         found, loaded = resolve_settings(source, config, first)
-    command.cleared(run)
+    if command.overwrite:
+        directory.clear(run)
 
     plan = _planned(run, config, found, samples, source)
     with locked(run.path / GATE):
@@ -99,22 +100,15 @@ def generation(
         source.files,
         loaded,
     )
-    with command.helping() as helpers:
 
-        def generate_parts(first: int | None) -> None:
-            nonlocal todo
-            wanted = parts[: len(parts) if first is None else first]
-            due, todo = todo[: _until(todo, len(wanted))], todo[_until(todo, len(wanted)) :]
-            if cluster:
-                cluster.make(run, "generate", wanted, due, drawing, progress=command.progress)
-            else:
-                workers = loop.useful_workers(count, due)
-                loop.make(
-                    "generate", wanted, due, drawing, helpers, workers=workers, progress=command.progress
-                )
+    def generate_parts(first: int | None) -> None:
+        nonlocal todo
+        wanted = parts[: len(parts) if first is None else first]
+        due, todo = todo[: _until(todo, len(wanted))], todo[_until(todo, len(wanted)) :]
+        loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
-        yield generate_parts
-    if (used := batches.used_sizes(run, "samples", sizes[0])) != sizes:
+    yield generate_parts
+    if (used := workers.used_sizes(run, "samples", sizes[0])) != sizes:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 
@@ -138,11 +132,11 @@ def _planned(
     batch = found.batch_triplets if begun == "auto" else begun
     config = replace(found, batch_triplets=batch).apply_to(config)
     directory.require_same(run, config.resolved())
-    fields, damaged = _fields(config, found, source), list[part_files.DamagedPartError]()
+    fields = _fields(config, found, source)
     _require_same_parts(run, fields, source)
     chunks = chunks_of(samples, config)
     parts = [part_of(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
+    todo, damaged = loop.pending(parts, partial(directory.part_of_another_run, run))
     return _Planned(config, fields, parts, damaged, todo)
 
 
@@ -169,7 +163,7 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
     before = run.meta.get(FIELDS)
     if before is None or before == fields:
         return
-    name = identity.differing(before, fields)
+    name = differing(before, fields)
     old, new = before.get(name), fields.get(name)
     if name == "model":
         there = run.meta["model"]["id"]
@@ -182,7 +176,7 @@ def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> 
     return {
         "model": found.model["weight_hash"],
         **source.files,
-        **identity.part_fields(config.resolved()),
+        **part_fields(config.resolved()),
         "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hooks.architectures.registry import architecture_of
 from probes.config.schema import Config
-from probes.execution import batches, workers
+from probes.execution import workers
 from probes.models import loading
 from probes.models.weights import parameters
 from probes.prompts.sample import Sample
@@ -84,7 +84,7 @@ def resolve_settings(
 
     if auto:
         measured = image_bytes(loaded, settings(1).apply_to(config), first)
-        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
+        batch = workers.auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings(int(batch)), loaded
 
 

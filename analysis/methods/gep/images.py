@@ -1,7 +1,7 @@
 """A folder of images of a model that nobody can open, audited: ``triptych audit gep images FOLDER``.
 
-It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images.audits`), whose stages
-are those of ``python -m probes.run``.
+It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images`), whose stages are
+those of ``triptych run``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import yaml
 
 from analysis.observe.features.attribute_audit import clip_name
 from probes.config.checks import expand_synonyms
-from probes.config.image_options import Images
-from probes.config.loading import build_config
-from probes.config.schema import Config
+from probes.config.generation import Images
+from probes.config.schema import Config, build_config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.runs.images import read_header
 from probes.runs.run import Run
-from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import find, read_rows
+from probes.stages.external_images.triplets import of_audit
 from probes.user_tables import ENDINGS
 
 DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
@@ -92,7 +91,7 @@ def _words(asked: Config, images: Images) -> list[str]:
     """The indicators that the images were asked with."""
     rows = read_rows(images, find(images, Path()), by_prompt=True)
     words = {name: entry.word for name, entry in asked.indicators.items()}
-    seen = {row.indicator for row in placed(rows, asked.prompts, words)}
+    seen = {*of_audit(rows, asked.prompts, words)["indicator"]}
     there = [name for name in asked.indicators if name in seen]
     if len(there) < 2:
         listed = ", ".join(words.values())

@@ -22,9 +22,8 @@ from lab.train.base.captions import article, random_caption
 from lab.train.base.truth import planted
 from probes import command_line
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
-from probes.models.weights import weight_hash
+from probes.models.weights import pick_device, weight_hash
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images

@@ -40,8 +40,8 @@ from lab.train.dit.teach import teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
+from probes.models.weights import pick_device
 from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.pipelines import TEACHERS, changed_layers, clip_tower

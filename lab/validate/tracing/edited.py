@@ -27,6 +27,7 @@ from probes import command_line
 from probes.models import edits
 from probes.models.edits import Edit
 from probes.prompts import sets
+from probes.prompts.forms import PromptSource
 from probes.runs.parts import write_bytes
 from probes.toyworld import MODELS
 from probes.toyworld.checker import read_images
@@ -48,7 +49,8 @@ COLUMNS = (
 
 def templates(number: int, seed: int = SEED) -> list[str]:
     """So many of the 240 explicit captions of GEP, drawn at random."""
-    made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
+    source = PromptSource(**{"from": "gep", "setting": "explicit"})
+    made = sets.prompts(source, {"neutral": ("person", "people")}, "neutral", "toyworld")
     return [made[place].template for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 

@@ -17,20 +17,19 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, loop
-from probes.execution.batches import BatchSize
-from probes.execution.command import StageCall
-from probes.execution.part import Part, Piece, RowsOfKind
+from probes.execution import loop, workers
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.prompts.sample import Sample
-from probes.runs import directory, image_faults, rows, schemas
+from probes.runs import directory, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import traced_fields
-from probes.runs.record import KINDS
+from probes.runs.images import NAN, fault_counts
+from probes.runs.record import KINDS, traced_fields
 from probes.runs.run import Run
 from probes.stages import generate, settings
 from probes.stages.drawing import load_again
@@ -98,11 +97,11 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     config = _settled(run, found["batch"])
     draws = requirements.triplets(config, samples, source)
     requirements.require_positions(draws, plan)
-    size, damaged = _batch_size(config), list[part_files.DamagedPartError]()
+    size = _batch_size(config)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
     chunks = generate.cut(draws, config.generate.part_triplets)
     parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
-    todo = loop.pending(parts, _refused, damaged.append)
+    todo, damaged = loop.pending(parts, _refused)
     left = sum(part.images for part in todo)
     wanted = processes(config, found["device"], found["threads"], left)
     count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
@@ -111,15 +110,11 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     run.write_meta(**noted, **{USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
-    if cluster:
-        cluster.make(run, "trace", parts, todo, work, progress=command.progress)
-    else:
-        with command.helping() as helpers:
-            loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
-    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
+    loop.make(run, "trace", parts, todo, work, command, count)
+    faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
-    used = batches.used_sizes(run, "traced", size)
+    used = workers.used_sizes(run, "traced", size)
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}, USED: used})
 
 
@@ -246,7 +241,7 @@ def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
 
 def _row(one: TracedImage) -> dict[str, Any]:
     name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
-    finite = one.fault != image_faults.NAN  # without numbers there is no picture
+    finite = one.fault != NAN  # without numbers there is no picture
     return {
         "triplet": one.draw.triplet,
         "seed": one.draw.seed,

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.config import loading
+from probes.config import schema
 from probes.errors import UserError
 from probes.stages.external_images import stage
 from probes.stages.external_images.configuration import configured
@@ -33,7 +33,7 @@ def written(folder, rows, columns="file,prompt", **more):
 
 
 def read(path):
-    return loading.load_config(path, read_images=configured)
+    return schema.load_config(path, read_images=configured)
 
 
 def rows(words=("woman", "man"), times=2):
@@ -47,13 +47,11 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     # no seeds pair them, so that images of every size are taken
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
-        (image.columns["triplet"], image.columns["indicator"], image.row.prompt)
-        for draw in taken.draws
-        for image in draw
+        (image["triplet"], image["indicator"], image["prompt"]) for draw in taken.draws for image in draw
     ]
     assert [one[:2] for one in shown] == [(t, w) for t in (0, 3) for _ in range(2) for w in WORDS]
     assert all(("dress in a park" in prompt) == (triplet == 3) for triplet, _, prompt in shown)
-    again = [image.columns["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
+    again = [image["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
     assert again[0] == "a {person} with a tie at sea"
 
 
@@ -82,7 +80,7 @@ def test_images_without_their_reader_are_one_line(tmp_path):
     with pytest.raises(
         UserError, match=r"images: expected a model that generates, got images: name a model$"
     ):
-        loading.load_config(written(tmp_path, rows()))
+        schema.load_config(written(tmp_path, rows()))
 
 
 def test_an_image_that_is_missing_is_named(tmp_path):
