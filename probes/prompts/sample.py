@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
 from hooks.errors import HookError
 from hooks.prompt.spans import (
     GROUPS,
@@ -20,7 +21,6 @@ from hooks.prompt.spans import (
     token_positions,
     tokens_of_words,
 )
-from hooks.sites import TEXT_ENCODERS
 from probes.errors import UserError
 
 PositionGroups = Mapping[str, tuple[int, ...]]
@@ -210,8 +210,6 @@ class TextTowers:
 
         `spans` are the characters of the word, half open; mappings are empty where it has no one place.
         """
-        from hooks.pooling import JOINED  # not before: torch
-
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")
