@@ -40,7 +40,7 @@ class RunPlan:
         read = PromptTokens.from_texts(self.samples)
         generated, more = estimate(self.config, self.samples, self.source), []
         if self.config.trace is not None:
-            from probes.stages.trace.estimate import estimated
+            from probes.stages.trace.requirements import estimated
 
             more.append(estimated(self.config, self.source))
         table = [plan_text.table(self.samples)] if samples else []

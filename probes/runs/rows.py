@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.positions import GROUPS
 from probes.prompts.sample import Sample
 from probes.runs.image_faults import eight_bits
 
@@ -73,11 +73,6 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
     if sample.word_positions_2 is not None:
         positions[probe.text_encoders[-1]] = sample.word_positions_2[index]
     return positions
-
-
-def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
-    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them."""
-    return groups_around(sample.indicator_positions, len(sample.tokens), length)
 
 
 def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
