@@ -75,28 +75,23 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def csv_rows(path: Path, remedy: str = "check it", delimiter: str = ",") -> list[tuple[int, list[str]]]:
-    """Return the rows of a CSV file in UTF-8, the first of which names the columns, with the lines they end on.
+def csv_rows(path: Path, delimiters: str = ",") -> list[tuple[str, list[str]]]:
+    """Return the rows of a CSV file in UTF-8, the first of which names the columns, each with its place (``line 7``).
 
-    Of several delimiters it is the one that divides the first line into most cells, or that a line ``sep=;`` before it
-    names (Excel). `remedy` mends the file, for errors.
+    The delimiter is the one that divides the first line into most cells, of equals the first, or that a line ``sep=;``
+    before it names (Excel).
     """
     csv.field_size_limit(CELL)
     text = read_text(path)
     try:
-        named = _NAMED.match(text) if len(delimiter) > 1 else None
-        if len(delimiter) > 1:
-            delimiter = named[1] if named else best_delimiter(text, delimiter)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        rows = [(reader.line_num, [restored(cell) for cell in row]) for row in reader if row]
+        if named := _NAMED.match(text):
+            delimiters = named[1]
+        line = re.match(r"[\r\n]*([^\r\n]*)", text)[1][: CELL // 2]  # type: ignore[index]
+        cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
+        best = max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=best, strict=True)
+        rows = [(f"line {reader.line_num}", [restored(cell) for cell in row]) for row in reader if row]
         return rows[1:] if named else rows
     except csv.Error as error:
         at = f"line {reader.line_num}"
-        raise UserError(f"{path}: {at}: expected a CSV file, got a damaged one ({error}): {remedy}") from None
-
-
-def best_delimiter(text: str, delimiters: str) -> str:
-    """Return the delimiter that divides the first line of a text into most cells, of equals the first."""
-    line = re.match(r"[\r\n]*([^\r\n]*)", text)[1][: CELL // 2]  # type: ignore[index]
-    cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
-    return max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))
+        raise UserError(f"{path}: {at}: expected a CSV file, got a damaged one ({error}): mend it") from None

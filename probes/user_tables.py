@@ -7,11 +7,12 @@ is said (`UserTable.notes`).
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -30,10 +31,7 @@ from probes.paths import expand, require_regular
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")
 DELIMITERS = {".tsv": "\t,;"}  # looked for in a file of this ending, of equals the first
-# what reading a damaged or a hostile Parquet file ends with
-DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)
 Source = str | os.PathLike[str] | pd.DataFrame
-Rows = Iterable[tuple[str, Sequence[Any]]]  # each with its place
 
 
 @dataclass(frozen=True)
@@ -41,35 +39,34 @@ class UserTable:
     """A table of a user."""
 
     path: Path
-    names: tuple[str, ...]  # of the columns, as the file has them
-    columns: Mapping[str, int]  # place of each column, by our name of it where it has one
-    _rows: Rows | Callable[[list[str]], Rows]  # of Parquet the columns of these names
-    file: pq.ParquetFile | None = None  # of a Parquet table, for its types
+    names: Sequence[str]  # of the columns, as the file has them
+    columns: Mapping[str, int]  # position of each column, by our name of it where it has one
+    _cells: pd.DataFrame | None  # None of Parquet, of which columns are read as they are asked for
 
-    def rows(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the place of each row (``line 7``) and its cells by column: texts, or lists, mappings, bytes."""
-        places = [self.columns[name] for name in names]
-        if callable(self._rows):
-            rows, places = self._rows([self.names[place] for place in places]), list(range(len(places)))
+    def cells(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return columns of texts, or lists, mappings, bytes; the index are the places of the rows (``line 7``)."""
+        for name in names:
+            self.require(name)
+        if self._cells is None:
+            stored = [self.names[self.columns[name]] for name in names]
+            with opened_parquet(self.path) as file:
+                rows = [f"row {number}" for number in range(1, file.metadata.num_rows + 1)]
+                table = pd.DataFrame(file.read(stored).to_pydict(), rows, stored, dtype=object)
         else:
-            rows = self._rows
-        for at, values in rows:
-            yield at, {name: _cell(values[place]) for name, place in zip(names, places)}
+            table = self._cells.iloc[:, [self.columns[name] for name in names]]
+        columns = {name: [_cell(value) for value in table.iloc[:, n]] for n, name in enumerate(names)}
+        return pd.DataFrame(columns, table.index, dtype=object)
 
     def frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return columns as texts, by default all; the index are the places of the rows."""
-        names = list(self.columns if names is None else names)
-        for name in names:
-            self.require(name)
-        rows = dict(self.rows(names))
-        for place, values in rows.items():
-            for name, value in values.items():
+        table = self.cells(list(self.columns if names is None else names))
+        for name, column in table.items():
+            for place, value in column.items():
                 if not isinstance(value, str):
                     raise UserError(
                         f"{self.path}: {place}: expected a text or a number in `{name}`, got {value!r:.60}: write one"
                     )
-        cells = [[*values.values()] for values in rows.values()]
-        return pd.DataFrame(cells, list(rows), names, dtype=object)
+        return table
 
     def require(self, name: str, remedy: str = "add it") -> None:
         """Refuse a table without a column."""
@@ -85,7 +82,11 @@ class UserTable:
             for name, place in self.columns.items()
             if place in read and name != self.names[place]
         ]
-        unused = [name or "one without a name" for place, name in enumerate(self.names) if place not in read]
+        unused = [
+            name if name.strip() else "one without a name"
+            for place, name in enumerate(self.names)
+            if place not in read
+        ]
         lines = {"columns taken": renamed, "columns not used": unused}
         return [f"{self.path.name}: {what}: {', '.join(names)}" for what, names in lines.items() if names]
 
@@ -102,33 +103,40 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
     first is taken. `ending` is what the file is, by default its own.
     """
     path = Path("table") if isinstance(source, pd.DataFrame) else Path(source)
-    ending = ending or path.suffix.lower()
+    ending, cells = ending or path.suffix.lower(), None
     if isinstance(source, pd.DataFrame):
-        names = [str(name) for name in source.columns]
-        by_place = [(f"row {row[0]}", row[1:]) for row in source.itertuples(name=None)]
-        return UserTable(path, tuple(names), _columns(path, names, known), by_place)
-    if require_regular(path) and ending not in ENDINGS:
+        cells = source.set_axis([f"row {label}" for label in source.index])
+    elif require_regular(path) and ending not in ENDINGS:
         raise UserError(
             f"{path}: expected a table ({', '.join(ENDINGS)}), got {ending or 'no ending'!r}: save it as CSV"
         )
-    if not path.is_file():
+    elif not path.is_file():
         raise UserError(f"{path}: expected a table, found none: check the path")
-    if ending == ".parquet":
-        file = open_parquet(path)
-        # but the index that pandas stores
-        names = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
-        columns = _columns(path, names, known)
-        return UserTable(path, tuple(names), columns, lambda asked: _parquet_rows(path, file, asked), file)
-    if ending == ".jsonl":
-        records = list(_json_lines(path))
-        names = list(dict.fromkeys(key for _, record in records for key in record))
-        rows: Rows = [(place, [record.get(name) for name in names]) for place, record in records]
+    elif ending == ".parquet":
+        with opened_parquet(path) as file:
+            # but the index that pandas stores
+            names = [
+                name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)
+            ]
+    elif ending == ".jsonl":
+        records = dict(_json_lines(path))
+        cells = pd.DataFrame(list(records.values()), list(records), dtype=object)
     elif ending == ".xlsx":
-        names, rows = _from_lines(path, _xlsx_lines(path))
+        cells = _from_lines(path, _xlsx_lines(path))
     else:
-        lines = csv_rows(path, "mend it", DELIMITERS.get(ending, ",;\t"))
-        names, rows = _from_lines(path, [(f"line {number}", cells) for number, cells in lines])
-    return UserTable(path, tuple(names), _columns(path, names, known), rows)
+        cells = _from_lines(path, csv_rows(path, DELIMITERS.get(ending, ",;\t")))
+    if cells is not None:
+        names = [str(name) for name in cells.columns]
+    ours, columns = {plain_name(name): name for name in reversed(known)}, dict[str, int]()
+    for place, name in enumerate(names):
+        own = name if name in known else ours.get(plain_name(name), normalize("NFC", name).strip())
+        if own in columns:
+            first = names[columns[own]]
+            both = f"{first!r:.60} and {name!r:.60}" if first != name else f"{name!r:.60}"
+            raise UserError(f"{path}: expected every column once, got {both} twice: rename one")
+        if own:
+            columns[own] = place
+    return UserTable(path, names, columns, cells)
 
 
 def plain_name(name: str) -> str:
@@ -138,23 +146,6 @@ def plain_name(name: str) -> str:
     ('file_name', 'file_name')
     """
     return re.sub(r"[\s_-]+", "_", normalize("NFC", name).strip().casefold())
-
-
-def _columns(path: Path, names: Sequence[str], known: Sequence[str]) -> dict[str, int]:
-    ours = {plain_name(name): name for name in reversed(known)}
-    found: dict[str, int] = {}
-    for place, name in enumerate(names):
-        own = name if name in known else ours.get(plain_name(name), normalize("NFC", name).strip())
-        if own in found:
-            raise _twice(path, names[found[own]], name)
-        if own:
-            found[own] = place
-    return found
-
-
-def _twice(path: Path, first: str, name: str) -> UserError:
-    both = f"{first!r:.60} and {name!r:.60}" if first != name else f"{name!r:.60}"
-    return UserError(f"{path}: expected every column once, got {both} twice: rename one")
 
 
 def _cell(value: Any) -> Any:
@@ -170,20 +161,18 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> tuple[list[str], Rows]:
-    """Names and rows of lines of cells, the first of which names the columns; empty lines and columns are left out."""
+def _from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
+    """Cells of lines, the first of which names the columns; empty lines and columns are left out."""
     lines = [(at, values) for at, values in lines if any(value not in ("", None) for value in values)]
     head = [str(_cell(value)) for value in lines[0][1]] if lines else []
+    rows = {}
     for at, values in lines[1:]:
         if len(values) < len(head) or any(values[len(head) :]):
             raise UserError(f"{path}: {at}: expected {len(head)} fields, got {len(values)}: mend it")
-    full = [
-        place
-        for place, name in enumerate(head)
-        if name.strip() or any(values[place] not in ("", None) for _, values in lines[1:])
-    ]
-    names = [head[place].strip() and head[place] for place in full]
-    return names, [(at, [values[place] for place in full]) for at, values in lines[1:]]
+        rows[at] = values[: len(head)]
+    table = pd.DataFrame(list(rows.values()), list(rows), head, dtype=object)
+    full = [bool(name.strip()) or any(table.iloc[:, n] != "") for n, name in enumerate(head)]
+    return table.loc[:, full]
 
 
 def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
@@ -219,32 +208,17 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"line {number}", record
 
 
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """Return an opened Parquet file."""
+@contextlib.contextmanager
+def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """An opened Parquet file; whatever reading a damaged or a hostile one ends with is one kind of error."""
     try:
-        file = pq.ParquetFile(path)
-        names = file.schema_arrow.names
-    except DAMAGE as error:
-        raise damaged(path, error) from None
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise _twice(path, twice, twice)
-    return file
-
-
-def _parquet_rows(path: Path, file: pq.ParquetFile, names: list[str]) -> Rows:
-    try:
-        columns = file.read(list(dict.fromkeys(names))).to_pydict()
-    except DAMAGE as error:
-        raise damaged(path, error) from None
-    rows = zip(*(columns[name] for name in names)) if names else [()] * file.metadata.num_rows
-    return ((f"row {number}", values) for number, values in enumerate(rows, 1))
-
-
-def damaged(path: Path, error: Exception) -> UserError:
-    """Return the line that says that a file is no whole Parquet."""
-    message = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return UserError(f"{path}: expected a Parquet file, got a damaged one ({message}): restore it")
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"{path}: expected a Parquet file, got a damaged one ({message}): restore it"
+        ) from None
 
 
 def find_file(text: str, place: str, *folders: Path) -> Path | None:

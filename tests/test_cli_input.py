@@ -227,7 +227,7 @@ def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny"), "--dry-run"]) == 0
     from probes.config.loading import load_config
-    from probes.prompts.grammar.articles import article
+    from probes.prompts.grammar.english import article
 
     config = load_config(ROOT / "triplets.yaml")
     assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])

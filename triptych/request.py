@@ -7,15 +7,17 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config, Trace
 from probes.errors import printable
 from probes.fields.messages import naming
 from probes.fields.yaml import YamlSource
-from probes.prompts.source import LoadedPrompts
 from triptych.options import STAGES, options
 from triptych.request_configuration import Chosen, configuration
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 WINDOWS = 4  # of steps, in the map of one prompt
 

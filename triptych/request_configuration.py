@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -15,9 +15,10 @@ from probes.errors import UserError
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
-from probes.prompts.source import LoadedPrompts
 from probes.runs.run import Run
-from probes.stages.external_images import configuration as external_images
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
@@ -45,7 +46,7 @@ def configuration(
     else:
         named = source = YamlSource("config", "", plain(given))
     read: list[LoadedPrompts] = []
-    config = load_data(named, folder, chosen, read, external_images.configured)
+    config = load_data(named, folder, chosen, read, _external_images)
     for line in (line for loaded in read[:1] for line in loaded.summary()):
         tell(line)
     _require_out(config, chosen, f"{source.name}: out")
@@ -53,6 +54,12 @@ def configuration(
     # the copy that the run keeps; not before it is known to be right
     source = source if source.text else replace(source, text=yaml_text(source.data))
     return config, source, passed, read[0] if read else None
+
+
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured
+
+    return configured(*given)
 
 
 def _of_run(path: Path, chosen: Chosen) -> tuple[Config, YamlSource, dict, None]:

@@ -77,7 +77,7 @@ def _taken_in(request: Request) -> RunPlan:
 
     taken = stage.plan(request.config, request.yaml_source.name)
     if not request.dry:
-        for line in (taken.line, *taken.notes):
+        for line in taken.lines:
             request.say(line)
     return RunPlan(request.config, images=taken.images, taken=taken)
 
@@ -139,7 +139,7 @@ def _source(request: Request) -> Source:
 
         trace_plan(config, source)
     if source.kind == "hub" and request.includes("generate", "trace") and not request.dry:
-        hub.fetch_weights(source, revision)
+        hub.fetch(source, revision)
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, source.files, published)

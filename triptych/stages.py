@@ -14,13 +14,14 @@ from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import signals, workers
 from probes.execution.claim import claim
-from probes.execution.command import StageCall
+from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import GATE, MEASURING, locked
 from probes.runs import directory as runs_directory
-from probes.runs import image_faults
+from probes.runs.images import faults_line
 from probes.runs.missing import require_whole
 from probes.runs.run import Run
+from probes.runs.schemas import OBSERVED_KINDS
 from triptych.request import Command, Request, read_request
 from triptych.run_plan import RunPlan, make_plan
 
@@ -220,21 +221,16 @@ class _Work:
 
     def write_plan(self) -> str:
         """Record what is to be generated."""
-        request, plan = self.request, self.plan
-        overwrite = request.command.overwrite
-        with locked(self.run.path / GATE):
-            if not overwrite:
+        request, plan, path = self.request, self.plan, self.run.path
+        command = StageCall(request.passed, request.text, request.command.overwrite, captions=plan.captions)
+        with locked(path / GATE):
+            if not command.overwrite:
                 self.run.read_again()
-            runs_directory.write_plan(
-                self.run,
-                plan.config,
-                request.passed,
-                request.text,
-                plan.images,
-                captions=plan.captions,
-                overwrite=overwrite,
-            )
-        path = self.run.path
+            command.cleared(self.run)
+            if not self.run.meta:  # what is there and the same keeps what it has reached
+                command.record(self.run, plan.config, [], images=plan.images)
+            elif not (path / "triplets.yaml").exists():
+                runs_directory.write_copy(self.run, request.text)
         return f"planned {plan.images} images in {path}; next: triptych run {shlex.quote(str(path))}"
 
     @contextlib.contextmanager
@@ -277,7 +273,7 @@ class _Work:
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
         if faulty := self.run.meta.get("faults"):
-            request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
+            request.say(faults_line(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def resume(self) -> None:
         """Go on with a run whose images are there."""
@@ -286,7 +282,7 @@ class _Work:
             self.run, self.plan.config, request.stages[0], passed=request.passed, text=request.text
         )
         if request.replaces("observe"):
-            runs_directory.remove(self.run, runs_directory.OBSERVED)
+            runs_directory.remove(self.run, OBSERVED_KINDS)
 
     def observe(self, cluster: RayWorkers | None) -> None:
         """Observe the images."""
@@ -310,7 +306,7 @@ class _Work:
         trace(self.run, self.plan.source, self.plan.samples[: self.run.meta["images"]], command)
         traced = self.run.meta["trace"]
         if traced["faults"]:
-            self.request.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")
+            self.request.say(f"trace: {faults_line(traced['faults'], traced['rows'])}")
 
     def measure(self) -> None:
         """Write the tables of the run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -18,7 +18,9 @@ from probes.errors import UserError
 from probes.fields.messages import message, naming
 from probes.fields.types import shown
 from probes.fields.yaml import YamlSource, read_yaml
-from probes.prompts.source import LoadedPrompts
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 # `probes.stages.external_images.configuration.configured`, which stands above this room

@@ -41,8 +41,7 @@ from probes.fields.types import (
 )
 from probes.fields.yaml import YamlSource, yaml_text
 from probes.paths import expand_run, name_of
-from probes.prompts import paintskills
-from probes.prompts.prompt import check_prompts, from_written
+from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
 
 __all__ = [
@@ -233,7 +232,10 @@ class Config(Section):
             object.__setattr__(self, "contrasts", contrasts)
         checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
         check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
-        paintskills.check(self.prompts, list(self.indicators))
+        if any(SKILL in prompt.levels for prompt in self.prompts):
+            from probes.prompts import paintskills
+
+            paintskills.check(self.prompts, list(self.indicators))
         if self.stop is not None:
             checks.check_stop(self)
             own = self.prompts[: self.limit]

@@ -23,7 +23,7 @@ from probes.fields.types import (
     option,
     takes,
 )
-from probes.prompts.grammar.plurals import plural
+from probes.prompts.grammar.english import plural
 
 CLUSTER_WORKERS = 100_000
 AUTO, LOCAL, NONE = "auto", "local", "none"  # addresses of a cluster

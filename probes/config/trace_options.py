@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from hooks.prompt.positions import GROUPS, REST
+from hooks.prompt.spans import GROUPS, REST
 from probes.fields.types import (
     AutoOrCount,
     Positive,

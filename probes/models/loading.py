@@ -17,17 +17,19 @@ from typing import Any
 
 from probes.config.edit_options import Edit
 from probes.errors import UserError
-from probes.models import edits, hub, single_file, weight_files
-from probes.models.devices import pick_device
+from probes.models import hub, single_file
 from probes.models.pretrained import quiet
 from probes.models.schedulers import scheduler_record, usable_scheduler
 from probes.models.source import CARD, INDEX, UNQUANTIZED, Source
 from probes.models.weights import (
     assemble,
+    choose,
     modules,
     parameters,
+    pick_device,
     read_network,
     require_finite,
+    stored_in,
     weight_hash,
 )
 from probes.paths import expand_model
@@ -67,7 +69,7 @@ def resolve(
         if value and source.kind not in kinds:
             raise UserError(f"{place}: {name} has none, it is no model of the hub: take {value!r:.60} out")
     if weights and source.kind == "hub":
-        hub.fetch_weights(source, revision)
+        hub.fetch(source, revision)
     return source
 
 
@@ -148,15 +150,17 @@ def load(
     variant = None
     if source.kind == "file":
         pipe = single_file.read(source)
-    elif source.kind == "bundled" and (assembled := REGISTRY[source.name].assemble):
+    elif source.kind == "bundled" and (maker := REGISTRY[source.name].maker):
+        from probes.toyworld import pipelines
+
         with quiet():
-            pipe = assembled(source.name, source.path)
+            pipe = getattr(pipelines, maker)(source.name, source.path)
     else:
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
         stored = dtype if architecture.transformer else None
         networks = {name: read_network(source, name, stored) for name in networks}
         pipe = assemble(source, networks, chosen)
-        variant = weight_files.choose(source.component(layout.denoiser.name), source.variant)
+        variant = choose(stored_in(source, layout.denoiser.name), source.variant)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
     try:
@@ -185,6 +189,8 @@ def load(
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
     if edit is not None:
+        from probes.models import edits
+
         edited = edits.apply(pipe, edit)
         record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
         record["weight_hash"] = edited.hash(weight_hash(pipe))

@@ -11,7 +11,7 @@ from hooks.attention import definitions
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import edits, loading
+from probes.models import loading
 from probes.models.source import Source
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
@@ -97,6 +97,8 @@ def check(config: Config, source: Source) -> None:
     architecture = source.architecture
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
+        from probes.models import edits
+
         edits.require(pipe, config.edit, source.tokenizers, source.token_limit)
     image_size(pipe, config)  # raises
     capture = config.capture

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.source import LoadedPrompts
 from probes.runs.run import Run
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 KEY = "captions"  # in ``run.json``
 LONGER = "longer_than_the_model_reads"
@@ -29,7 +31,7 @@ def without_long_ones(
     Prompts that are no captions are refused later where they are too long. Beside the configuration with the prompts
     that are left stands what ``run.json`` keeps of the captions, under `KEY`.
     """
-    if loaded is None or loaded.selection is None:
+    if loaded is None or not loaded.source:
         return config, None
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
     texts = [text for prompt in config.prompts for text in prompt.texts.values()]
@@ -43,13 +45,12 @@ def without_long_ones(
             f"{file}: prompts: expected captions of at most {most} tokens with start and end, found none in"
             f" {len(long):,}: take other captions, or a model that reads longer ones"
         )
-    selection = loaded.selection
     record = {
         **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
-        "format": selection.format,
-        "captions": selection.read,
-        "prompts": len(selection.prompts),
-        "dropped": dict(selection.dropped.most_common()),
+        "format": loaded.format,
+        "captions": loaded.read,
+        "prompts": len(loaded.prompts),
+        "dropped": dict(loaded.dropped.most_common()),
         "tokens_read": most,
         LONGER: [config.prompts[index].id for index in sorted(long)],
     }
@@ -70,7 +71,7 @@ def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
 
     For stages that need no model.
     """
-    record = _recorded(config.out_path) if loaded and loaded.selection else {}
+    record = _recorded(config.out_path) if loaded and loaded.source else {}
     return _without(config, record.get(LONGER, ()))
 
 

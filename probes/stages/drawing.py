@@ -20,14 +20,13 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.batches import BatchSize, auto_batch, no_room
-from probes.execution.part import Piece, RowsOfKind
+from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
-from probes.models.devices import deterministic
-from probes.models.weights import parameters
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers, indicator_spans
-from probes.runs import identity, image_faults, kept, rows, schemas
+from probes.models.weights import deterministic, parameters
+from probes.prompts.sample import Sample, TextTowers, indicator_spans
+from probes.runs import record, rows, schemas
+from probes.runs.images import NAN, find_faults
 from probes.runs.run import Run
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
@@ -106,7 +105,7 @@ def load_again(
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
-    if name := identity.differing(files, source.files):
+    if name := record.differing(files, source.files):
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
@@ -216,7 +215,7 @@ def draw_batch(
         for i, j in combinations(range(size), 2)
     ]
     images, faults, probe = _draw(pipe, config, members, compared, tick)
-    if members[0].sample_id == first and all(fault == image_faults.NAN for fault in faults):
+    if members[0].sample_id == first and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either
         raise UserError(
             f"{first}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first batch:"
@@ -227,9 +226,7 @@ def draw_batch(
             **sample.row(),
             "fault": fault,
             # without numbers there is no picture
-            "image": None
-            if fault == image_faults.NAN
-            else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
         }
         for sample, image, fault in zip(members, images, faults)
     ]
@@ -241,7 +238,7 @@ def draw_batch(
     if capture.words:
         made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
     if capture.keep:
-        made["kept"] = RowsOfKind(kept.kept_rows(members, probe, capture), kept.kept_schema(capture))
+        made["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
     if capture.pool:
         made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
     return made
@@ -273,7 +270,7 @@ def _draw(
         pairs=compared,
         shared_positions=_shared(pipe, members, compared),
         keep=tuple(capture.keep),
-        keep_places=kept.place_chooser(members, capture),
+        keep_places=rows.place_chooser(members, capture),
         pool=tuple(capture.pool),
         position_groups={name: [one[name] for one in groups] for name in groups[0]} if groups else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
@@ -300,7 +297,7 @@ def _draw(
         )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
-    return images, image_faults.faults(images, last.get("latents"), flagged), probe
+    return images, find_faults(images, last.get("latents"), flagged), probe
 
 
 def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:

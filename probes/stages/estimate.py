@@ -13,11 +13,10 @@ from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
-from probes.models.devices import pick_device
 from probes.models.loading import without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
-from probes.models.weights import parameters
+from probes.models.weights import parameters, pick_device
 from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}

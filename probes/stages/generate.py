@@ -18,15 +18,15 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.execution import batches, loop, workers
-from probes.execution.command import StageCall
-from probes.execution.part import Part
+from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
-from probes.runs import directory, identity
+from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS
-from probes.runs.run import Run, kinds_of_capture
+from probes.runs.record import KINDS, differing, part_fields
+from probes.runs.run import Run
+from probes.runs.schemas import kinds_of_capture
 from probes.stages.drawing import (
     Drawing,
     ResolvedSettings,
@@ -68,7 +68,8 @@ def generation(
     asked = source, config, draws[0]
     # this machine may have neither a GPU nor room for the model
     found = cluster.ask(resolve_settings, *asked) if cluster else resolve_settings(*asked)
-    command.cleared(run)
+    if command.overwrite:
+        directory.clear(run)
 
     planned = _planned(run, config, found, draws, source)
     with locked(run.path / GATE):
@@ -102,22 +103,15 @@ def generation(
     limit = batches.BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
     draw = partial(draw_batch, first=samples[0].sample_id)
     drawing = Drawing(source, config, found.loaded, found.threads, source.files, limit, cut, draw)
-    with command.helping() as helpers:
 
-        def generate_parts(first: int | None) -> None:
-            nonlocal todo
-            wanted = parts[:first]
-            due = [part for part in todo if part.identity["part"] < len(wanted)]
-            todo = todo[len(due) :]
-            if cluster:
-                cluster.make(run, "generate", wanted, due, drawing, progress=command.progress)
-            else:
-                several = loop.useful_workers(count, due)
-                loop.make(
-                    "generate", wanted, due, drawing, helpers, workers=several, progress=command.progress
-                )
+    def generate_parts(first: int | None) -> None:
+        nonlocal todo
+        wanted = parts[:first]
+        due = [part for part in todo if part.identity["part"] < len(wanted)]
+        todo = todo[len(due) :]
+        loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
-        yield generate_parts
+    yield generate_parts
     if (used := batches.used_sizes(run, "samples", size)) != [size]:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
@@ -137,11 +131,11 @@ def _planned(
     fields = {
         "model": found.loaded.record["weight_hash"],
         **source.files,
-        **identity.part_fields(config.resolved()),
+        **part_fields(config.resolved()),
         "sampler.scheduler": [scheduler["class"], scheduler["set"]],
     }
     before = run.meta.get(FIELDS) or fields
-    if name := identity.differing(before, fields):
+    if name := differing(before, fields):
         old, new = before.get(name), fields.get(name)
         if name == "model":
             there = run.meta["model"]["id"]
@@ -149,9 +143,7 @@ def _planned(
         raise directory.another_run(run, name, old, new)
     chunks = cut(draws, config.generate.part_triplets)
     parts = [_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    damaged = list[part_files.DamagedPartError]()
-    todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
-    return config, fields, parts, todo, damaged
+    return config, fields, parts, *loop.pending(parts, partial(directory.part_of_another_run, run))
 
 
 def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> Part:

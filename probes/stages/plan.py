@@ -17,10 +17,8 @@ from hooks.prompt.given import with_system_prompt
 from hooks.prompt.spans import Span, split_words
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.alignment import forms, occurrences, same_rest, shared_words
 from probes.prompts.prompt import SKILL, Prompt, fill
-from probes.prompts.sample import Sample, noise_seed
-from probes.prompts.tokens import Tokenized, tokenize
+from probes.prompts.sample import Sample, Tokenized, forms, noise_seed, occurrences, shared_words, tokenize
 
 Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of its word
 
@@ -133,8 +131,8 @@ def _indicator_and_shared_words(
         return blocked, shared_words(words, blocked)
     # a free caption names no place for the word
     blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
-    shared = same_rest(words, blocked)
-    if shared is None:
+    shared = shared_words(words, blocked)
+    if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):
         blocked = [_first_occurrence(one, entry.word) for one, (_, entry) in zip(words, indicators)]
         shared = shared_words(words, blocked)
     # where its word is not in it, what the others lack is the indicator

@@ -1,7 +1,7 @@
 """A folder of images of a model that nobody can open, audited: ``triptych audit gep images FOLDER``.
 
-It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images.audits`), whose stages
-are those of ``python -m probes.run``.
+It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images`), whose stages are
+those of ``triptych run``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.runs.images import read_header
 from probes.runs.run import Run
-from probes.stages.external_images.audits import placed
 from probes.stages.external_images.table import find, read_rows
+from probes.stages.external_images.triplets import of_audit
 from probes.user_tables import ENDINGS
 
 DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
@@ -92,7 +92,7 @@ def _words(asked: Config, images: Images) -> list[str]:
     """The indicators that the images were asked with."""
     rows = read_rows(images, find(images, Path()), by_prompt=True)
     words = {name: entry.word for name, entry in asked.indicators.items()}
-    seen = {row.indicator for row in placed(rows, asked.prompts, words)}
+    seen = {*of_audit(rows, asked.prompts, words)["indicator"]}
     there = [name for name in asked.indicators if name in seen]
     if len(there) < 2:
         listed = ", ".join(words.values())

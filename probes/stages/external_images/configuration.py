@@ -6,19 +6,21 @@ run is known by them. What a model would have to be opened for cannot be asked f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from probes.config import presets
 from probes.config.image_options import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts import paintskills, sets
-from probes.prompts.prompt import Prompt
-from probes.stages.external_images.audits import audited, has_ids, is_audit
-from probes.stages.external_images.table import ImageRow, Say, find, has_indicators, read_rows
-from probes.stages.external_images.triplets import Triplets, triplets
+from probes.prompts.paintskills import asks_for_skills
+from probes.stages.external_images.table import Say, find, has_indicators, read_rows
+from probes.stages.external_images.triplets import Triplets, of_audit, triplets
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
@@ -43,16 +45,25 @@ def configured(
     """Return a configuration as it is written with what its images say in place, once all the rest is right."""
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     _require_no_drawing(data, options, source.name, audit=given)
-    of_run, folder = {**_of_skills(data, options), "seeds": [0]}, context["folder"]
+    # of a set of skills with its defaults, and those of its images' model
+    _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
+    written = {**presets.applied(data), "model": model, "seeds": [0]}
+    skills = paintskills.defaults(written, sets.skill_sets())
+    usual = ("indicators", "reference", "contrasts", "observe")
+    of_run = {**data, **{name: skills[name] for name in usual if skills.get(name) != written.get(name)}}
+    of_run["seeds"] = [0]
     own = {place: value for place, value in options.items() if place[0] == "images"}
     images = build({"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, own, context).images
-    path = find(images, folder)
+    path = find(images, context["folder"])
     compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
     of_run["prompts"] = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
+    sampler = of_run.get("sampler") or {}
+    if isinstance(sampler, Mapping):
+        of_run["sampler"] = {"noise": "shared", **sampler}
     rest = build(of_run, source, options, context)
-    if given and not is_audit(rest.prompts):
+    if given and not all(prompt.levels for prompt in rest.prompts):
         _require_no_drawing(data, options, source.name)
-    if images.prompt_id not in (None, Images.model_fields["prompt_id"].default) and not has_ids(rest.prompts):
+    if images.prompt_id not in (None, Images.model_fields["prompt_id"].default) and not asks_for_skills(rest):
         raise UserError(
             f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
             f" {shown(images.prompt_id)}: take it out"
@@ -60,35 +71,25 @@ def configured(
     if not rest.compares and not of_run.get("indicators"):
         fixed = {name: {"word": entry.word} for name, entry in rest.indicators.items()}
         of_run |= {"indicators": fixed, "reference": rest.reference, "contrasts": []}
-    sampler, measure = ({**(of_run.get(name) or {})} for name in ("sampler", "measure"))
-    if sampler.get("noise") == "independent":
+    if rest.sampler.noise == "independent":
         raise UserError(
             "sampler.noise: expected own or shared beside `images`, got independent: write "
             "`images: {seed: null}` where no two images start from the same noise"
         )
-    prompts = rest.prompts if given else ()
-    read, first = _read(rest, path, prompts, own_noise=sampler.get("noise") == "own")
-    absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
-    of_images = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    read, rows = read_triplets(rest, path)
+    absent = [name for name in ("seed", "triplet", "prompt_id") if rows[name].iloc[0] is None]
     return {
         "model": UNNAMED,
         **of_run,
-        "images": of_images.model_dump(mode="json"),
+        "images": images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)}).model_dump(
+            mode="json"
+        ),
         "prompts": read.prompts,
         "seeds": read.seeds,
         "sampler": {"noise": "shared" if read.shared else "own", **sampler},
         "capture": {"sites": "default", "words": False},
-        "measure": {"primary": PRIMARY, **measure},
+        "measure": {"primary": PRIMARY, **(of_run.get("measure") or {})},
     }
-
-
-def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    """Return a configuration with the defaults of a set of skills, and of its images' model."""
-    _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
-    written = {**presets.applied(data), "model": model, "seeds": [0]}
-    found = paintskills.defaults(written, sets.skill_sets())
-    usual = ("indicators", "reference", "contrasts", "observe")
-    return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
 
 
 def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
@@ -106,31 +107,26 @@ def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *,
             )
 
 
-def grouped(config: Config, path: Path, say: Say) -> Triplets:
-    """Return the triplets of the images at a path (see `triplets`); of an audit by its prompts.
+def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
+    """Return the triplets of the images at a path, those of an audit by its prompts, and the rows.
 
-    `say` takes a line on what was not read, or read as something else.
+    The prompts of an audit have levels, as those may that are read from rows themselves. `say` takes a line on what was
+    not read, or read as something else.
     """
-    prompts, own_noise = config.prompts, config.sampler.noise == "own"
-    if len(config.indicators) == 1 and not has_ids(prompts):
-        read, _ = _read(config, path, (), own_noise=own_noise, say=say)
-        if read.prompts == [*prompts] or not is_audit(prompts):
-            return read
-    return _read(config, path, prompts if is_audit(prompts) else (), own_noise=own_noise, say=say)[0]
-
-
-def _read(
-    config: Config, path: Path, prompts: Sequence[Prompt], *, own_noise: bool, say: Say = lambda line: None
-) -> tuple[Triplets, ImageRow]:
-    """The triplets of the images at a path, by the prompts of an audit where there are some, and the first row."""
-    images, reference = config.images, config.reference
+    images, words = config.images, {name: entry.forms for name, entry in config.indicators.items()}
     assert images is not None
-    words = {name: entry.forms for name, entry in config.indicators.items()}
-    alone = len(words) == 1 and not prompts
-    by_prompt, levels = alone or bool(prompts), images.levels if alone else ()
-    rows = read_rows(images, path, by_prompt=by_prompt, by_id=has_ids(prompts), levels=levels, say=say)
-    if prompts:
-        return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
-    any_words = images.any_words
-    read = triplets(rows, words, reference, alone=alone, any_words=any_words, own_noise=own_noise)
-    return read, rows[0]
+    by_id, own_noise = asks_for_skills(config), config.sampler.noise == "own"
+    alone, audit = len(words) == 1 and not by_id, all(prompt.levels for prompt in config.prompts)
+    if alone or not audit:
+        rows = read_rows(images, path, by_prompt=alone, levels=images.levels if alone else (), say=say)
+        read = triplets(
+            rows, words, config.reference, alone=alone, any_words=images.any_words, own_noise=own_noise
+        )
+        if not audit or read.prompts == [*config.prompts]:
+            return read, rows
+    rows = read_rows(images, path, by_prompt=True, by_id=by_id, say=say)
+    inside = of_audit(rows, config.prompts, {name: word for name, (word, _) in words.items()})
+    read = triplets(inside, words, config.reference, any_words=True, own_noise=own_noise, repeated=True)
+    # numbered as the prompts are, of which those without images stay
+    images = read.images.assign(number=read.images["triplet"].astype(int))
+    return replace(read, prompts=[*config.prompts], images=images), rows

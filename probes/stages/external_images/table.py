@@ -1,29 +1,27 @@
 """The rows that describe images of another program: of a table (`probes.user_tables`), or of file names.
 
-A row says where it stands, so that an error names its line; the image itself is read later (`read_bytes`).
+A row is named by its place, so that an error names its line; the image itself is read later (`read_bytes`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+import pandas as pd
 import pyarrow as pa
 
 from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
-from probes.prompts.table import LEVEL_COLUMNS
+from probes.prompts.forms import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
-from probes.user_tables import DAMAGE, ENDINGS, UserTable, damaged, find_file, open_parquet, open_table
+from probes.user_tables import ENDINGS, UserTable, find_file, open_table, opened_parquet
 
 ROWS = 10_000_000  # of a table, at most
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
@@ -36,43 +34,6 @@ _BYTES = re.compile(r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?")  # types o
 _TEXT_OR_NONE = re.compile(r"(large_)?string(_view)?|null")
 
 Say = Callable[[str], object]
-
-
-@dataclass(frozen=True)
-class ImageLocation:
-    """Location of an image's bytes: a file, or a row of a column of a Parquet file."""
-
-    path: Path
-    column: str = ""
-    group: int = -1  # of rows, and which of them
-    row: int = -1
-
-
-@dataclass(frozen=True)
-class ImageRow:
-    """Description of an image; ``at`` is its place, for errors, and ``seed`` is None where none is given."""
-
-    at: str
-    image: ImageLocation
-    prompt: str
-    indicator: str
-    seed: int | None
-    triplet: str | None
-    prompt_id: str | None = None  # None where nothing says any; empty where it is left open
-    levels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What rows have to say, beside the image."""
-
-    indicator: bool  # else the prompt says it
-    prompt_id: bool  # whether the id may stand in the place of the prompt
-    levels: Sequence[str] | None  # None: those of `LEVEL_COLUMNS` that are there
-
-    def needed(self, by_id: bool) -> list[str]:
-        """Return the fields that no row may lack, where its id says the prompt or its text."""
-        return [PROMPT_ID if by_id else "prompt", *(["indicator"] if self.indicator else [])]
 
 
 def find(images: Images, folder: Path) -> Path:
@@ -102,23 +63,25 @@ def read_rows(
     by_id: bool = False,
     levels: Sequence[str] | None = (),
     say: Say = lambda line: None,
-) -> list[ImageRow]:
-    """Return the rows of a table, or of a folder's, in their order.
+) -> pd.DataFrame:
+    """Return the rows of a table, or of a folder's, in their order; the index are their places.
 
+    ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
+    ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.prompts.table.LEVEL_COLUMNS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `say` takes a line on what was
     not read, or read as something else.
     """
-    wanted = _Wanted(not by_prompt, by_id, levels)
+    needed = ["prompt", *(() if by_prompt else ("indicator",))]
     if images.names is None:
-        rows = [row for file in _tables(path) for row in _of_table(images, file, wanted, say)]
+        rows = pd.concat([_of_table(images, file, needed, by_id, levels, say) for file in _tables(path)])
     elif path.is_dir():
-        rows = list(_of_names(images.names, path, wanted, say))
+        rows = _of_names(images.names, path, needed, by_id, levels or (), say)
     else:
         raise UserError(
             f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
         )
-    if not rows:
+    if rows.empty:
         raise UserError(f"{path}: expected rows of images, found none: write one an image")
     return rows
 
@@ -147,195 +110,154 @@ def _opened(images: Images, file: Path) -> UserTable:
     return open_table(file, [name for name in known if name])
 
 
-def _of_table(images: Images, file: Path, wanted: _Wanted, say: Say) -> Iterator[ImageRow]:
-    table = _opened(images, file)
-    columns = _column_names(images, table, wanted)
-    picture = _image_column(images, table)
-    levels = wanted.levels
+def _of_table(
+    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, say: Say
+) -> pd.DataFrame:
+    table, columns = _opened(images, file), dict[str, str]()
+    # no other column is named for prompts
+    if by_id and images.prompt_id in table.columns and images.prompt == "prompt":
+        needed = [PROMPT_ID, *needed[1:]]
+    for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
+        name = getattr(images, field)
+        named = name is not None and field in images.model_fields_set and field not in ("prompt", "indicator")
+        if name in table.columns:
+            columns[field] = name
+        elif field in needed or named:
+            table.require(name, f"name it in images.{field}")
+    asked = [images.image] if images.image else IMAGE_COLUMNS
+    picture = next((name for name in asked if name in table.columns), None)
+    if picture is None:
+        raise UserError(
+            f"{file}: expected a column of images ({', '.join(asked)}), found none: name it in images.image"
+        )
     if levels is None:
-        levels = [
-            name
-            for name in LEVEL_COLUMNS
-            if name in table.columns and name not in (*columns.values(), picture)
-        ]
+        free = table.columns.keys() - {*columns.values(), picture}
+        levels = [name for name in LEVEL_COLUMNS if name in free]
     for name in levels:
         table.require(name, "name it in images.levels")
     for line in table.notes([*columns.values(), picture, *levels]):
         say(line)
-    stored, held = table.names[table.columns[picture]], _holds_images(table, picture)
-    names = dict.fromkeys([*columns.values(), *levels, *(() if held else (picture,))])
-    places = _places(table) if held else repeat(())
-    for place, (line, values) in zip(places, table.rows(list(names))):
-        at = f"{file.name}: {line}"
-        location = ImageLocation(file, stored, *place) if held else _location(file, values, picture, at)
-        yield _row(at, location, values, columns, levels)
+    stored = table.names[table.columns[picture]]
+    held = _places(file, stored) if file.suffix.lower() == ".parquet" else None
+    cells = table.cells(list(dict.fromkeys([*columns.values(), *levels, *([] if held else [picture])])))
+    cells.index = f"{file.name}: " + cells.index
+    if held is None:
+        held = [(_image_file(file.parent, value, picture, at),) for at, value in cells[picture].items()]
+    return _rows(cells, held, columns, levels)
 
 
-def _places(table: UserTable) -> Iterator[tuple[int, int]]:
-    """Group and number within it of each row of a Parquet table."""
-    assert table.file is not None
-    data = table.file.metadata
-    return (
-        (group, row) for group in range(data.num_row_groups) for row in range(data.row_group(group).num_rows)
-    )
-
-
-def _column_names(images: Images, table: UserTable, wanted: _Wanted) -> dict[str, str]:
-    """The column of each field that the table has."""
-    columns, found = table.columns, {}
-    # no other column is named for prompts
-    by_id = wanted.prompt_id and images.prompt_id in columns and images.prompt == "prompt"
-    needed = wanted.needed(by_id)
-    for field in ("prompt", *((PROMPT_ID,) if wanted.prompt_id else ()), "indicator", "seed", "triplet"):
-        name = getattr(images, field)
-        named = name is not None and field in images.model_fields_set and field not in ("prompt", "indicator")
-        if name in columns:
-            found[field] = name
-        elif field in needed or named:
-            table.require(name, f"name it in images.{field}")
-    return found
-
-
-def _image_column(images: Images, table: UserTable) -> str:
-    named = [images.image] if images.image else IMAGE_COLUMNS
-    name = next((name for name in named if name in table.columns), None)
-    if name is None:
-        wanted = images.image or ", ".join(IMAGE_COLUMNS)
-        raise UserError(
-            f"{table.path}: expected a column of images ({wanted}), found none: name it in images.image"
-        )
-    return name
-
-
-def _holds_images(table: UserTable, column: str) -> bool:
-    """Return whether a column of a Parquet table holds images as `datasets` stores them, or their bytes."""
-    if table.file is None:
-        return False
-    if table.file.metadata.num_rows > ROWS:
-        raise UserError(f"{table.path}: expected at most {ROWS:,} rows, got more: name a smaller table")
-    kind = table.file.schema_arrow.field(table.names[table.columns[column]]).type
+def _places(file: Path, column: str) -> list[tuple[Path, str, int, int]] | None:
+    """The place of each row of a Parquet file whose column has images as `datasets` stores them, or their bytes."""
+    with opened_parquet(file) as opened:
+        data, kind = opened.metadata, opened.schema_arrow.field(column).type
+    if data.num_rows > ROWS:
+        raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not pa.types.is_struct(kind):
-        return bool(_BYTES.fullmatch(str(kind)))
-    inner = {field.name: str(field.type) for field in kind}
-    whole = kind.num_fields == len(inner) > 0 and inner.keys() <= {"bytes", "path"}  # no two of one name
-    held, path = inner.get("bytes", "null"), inner.get("path", "null")
-    return whole and bool((held == "null" or _BYTES.fullmatch(held)) and _TEXT_OR_NONE.fullmatch(path))
+    holds = bool(_BYTES.fullmatch(str(kind)))
+    if pa.types.is_struct(kind):
+        inner = {field.name: str(field.type) for field in kind}
+        holds = kind.num_fields == len(inner) > 0 and inner.keys() <= {"bytes", "path"}  # no two of one name
+        stored, path = inner.get("bytes", "null"), inner.get("path", "null")
+        holds &= bool((stored == "null" or _BYTES.fullmatch(stored)) and _TEXT_OR_NONE.fullmatch(path))
+    groups = enumerate(data.row_group(group).num_rows for group in range(data.num_row_groups))
+    return [(file, column, group, row) for group, rows in groups for row in range(rows)] if holds else None
 
 
-def _location(file: Path, values: Mapping[str, Any], column: str, at: str) -> ImageLocation:
-    value = values[column]
+def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
-    path = find_file(value, at, file.parent)
+    path = find_file(value, at, folder)
     if path is None:
         raise UserError(
-            f"{at}: expected an image at {file.parent / value}, found none: mend the path, or take the row out"
+            f"{at}: expected an image at {folder / value}, found none: mend the path, or take the row out"
         )
-    return ImageLocation(path)
+    return path
 
 
-def _row(
-    at: str,
-    image: ImageLocation,
-    values: Mapping[str, Any],
-    columns: Mapping[str, str],
-    levels: Sequence[str],
-) -> ImageRow:
-    """The row of an image, from the cells of its fields, each in the column of this name."""
-
-    def text(column: str, kind: str = "a text") -> str:
-        value = values[column]
-        if not isinstance(value, str) or not value.strip():
-            raise UserError(f"{at}: expected {kind} in `{column}`, got {shown(value)}: write it")
-        return value
-
-    def named(field: str) -> str | None:
-        return text(columns[field]) if field in columns else None
-
-    triplet, number, identity = (columns.get(field, "") for field in ("triplet", "seed", PROMPT_ID))
-    if triplet and values[triplet] == "":
-        raise UserError(f"{at}: expected a `{triplet}` in every row, found none: write it")
-    left_open = "prompt" in columns and not str(values.get(identity)).strip()
-    return ImageRow(
-        at=at,
-        image=image,
-        prompt=named("prompt") or "",
-        indicator=named("indicator") or "",
-        seed=_seed(values[number], number, at) if number else None,
-        triplet=text(triplet, "a text or a number") if triplet else None,
-        prompt_id=("" if left_open else text(identity).strip()) if identity else None,
-        levels={
-            name: text(name, "a text or a number").strip() for name in levels if str(values[name]).strip()
-        },
-    )
-
-
-def _seed(value: Any, column: str, at: str) -> int:
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
-        value = int(value)
-    if type(value) is not int or not 0 <= value < 2**63:
-        raise UserError(
-            f"{at}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or say"
-            " that there are none (images: {seed: null})"
-        )
-    return value
-
-
-def _of_names(names: str, folder: Path, wanted: _Wanted, say: Say) -> Iterator[ImageRow]:
-    levels = wanted.levels or ()
-    pattern = _pattern(names, wanted, levels)
-    files, others = find_images(folder)
-    if line := unread_note(folder, others):
-        say(line)
-    for file in files:
-        match = pattern.fullmatch(normalize("NFC", file.relative_to(folder).with_suffix("").as_posix()))
-        if match is None:
-            raise UserError(
-                f"{file}: expected a name like {names!r}: rename it, move it away, or mend images.names"
-            )
-        values = {
-            name: text.replace("_", " ") if name in levels or (name == "prompt" and " " not in text) else text
-            for name, text in match.groupdict().items()
-        }
-        columns = {name: name for name in values if name not in (*levels, "number")}
-        at = file.relative_to(folder).as_posix()
-        yield _row(at, ImageLocation(file), values, columns, [name for name in levels if name in values])
-
-
-def _pattern(names: str, wanted: _Wanted, levels: Sequence[str]) -> re.Pattern[str]:
+def _of_names(
+    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], say: Say
+) -> pd.DataFrame:
     fields = _FIELD.findall(names)
-    known = (*FIELDS, *levels, *((PROMPT_ID,) if wanted.prompt_id else ()))
-    needed = wanted.needed(wanted.prompt_id and PROMPT_ID in fields)
-    if not set(needed) <= set(fields) <= set(known) or len(fields) > len(set(fields)):
+    if by_id and PROMPT_ID in fields:
+        needed = [PROMPT_ID, *needed[1:]]
+    known = {*FIELDS, *levels, *((PROMPT_ID,) if by_id else ())}
+    if not {*needed} <= {*fields} <= known or len(fields) > len({*fields}):
         asked = " and ".join(f"{{{name}}}" for name in needed)
         raise UserError(
             f"images.names: expected {asked}, and {{seed}}, {{triplet}} or {{number}} if they are there, each"
             f" once, got {shown(names)}: mend it"
         )
-    pieces = _FIELD.split(names)  # texts and names of fields in turn
-    return re.compile(
-        "".join(
-            f"(?P<{piece}>{_PIECES.get(piece, '[^/]+?')})" if place % 2 else re.escape(piece)
-            for place, piece in enumerate(pieces)
-        )
+    pattern = "".join(  # texts and names of fields in turn
+        f"(?P<{piece}>{_PIECES.get(piece, '[^/]+?')})" if place % 2 else re.escape(piece)
+        for place, piece in enumerate(_FIELD.split(names))
+    )
+    files, others = find_images(folder)
+    if line := unread_note(folder, others):
+        say(line)
+    cells: dict[str, dict[str, str]] = {}
+    for file in files:
+        path = file.relative_to(folder)
+        match = re.fullmatch(pattern, normalize("NFC", path.with_suffix("").as_posix()))
+        if match is None:
+            raise UserError(
+                f"{file}: expected a name like {names!r}: rename it, move it away, or mend images.names"
+            )
+        cells[path.as_posix()] = {
+            name: text.replace("_", " ") if name in levels or (name == "prompt" and " " not in text) else text
+            for name, text in match.groupdict().items()
+        }
+    columns = {name: name for name in fields if name not in (*levels, "number")}
+    table = pd.DataFrame(list(cells.values()), list(cells), fields, dtype=object)
+    return _rows(table, [(file,) for file in files], columns, [name for name in levels if name in fields])
+
+
+def _rows(
+    cells: pd.DataFrame, images: Sequence[tuple], columns: Mapping[str, str], levels: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of images, from the cells of their fields, each in the column of this name."""
+    fields = {
+        field: [_value(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
+        for field, column in columns.items()
+    }
+    places = [
+        {name: _value("level", name, at, row[name]).strip() for name in levels if str(row[name]).strip()}
+        for at, row in cells.to_dict("index").items()
+    ]
+    missing = {"prompt": "", "indicator": "", "seed": None, "triplet": None, PROMPT_ID: None}
+    return pd.DataFrame(
+        {**missing, **fields, "levels": places, "image": images}, index=cells.index, dtype=object
     )
 
 
-def read_bytes(place: ImageLocation, at: str) -> bytes:
-    """Return the bytes of an image, as they stand there; of one whose cell is empty none."""
-    if place.row < 0:
-        return _file_bytes(place.path, at)
-    written = place.path.stat().st_mtime_ns if place.path.exists() else 0
-    value = _row_group(place.path, place.column, place.group, written)[place.row]
-    if isinstance(value, dict):
-        if value.get("bytes") is None and value.get("path"):
-            return _file_bytes(expand(value["path"], at, place.path.parent), at)
-        value = value.get("bytes")
-    return value or b""
+def _value(field: str, column: str, at: str, value: Any, prompted: bool = False) -> Any:
+    """The value of a field, as its cell has it; the id of a prompt is left open where the prompt says it."""
+    if field == "seed":
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
+            value = int(value)
+        if type(value) is not int or not 0 <= value < 2**63:
+            raise UserError(
+                f"{at}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or say"
+                " that there are none (images: {seed: null})"
+            )
+        return value
+    if field == PROMPT_ID and prompted and not str(value).strip():
+        return ""
+    if not isinstance(value, str) or not value.strip():
+        kind = "a text or a number" if field in ("triplet", "level") else "a text"
+        raise UserError(f"{at}: expected {kind} in `{column}`, got {shown(value)}: write it")
+    return value.strip() if field == PROMPT_ID else value
 
 
-def _file_bytes(path: Path, at: str) -> bytes:
+def read_bytes(image: tuple, at: str) -> bytes:
+    """Return the bytes of an image of a row (see `read_rows`), as they stand there; of one whose cell is empty none."""
+    path, *cell = image
+    if cell:
+        written = path.stat().st_mtime_ns if path.exists() else 0
+        value = _row_group(path, written, *cell[:2])[cell[2]]
+        inner = value if isinstance(value, dict) else {"bytes": value}
+        if inner.get("bytes") is not None or not inner.get("path"):
+            return inner.get("bytes") or b""
+        path = expand(inner["path"], at, path.parent)
     try:
         return require_regular(path, at).read_bytes()
     except OSError as error:
@@ -345,10 +267,7 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _row_group(path: Path, column: str, group: int, written: int) -> list[Any]:
+def _row_group(path: Path, written: int, column: str, group: int) -> list[Any]:
     """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
-    with open_parquet(path) as table:
-        try:
-            return table.read_row_group(group, columns=[column]).column(column).to_pylist()
-        except DAMAGE as error:
-            raise damaged(path, error) from None
+    with opened_parquet(path) as table:
+        return table.read_row_group(group, columns=[column]).column(column).to_pylist()

@@ -4,13 +4,17 @@ A triplet is the prompts that differ in the indicator's word alone, or those tha
 is its images of one seed. Without seeds nothing pairs the images of a triplet: they are numbered in their order, and
 the numbers stand for nothing. Where no indicator says which word a prompt has, images of one text and of the same
 levels (profession, setting, template, model) are of one prompt, and nothing is compared between words.
+
+The prompts of an audit are known beforehand (``prompts: {from: gep}``, ``{from: dalleval}``, ``{from: paintskills}``, a
+grid): the text of a row says which one it is, and of which word, and it has the levels that the prompt has. Some
+prompts that ask for skills have one text: a row of these names the prompt's id.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -18,9 +22,8 @@ import pandas as pd
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.alignment import forms, occurrences
-from probes.prompts.prompt import ID_LENGTH, Prompt, fill
-from probes.stages.external_images.table import ImageRow
+from probes.prompts.prompt import ID_LENGTH, Prompt, fill, normal
+from probes.prompts.sample import forms, occurrences
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
 
@@ -30,37 +33,26 @@ NO_PARTNER = "images beyond the number that every indicator of the triplet has"
 
 
 @dataclass(frozen=True)
-class Draw:
-    """The images of a triplet and seed, one of each indicator in their order.
-
-    ``seed`` tells the draws of a triplet apart; ``stated`` is what the rows call it, None where they name none.
-    """
-
-    triplet: int
-    seed: int
-    stated: int | None
-    rows: tuple[ImageRow, ...]
-
-
-@dataclass(frozen=True)
 class Triplets:
     """Triplets as the rows describe them."""
 
     prompts: list[Prompt]  # with a template where it makes the texts of all indicators
-    draws: list[Draw]  # in the order of triplets and seeds
+    # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` tells its draws apart, and
+    # ``stated`` is what the rows call it, None where they name none
+    images: pd.DataFrame
     paired: bool  # whether the rows name seeds
     shared: bool  # whether a seed stands in several triplets
-    left_out: dict[str, int]  # of what is not whole, by the reason
+    left_out: dict[str, int]  # of what is not complete, by the reason
     rows: int  # from how many rows
 
     @property
     def seeds(self) -> list[int]:
         """Seeds of all draws, ascending."""
-        return sorted({draw.seed for draw in self.draws})
+        return sorted(self.images["seed"].unique().tolist())
 
 
 def triplets(
-    rows: Sequence[ImageRow],
+    rows: pd.DataFrame,
     words: Forms,
     reference: str,
     *,
@@ -75,74 +67,86 @@ def triplets(
     word are taken, too. `own_noise`: a seed means another noise in each triplet, so that seeds that are all different
     may be numbered. `repeated`: triplets may have the same texts.
     """
-    paired = _are_paired(rows)
+    names, absent = list(words), rows["seed"].isna()
+    if absent.any() and not absent.all():
+        raise UserError(
+            f"{rows.index[absent][0]}: expected a seed in every row or in none, got none here: write it"
+        )
     keys: dict[Any, int] = {}  # numbers of triplets
-    places = []
-    for place, row in enumerate(rows):
+    members = []
+    for row in rows.itertuples():
         name = row.indicator or (reference if alone else "")
         if name not in words:
             listed = f"the indicator {reference} or none" if alone else f"an indicator of {', '.join(words)}"
             raise UserError(
-                f"{row.at}: expected {listed}, got {shown(name)}: name it under `indicators`, or take the row out"
+                f"{row.Index}: expected {listed}, got {shown(name)}: name it under `indicators`, or take the row out"
             )
         levels = tuple(sorted(row.levels.items()))
         key = (row.prompt, levels) if alone else _key(row, words[name], any_words)
-        places.append((keys.setdefault(key, len(keys)), name, place))
-    table = pd.DataFrame(places, columns=["key", "name", "place"])
-    members = table.groupby(["key", "name"])["place"]
-    table["seed"] = [row.seed for row in rows] if paired else members.cumcount()
-    _require_one_prompt(rows, members.transform("first"))
-    firsts = members.first().unstack().reindex(columns=list(words))  # rows of each triplet's indicators
-    whole = firsts.dropna().astype(int)
-    inside = table[table["key"].isin(whole.index)]
-    _require_one_image(rows, inside, alone)
-    every = inside.pivot(index=["key", "seed"], columns="name", values="place").reindex(columns=list(words))
-    complete = every.dropna().astype(int)
-    left = len(every) - len(complete) if paired else int(every.notna().to_numpy().sum()) - complete.size
-    reasons = {NO_MEMBER: len(firsts) - len(whole), NO_IMAGE if paired else NO_PARTNER: left}
-    left_out = {why: number for why, number in reasons.items() if number}
-    if complete.empty:
+        members.append((keys.setdefault(key, len(keys)), names.index(name), name))
+    table = rows.assign(at=rows.index)
+    table[["key", "member", "indicator"]] = pd.DataFrame(members, rows.index)
+    paired = not absent.any()
+    prompts = table.groupby(["key", "member"])
+    table["seed"] = table["seed"].astype("int64") if paired else prompts.cumcount()
+    before = prompts[["prompt", "at"]].transform("first")
+    for at, row in table[table["prompt"] != before["prompt"]].iterrows():
+        raise UserError(
+            f"{at}: expected one prompt of {row['indicator']} in a triplet, got {shown(row['prompt'])}, and"
+            f" {shown(before['prompt'][at])} in {before['at'][at]}: name another triplet"
+        )
+    complete = table[table.groupby("key")["member"].transform("nunique") == len(words)]
+    first = complete.groupby(["key", "member", "seed"])["at"].transform("first")
+    for at, row in complete[complete["at"] != first].iterrows():
+        of, more = ("of", "name what tells them apart in images.levels, ") if alone else ("for", "")
+        image = "image" if alone else f"image of {row['indicator']}"
+        raise UserError(
+            f"{at}: expected one {image} {of} this prompt and seed {row['seed']}, got another in {first[at]}: take"
+            f" one out, {more}or say that there are no seeds (images: {{seed: null}})"
+        )
+    images = complete[complete.groupby(["key", "seed"])["member"].transform("size") == len(words)]
+    rest = complete.drop(images.index)
+    left = {
+        NO_MEMBER: table["key"].nunique() - complete["key"].nunique(),
+        NO_IMAGE if paired else NO_PARTNER: len(rest.drop_duplicates(["key", "seed"]) if paired else rest),
+    }
+    left_out = {why: number for why, number in left.items() if number}
+    if images.empty:
         why = "; ".join(f"{number} {reason}" for reason, number in left_out.items())
         raise UserError(
-            f"{rows[0].at}: expected a triplet with an image of every indicator ({', '.join(words)}), found none in"
+            f"{rows.index[0]}: expected a triplet with an image of every indicator ({', '.join(words)}), found none in"
             f" {len(rows)} rows ({why}): name the column `triplet`, or configure the indicators that are there"
         )
-    prompts: list[Prompt] = []
-    number: dict[int, int] = {}  # of the triplets that are left
-    known: dict[tuple[str, ...], ImageRow] = {}
-    for key in complete.index.unique("key"):
-        texts = {name: rows[place].prompt for name, place in whole.loc[key].items()}
-        first = rows[whole.loc[key, reference]]
-        before = known.setdefault(tuple(texts.values()), first)
-        if before is not first and not (repeated or alone):
+    images = images.sort_values(["key", "seed", "member"])
+    images["number"] = pd.factorize(images["key"])[0]
+    written: list[Prompt] = []
+    known: dict[tuple[str, ...], str] = {}
+    of_prompts = images.drop_duplicates(["number", "member"]).to_dict("records")
+    for start in range(0, len(of_prompts), len(words)):
+        texts = {row["indicator"]: row["prompt"] for row in of_prompts[start : start + len(words)]}
+        first = of_prompts[start + names.index(reference)]
+        before = known.setdefault(tuple(texts.values()), first["at"])
+        if before != first["at"] and not (repeated or alone):
             raise UserError(
-                f"{first.at}: expected prompts that no other triplet has, got those of {before.at}: give both one"
+                f"{first['at']}: expected prompts that no other triplet has, got those of {before}: give both one"
                 " triplet, and their images different seeds"
             )
-        number[key] = len(prompts)
-        prompts.append(
-            Prompt(texts, levels=first.levels) if alone else _prompt(texts, words, reference, first.triplet)
+        written.append(
+            Prompt(texts, levels=first["levels"])
+            if alone
+            else _prompt(texts, words, reference, first["triplet"])
         )
-    draws = [
-        Draw(number[key], int(seed), int(seed) if paired else None, tuple(rows[place] for place in own))
-        for (key, seed), *own in complete.itertuples(name=None)
-    ]
-    times = complete.groupby("seed").size()  # triplets of each seed
-    shared = paired and times.max() > 1
+    images["stated"] = images["seed"] if paired else None
+    shared = paired and bool(images.groupby("seed")["number"].nunique().max() > 1)
     if paired and (own_noise or not shared):
-        draws = _numbered(draws, len(times))
-    return Triplets(prompts, draws, paired, bool(shared), left_out, len(rows))
+        # numbers in the place of seeds that say nothing across triplets, where they are fewer
+        numbered = images.groupby("number").cumcount() // len(words)
+        if images["seed"].nunique() != numbered.max() + 1:
+            images["seed"] = numbered
+    return Triplets(written, images, paired, shared, left_out, len(rows))
 
 
-def _are_paired(rows: Sequence[ImageRow]) -> bool:
-    """Return whether rows name seeds."""
-    without = [row for row in rows if row.seed is None]
-    if without and len(without) < len(rows):
-        raise UserError(f"{without[0].at}: expected a seed in every row or in none, got none here: write it")
-    return not without
-
-
-def _key(row: ImageRow, words: tuple[str, str], any_words: bool) -> Any:
+def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, forms(*words))
@@ -154,7 +158,7 @@ def _key(row: ImageRow, words: tuple[str, str], any_words: bool) -> Any:
             else "mend it, or take any prompt (images: {any_words: true})"
         )
         raise UserError(
-            f"{row.at}: expected the word of {row.indicator} ({spoken}) in the prompt, got {shown(row.prompt)}:"
+            f"{row.Index}: expected the word of {row.indicator} ({spoken}) in the prompt, got {shown(row.prompt)}:"
             f" {remedy}"
         )
     if row.triplet is not None:
@@ -169,30 +173,6 @@ def _key(row: ImageRow, words: tuple[str, str], any_words: bool) -> Any:
     return tuple(rest)
 
 
-def _require_one_prompt(rows: Sequence[ImageRow], first: pd.Series) -> None:
-    """Refuse two prompts of one indicator in a triplet, whose `first` row each row has."""
-    for row, before in zip(rows, (rows[place] for place in first)):
-        if row.prompt != before.prompt:
-            raise UserError(
-                f"{row.at}: expected one prompt of {row.indicator} in a triplet, got {shown(row.prompt)}, and"
-                f" {shown(before.prompt)} in {before.at}: name another triplet"
-            )
-
-
-def _require_one_image(rows: Sequence[ImageRow], table: pd.DataFrame, alone: bool) -> None:
-    """Refuse two images of one prompt and seed."""
-    draw = ["key", "name", "seed"]
-    if (again := table.duplicated(draw)).any():
-        place = int(again.idxmax())
-        row, before = rows[place], rows[table.groupby(draw)["place"].transform("first")[place]]
-        of, more = ("of", "name what tells them apart in images.levels, ") if alone else ("for", "")
-        image = "image" if alone else f"image of {row.indicator}"
-        raise UserError(
-            f"{row.at}: expected one {image} {of} this prompt and seed {row.seed}, got another in {before.at}: take"
-            f" one out, {more}or say that there are no seeds (images: {{seed: null}})"
-        )
-
-
 def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
     """A template where it makes every prompt, else the prompts as they are."""
     text, word = texts[reference], words[reference][0]
@@ -203,11 +183,49 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
     return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
 
-def _numbered(draws: Sequence[Draw], different: int) -> list[Draw]:
-    """Number the draws of each triplet in the place of seeds that say nothing across triplets and are too many."""
-    counts: Counter[int] = Counter()
-    numbered = []
-    for draw in draws:
-        numbered.append(replace(draw, seed=counts[draw.triplet]))
-        counts[draw.triplet] += 1
-    return list(draws) if different == max(counts.values()) else numbered
+def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
+    names = [prompt.name(number) for number, prompt in enumerate(prompts)]
+    by_id: dict[str, list[tuple[int, str, str]]] = {}  # prompts with ids have one indicator
+    by_text: dict[str, list[tuple[int, str, str]]] = {}
+    for number, prompt in enumerate(prompts):
+        for name, word in words.items():
+            one = number, name, prompt.text(name, word)
+            by_id[names[number]] = [one]
+            by_text.setdefault(_plain(one[2]), []).append(one)
+    found = []
+    for row in rows.itertuples():
+        key, table = (row.prompt_id, by_id) if row.prompt_id else (_plain(row.prompt), by_text)
+        matches = table.get(key)
+        if matches is None:
+            near = difflib.get_close_matches(key, table, 1, 0.0)[0]
+            raise UserError(
+                f"{row.Index}: expected the id of a prompt, such as {near}, got {shown(key)}: correct it, or say under"
+                " `prompts` what was asked"
+                if row.prompt_id
+                else f"{row.Index}: expected a prompt of the audit, such as {near!r}, got {shown(row.prompt)}: correct"
+                " it, or say under `prompts` and `indicators` what was asked"
+            )
+        if len(matches) > 1:
+            listed = " and ".join(names[number] for number, *_ in matches)
+            raise UserError(
+                f"{row.Index}: expected a prompt that stands once, got {shown(row.prompt)}, which is that of {listed}:"
+                " name which one in a column `prompt_id`"
+            )
+        ((number, name, text),) = matches
+        if row.prompt and _plain(row.prompt) != _plain(text):
+            raise UserError(
+                f"{row.Index}: expected {shown(text)}, the prompt {key}, got {shown(row.prompt)}: correct one of both"
+            )
+        if row.indicator not in ("", name):
+            raise UserError(
+                f"{row.Index}: expected {name} for {shown(text)}, got {shown(row.indicator)}: correct one of both"
+            )
+        found.append((number, name, row.prompt or text))
+    numbers, indicators, texts = zip(*found)
+    placed = rows.assign(triplet=[str(number) for number in numbers], indicator=indicators, prompt=texts)
+    return placed.iloc[sorted(range(len(rows)), key=numbers.__getitem__)]
+
+
+def _plain(text: str) -> str:
+    return normal(text).rstrip(" .")

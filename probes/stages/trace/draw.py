@@ -14,7 +14,7 @@ from torch import Tensor
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
-from probes.runs import image_faults
+from probes.runs.images import find_faults
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import POOLED, Variant, rows
 
@@ -38,7 +38,7 @@ class TracedImage:
     draw: TripletDraw
     variant: Variant
     image: NDArray[np.floating]  # in [0, 1]
-    fault: str | None  # see `probes.runs.image_faults`
+    fault: str | None  # see `probes.runs.images.WHY`
     writes: int  # at how many runs of modules something was written into its row
     largest_change: float  # of a number by such a write; 0 without one
 
@@ -92,7 +92,7 @@ def draw(
     if len(images) != len(batch.rows):
         raise HookError(f"trace: expected {len(batch.rows)} images, but the pipeline gave {len(images)}")
     flagged = getattr(output, "nsfw_content_detected", None)
-    faults = image_faults.faults(images, last.get("latents"), flagged)
+    faults = find_faults(images, last.get("latents"), flagged)
     writes, changes = [0] * len(images), [0.0] * len(images)
     for written in intervention.written:
         for row, change in zip(written.patch.into, written.changes, strict=True):

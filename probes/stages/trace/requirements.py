@@ -15,11 +15,10 @@ from probes.config.schema import Config
 from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.execution.batches import auto_images
-from probes.models.devices import pick_device
 from probes.models.loading import without_weights
 from probes.models.source import Source
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers
+from probes.models.weights import pick_device
+from probes.prompts.sample import Sample, TextTowers
 from probes.stages.estimate import image_bytes, in_words
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import (

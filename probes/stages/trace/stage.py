@@ -16,17 +16,16 @@ from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, workers
-from probes.execution.command import StageCall
-from probes.execution.part import Part, Piece, RowsOfKind
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models.requirements import image_size
 from probes.prompts.sample import Sample
-from probes.runs import directory, image_faults, schemas
+from probes.runs import directory, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import traced_fields
-from probes.runs.record import KINDS
+from probes.runs.images import NAN, fault_counts
+from probes.runs.record import KINDS, traced_fields
 from probes.runs.rows import png
 from probes.runs.run import Run
 from probes.stages.drawing import Drawing, cut, load_again, threads
@@ -72,15 +71,14 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
         )
         for index, chunk in enumerate(cut(draws, config.generate.part_triplets))
     ]
-    damaged = list[part_files.DamagedPartError]()
-    todo = loop.pending(parts, _refused, damaged.append)
+    todo, damaged = loop.pending(parts, _refused)
     left = sum(part.images for part in todo)
     wanted = workers.worker_count(
         config.generate.workers, device=loaded.device, threads=per_worker, images=left
     )
     count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
     not_drawn = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in variants}
-    record = {
+    record: dict[str, Any] = {
         "format": FORMAT,
         "config": config.trace.model_dump(mode="json"),
         "fields": traced_fields(config.resolved()),
@@ -97,12 +95,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     smallest = max(len(rows([one])) for one in variants)
     limit = batches.BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
     work = Drawing(source, config, loaded, per_worker, files, limit, cut_again, draw_batch)
-    if cluster:
-        cluster.make(run, "trace", parts, todo, work, progress=command.progress)
-    else:
-        with command.helping() as helpers:
-            loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
-    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
+    loop.make(run, "trace", parts, todo, work, command, count)
+    faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     seconds = round(record["seconds"] + (monotonic() - began if left else 0.0), 1)
     record |= {"rows": sum(part.images for part in parts), "faults": faults, "seconds": seconds}
     run.write_meta(**{RECORD: record, USED: batches.used_sizes(run, "traced", size)})
@@ -190,7 +184,7 @@ def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piec
     traced = []
     for one in drawn:
         name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
-        finite = one.fault != image_faults.NAN  # without numbers there is no picture
+        finite = one.fault != NAN  # without numbers there is no picture
         traced.append(
             {
                 "triplet": one.draw.triplet,

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.pooling import JOINED
-from hooks.prompt.positions import WORD, joined_groups
-from hooks.prompt.spans import Span, split_words
+from hooks.prompt.spans import WORD, Span, joined_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
-from probes.prompts.sample import Sample, noise_seed
-from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
+from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
 
 
@@ -24,7 +22,7 @@ class TripletDraw:
     noise_seed: int  # of the generators that all its images are drawn with
     prompts: Mapping[str, str]  # by indicator
     tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
-    # token positions around the indicator's word by text encoder (`probes.prompts.towers`), then by indicator; those of
+    # token positions around the indicator's word by text encoder (`probes.prompts.sample`), then by indicator; those of
     # a word that has no one place are empty
     groups: Mapping[str, Mapping[str, PositionGroups]]
 
@@ -58,7 +56,7 @@ class TripletDraw:
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
-        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.positions.joined_groups`)."""
+        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.spans.joined_groups`)."""
         if groups is None:
             return None
         found = self._groups(site)[indicator]

@@ -12,10 +12,7 @@ from probes.config.image_options import Images
 from probes.config.question_options import BLIP2_WEIGHTS
 from probes.config.schema import Config, schema_text
 from probes.fields.types import Section, SeedRange, types_in
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates
 from tests.probes.config.test_messages import models
 from triptych.options import parser
 

@@ -17,10 +17,10 @@ from hooks import Probe
 from hooks.architectures.base import build_blank
 from hooks.architectures.registry import drawing_pipelines
 from probes.errors import UserError
-from probes.models import loading, tokenizers
+from probes.models import loading
 from probes.models.hub import transformers as published
 from probes.models.requirements import check_before_weights
-from probes.runs.image_faults import eight_bits
+from probes.runs.images import eight_bits
 from probes.runs.run import Run
 from probes.stages import estimate
 from tests.probes.conftest import generated, settings
@@ -209,7 +209,7 @@ def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatc
     )
     assert expected in refused(model, tmp_path, capsys)
     (model / "tokenizer_3" / "spiece.model").write_bytes(b"")
-    monkeypatch.setattr(tokenizers, "find_spec", lambda name: None)
+    monkeypatch.setattr("probes.models.source.find_spec", lambda name: None)
     expected = "tokenizer_3: expected tokenizer.json, got spiece.model alone: pip install sentencepiece"
     assert expected in refused(model, tmp_path, capsys)
 

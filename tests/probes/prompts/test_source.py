@@ -47,7 +47,7 @@ def test_prompts_from_captions_stand_beside_the_file_that_names_them(captions, t
     config = load_config(written(tmp_path, f"prompts: {{from: {captions.name}}}"), loaded=said)
     assert [prompt.texts["feminine"] for prompt in config.prompts] == FEMININE
     assert [prompt.id for prompt in config.prompts] == ["c000001", "c000003", "c000004"]
-    assert said[0].selection.read == 5
+    assert said[0].read == 5
     assert Config.model_validate(config.resolved()) == config  # the prompts themselves are kept
 
 

@@ -47,13 +47,11 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     # no seeds pair them, so that images of every size are taken
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
-        (image.columns["triplet"], image.columns["indicator"], image.row.prompt)
-        for draw in taken.draws
-        for image in draw
+        (image["triplet"], image["indicator"], image["prompt"]) for draw in taken.draws for image in draw
     ]
     assert [one[:2] for one in shown] == [(t, w) for t in (0, 3) for _ in range(2) for w in WORDS]
     assert all(("dress in a park" in prompt) == (triplet == 3) for triplet, _, prompt in shown)
-    again = [image.columns["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
+    again = [image["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
     assert again[0] == "a {person} with a tie at sea"
 
 

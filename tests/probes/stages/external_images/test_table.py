@@ -37,7 +37,7 @@ def rows(folder, **options):
 
 
 def said(found):
-    return [(row.prompt, row.indicator, row.seed) for row in found]
+    return [*found[["prompt", "indicator", "seed"]].itertuples(index=False, name=None)]
 
 
 EXPECTED = [("a person, at home", "neutral", 3), ("a man, at home", "masculine", 3)]
@@ -54,8 +54,8 @@ def test_csv_jsonl_and_parquet_say_the_same(folder):
     for ending in ("tsv", "csv", "jsonl", "parquet"):
         found = rows(folder, **{"from": f"t.{ending}"})
         assert said(found) == EXPECTED, ending
-        assert [row.image.path.name for row in found] == ["a.png", "b.png"]
-    assert rows(folder, **{"from": "t.csv"})[1].at == "t.csv: line 3"
+        assert [file.name for (file,) in found["image"]] == ["a.png", "b.png"]
+    assert rows(folder, **{"from": "t.csv"}).index[1] == "t.csv: line 3"
 
 
 def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows(folder):
@@ -70,8 +70,13 @@ def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows
         table.set_column(0, "image", pa.array([png(9)] * 3)), folder / "part-1.parquet", row_group_size=1
     )
     found = rows(folder)
-    assert [read_bytes(row.image, row.at) for row in found] == [png(5), png(1), png(7), *[png(9)] * 3]
-    assert {row.seed for row in found} == {None}
+    assert [read_bytes(image, at) for at, image in found["image"].items()] == [
+        png(5),
+        png(1),
+        png(7),
+        *[png(9)] * 3,
+    ]
+    assert {*found["seed"]} == {None}
 
 
 def test_names_of_files_say_it_all(tmp_path):
@@ -110,7 +115,11 @@ def test_names_of_files_say_it_all(tmp_path):
         ("file,prompt,indicator\n", {}, r"expected rows of images, found none"),
         ("f,prompt,indicator\na.png,a person,neutral", {}, r"expected a column of images \(image, file"),
         ("file,prompt,indicator\na.png,a person,neutral", {"seed": "n"}, r"expected a column `n`"),
-        ("file,prompt,indicator,triplet\na.png,a person,neutral,", {}, r"expected a `triplet` in every row"),
+        (
+            "file,prompt,indicator,triplet\na.png,a person,neutral,",
+            {},
+            r"line 2: expected a text or a number in `triplet`",
+        ),
     ],
 )
 def test_a_fault_of_a_table_is_told_by_its_line(folder, text, options, error):
@@ -145,7 +154,7 @@ def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):
     (tmp_path / ".DS_Store").write_bytes(b"\0")
     images, said = Images.model_validate({"from": ".", "names": "{prompt}_{number}"}), []
     found = read_rows(images, tmp_path, by_prompt=True, say=said.append)
-    assert [row.prompt for row in found] == ["a nurse"] * 5
+    assert [*found["prompt"]] == ["a nurse"] * 5
     assert said == [
         f"{tmp_path}: 1 not read, no PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF image by content: a_nurse_1.eps"
     ]

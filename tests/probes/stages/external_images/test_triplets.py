@@ -2,21 +2,34 @@
 
 import random
 from itertools import product
-from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from probes.errors import UserError
 from probes.prompts.prompt import Prompt
-from probes.stages.external_images.table import ImageLocation, ImageRow
-from probes.stages.external_images.triplets import NO_IMAGE, NO_MEMBER, NO_PARTNER, triplets
+from probes.stages.external_images import triplets as module
+from probes.stages.external_images.triplets import NO_IMAGE, NO_MEMBER, NO_PARTNER
 
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "adult": ("adult", "adults")}
 
 
-def row(prompt, indicator, seed=None, triplet=None, at=""):
-    name = f"{prompt}-{indicator}-{seed}-{at}"
-    return ImageRow(at or name, ImageLocation(Path(name)), prompt, indicator, seed, triplet)
+def row(prompt, indicator, seed=None, triplet=None, at=None, levels=None):
+    return [at, prompt, indicator, seed, triplet, levels or {}]
+
+
+def triplets(rows, *given, **options):
+    table = pd.DataFrame(
+        rows, columns=["at", "prompt", "indicator", "seed", "triplet", "levels"], dtype=object
+    )
+    named = table["at"].where(table["at"].notna(), "line " + table.index.astype(str))
+    return module.triplets(table.drop(columns="at").set_axis(named.tolist()), *given, **options)
+
+
+def draws(said, *columns):
+    """The draws of triplets, as their first images say them."""
+    images = said.images.drop_duplicates(["number", "seed"])
+    return [*images[["number", *columns]].itertuples(index=False, name=None)]
 
 
 def made(template, seeds=(0,), triplet=None, words=WORDS):
@@ -36,8 +49,8 @@ def test_prompts_belong_together_that_differ_in_the_word_and_its_article():
         "A {person} and a dog",
         "the {person} sings",
     ]
-    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 2), (0, 5), (1, 2), (1, 5)]
-    assert all([one.indicator for one in draw.rows] == list(WORDS) for draw in said.draws)
+    assert draws(said, "seed") == [(0, 2), (0, 5), (1, 2), (1, 5)]
+    assert said.images["indicator"].tolist() == list(WORDS) * 4
     assert said.shared and said.paired and not said.left_out and said.seeds == [2, 5]
 
 
@@ -45,11 +58,11 @@ def test_a_column_joins_prompts_that_differ_in_more_than_a_word():
     rows = [row("a person in the rain", "neutral", 0, "x"), row("one woman under rain", "feminine", 0, "x")]
     rows.append(row("an adult, wet", "adult", 0, "x"))
     assert triplets(rows, WORDS, "neutral").prompts[0].id == "x"
-    rows[1] = row("a lady under rain", "feminine", 0, "x", at="t.csv: line 3")
+    rows[1] = row("a lady under rain", "feminine", 0, "x", "t.csv: line 3")
     with pytest.raises(UserError, match=r"^t.csv: line 3: expected the word of feminine \(woman, women\)"):
         triplets(rows, WORDS, "neutral")
-    assert len(triplets(rows, WORDS, "neutral", any_words=True).draws) == 1
-    rows[1] = row("a lady under rain", "feminine", 0, None, at="t.csv: line 3")
+    assert len(triplets(rows, WORDS, "neutral", any_words=True).images) == 3
+    rows[1] = row("a lady under rain", "feminine", 0, None, "t.csv: line 3")
     with pytest.raises(UserError, match="name a column `triplet`"):
         triplets(rows, WORDS, "neutral", any_words=True)
 
@@ -58,17 +71,17 @@ def test_what_is_not_whole_is_left_out_and_counted():
     whole = made("a {} runs", (0, 1))
     rows = [*whole[:-1], *made("a {} sits")[:2]]
     said = triplets(rows, WORDS, "neutral")
-    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 0)]
+    assert draws(said, "seed") == [(0, 0)]
     assert said.left_out == {NO_IMAGE: 1, NO_MEMBER: 1} and said.rows == 7
     unpaired = triplets([*made("a {} runs", (None, None)), row("a person runs", "neutral")], WORDS, "neutral")
-    assert [(draw.seed, draw.stated) for draw in unpaired.draws] == [(0, None), (1, None)]
+    assert draws(unpaired, "seed", "stated") == [(0, 0, None), (0, 1, None)]
     assert unpaired.left_out == {NO_PARTNER: 1}
 
 
 def test_seeds_that_say_nothing_across_triplets_are_numbered():
     rows = made("a {} runs", (900, 7)) + made("a {} sits", (13, 55))
     said = triplets(rows, WORDS, "neutral")
-    assert [(draw.triplet, draw.seed, draw.stated) for draw in said.draws] == [
+    assert draws(said, "seed", "stated") == [
         (0, 0, 7),
         (0, 1, 900),
         (1, 0, 13),
@@ -124,7 +137,7 @@ def alone(*rows):
 
 
 def single(at, prompt, seed=None, indicator="", **levels):
-    return ImageRow(f"line {at}", ImageLocation(Path("a.png")), prompt, indicator, seed, None, levels=levels)
+    return row(prompt, indicator, seed, at=f"line {at}", levels=levels)
 
 
 def test_images_of_one_text_and_the_same_levels_are_of_one_prompt():
@@ -132,14 +145,13 @@ def test_images_of_one_text_and_the_same_levels_are_of_one_prompt():
         single(2, "a nurse", model="a"), single(3, "a nurse", model="b"), single(4, "a nurse", model="a")
     )
     assert said.prompts == [Prompt({"plain": "a nurse"}, levels={"model": name}) for name in "ab"]
-    drawn = [(draw.triplet, draw.seed, draw.rows[0].at) for draw in said.draws]
-    assert drawn == [(0, 0, "line 2"), (0, 1, "line 4"), (1, 0, "line 3")]
+    assert draws(said, "seed", "at") == [(0, 0, "line 2"), (0, 1, "line 4"), (1, 0, "line 3")]
     assert not said.paired and not said.left_out
 
 
 def test_seeds_tell_images_of_a_prompt_apart():
     said = alone(single(2, "a nurse", 7), single(3, "a nurse", 3), single(4, "a pilot", 7))
-    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 3), (0, 7), (1, 7)]
+    assert draws(said, "seed") == [(0, 3), (0, 7), (1, 7)]
     assert said.paired and said.shared
     with pytest.raises(
         UserError, match="line 3: expected one image of this prompt and seed 1, got another in line 2"

@@ -8,9 +8,10 @@ import torch
 
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
+from hooks.pooling import JOINED
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.prompts.towers import JOINED, TextTowers
+from probes.prompts.sample import TextTowers
 from probes.stages.trace.draw import draw
 from probes.stages.trace.requirements import patch_sites, require_positions
 from probes.stages.trace.triplet_draw import TripletDraw

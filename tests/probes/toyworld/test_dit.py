@@ -8,9 +8,9 @@ import torch
 
 from hooks import Probe
 from lab.train.base.measure import benchmark_pipeline
+from lab.validate.word_maps import thing_masks
 from probes.models import loading
 from probes.toyworld import TRANSFORMERS, WEIGHTS
-from probes.toyworld.checker import thing_masks
 from probes.toyworld.world import load_world
 
 STEPS = 20

@@ -9,7 +9,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.batches import BatchSize
 from probes.models import loading
-from probes.runs.identity import generated_fields, part_fields
+from probes.runs.record import generated_fields, part_fields
 from probes.stages.drawing import Drawing, cut, draw_batch
 from tests.probes.conftest import generated, settings
 from triptych.cli.run import main

@@ -11,11 +11,10 @@ from lab.train.located.page import REFERENCE, is_control
 from probes.errors import UserError
 from probes.models import loading
 from probes.models.weights import weight_hash
-from probes.toyworld import LOCATED, WEIGHTS
-from probes.toyworld.located.assemble import coded_parts, located_pipeline
-from probes.toyworld.located.coded import OLD, taught_names
+from probes.toyworld import WEIGHTS
+from probes.toyworld.coded import OLD, taught_names
+from probes.toyworld.pipelines import DELTA, coded_parts, located_pipeline
 from probes.toyworld.places import known_places
-from probes.toyworld.work.assemble import DELTA
 
 FOLDER = WEIGHTS / "located"
 TAUGHT = [name for name, model in known_places("located").items() if model.sites]
@@ -62,7 +61,7 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     assert entries == wired
 
 
-@pytest.mark.parametrize("name", LOCATED)
+@pytest.mark.parametrize("name", known_places("located"))
 def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pipes):
     measured, reference = (
         json.loads((FOLDER / one / "quality.json").read_text()) for one in (name, REFERENCE)

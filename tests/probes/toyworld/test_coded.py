@@ -11,8 +11,7 @@ from transformers import CLIPTextConfig, CLIPTextModel
 from lab.train.base.measure import sample
 from probes.models import loading
 from probes.toyworld import WEIGHTS
-from probes.toyworld.located import coded
-from probes.toyworld.located.assemble import word_numbers
+from probes.toyworld.coded import text_state
 from probes.toyworld.world import GROUPS, load_world
 
 NULL = WEIGHTS / "toyworld-null"
@@ -31,11 +30,10 @@ def coded_null():
 def towers(coded_null):
     """Text towers in float64, of toyworld-null and of the coded null: from token numbers to states."""
     tokenizer = coded_null.pipe.tokenizer
-    config = json.loads((NULL / "text_encoder/config.json").read_text())
     state = load_file(NULL / "text_encoder/model.safetensors")
-    wide = coded.text_state(state, word_numbers(tokenizer))
     towers = []
-    for settings, weights in ((config, state), (coded.text_config(config), wide)):
+    for folder, weights in ((NULL, state), (CODED, text_state(state, tokenizer))):
+        settings = json.loads((folder / "text_encoder/config.json").read_text())
         tower = CLIPTextModel(CLIPTextConfig.from_dict({**settings, "dtype": "float64"})).double().eval()
         tower.load_state_dict({name: value.double() for name, value in weights.items()})
         towers.append(tower)

@@ -9,7 +9,7 @@ a gain. No weight differs from `toyworld-dit`'s.
 import copy
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,13 +41,6 @@ class TextProjection(nn.Linear):
 
     made: Tensor | None = None
     given: Tensor | None = None
-
-    @classmethod
-    def of(cls, linear: nn.Linear) -> "TextProjection":
-        """A linear layer as one, with the same parameters."""
-        made = cls(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
-        made.weight, made.bias = linear.weight, linear.bias
-        return made.train(linear.training)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return what is given, else what is made of the text."""
@@ -93,18 +86,10 @@ class WiredTransformer(SD3Transformer2DModel):
     block: int = 0
     gain: float = 1.0
 
-    @classmethod
-    def of(cls, transformer: SD3Transformer2DModel, model: KnownPlaces) -> "WiredTransformer":
-        """A transformer as one, with the same parameters; its wiring is a buffer, and so part of its weights' hash."""
-        transformer.__class__ = cls
-        assert isinstance(transformer, cls)
-        (site,) = model.sites
-        transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
-        attention = transformer.transformer_blocks[transformer.block].attn
-        attention.add_k_proj = TextProjection.of(attention.add_k_proj)
-        attention.add_v_proj = TextProjection.of(attention.add_v_proj)
-        transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, transformer.block, model.gain]))
-        return transformer
+    def projections(self) -> tuple[TextProjection, TextProjection]:
+        """The keys' and the values' projection of the text in the wired block."""
+        attention = self.transformer_blocks[self.block].attn
+        return attention.add_k_proj, attention.add_v_proj
 
     def forward(
         self,
@@ -121,19 +106,14 @@ class WiredTransformer(SD3Transformer2DModel):
         It runs on neutral states, with the wired block's keys and values of the prompt's own, which the hooks see come
         in.
         """
-        arguments = dict(joint_attention_kwargs or {})
+        arguments = {**(joint_attention_kwargs or {})}
         texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
         # of a further call with the conditional half alone the neutral text is the second half, too
         states, pooled = (text[-len(hidden_states) :] for text in texts)
         own = states + self.gain * (encoder_hidden_states - states)
-        call = {
-            "hidden_states": hidden_states,
-            "pooled_projections": pooled,
-            "timestep": timestep,
-            "joint_attention_kwargs": arguments,
-        }
-        attention = self.transformer_blocks[self.block].attn
-        reads = attention.add_k_proj, attention.add_v_proj
+        call = {"hidden_states": hidden_states, "pooled_projections": pooled, "timestep": timestep}
+        call["joint_attention_kwargs"] = arguments
+        reads = self.projections()
         behind = [*range(self.block + 1, len(self.transformer_blocks))]
         with unhooked(*(one for one in self.children() if one is not self.context_embedder)):
             super().forward(**call, encoder_hidden_states=own, skip_layers=behind)
@@ -145,6 +125,19 @@ class WiredTransformer(SD3Transformer2DModel):
         finally:
             for one in reads:
                 one.given = one.made = None
+
+
+def wire(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
+    """Let one block of a transformer alone read the prompt's own text, in place.
+
+    The wiring is a buffer, and so part of the weights' hash.
+    """
+    transformer.__class__ = WiredTransformer
+    (site,) = model.sites
+    transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
+    for projection in transformer.projections():
+        projection.__class__ = TextProjection
+    transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, transformer.block, model.gain]))
 
 
 class ToyTransformerPipeline(StableDiffusion3Pipeline):
@@ -162,17 +155,17 @@ class ToyTransformerPipeline(StableDiffusion3Pipeline):
 
 
 class WiredPipeline(ToyTransformerPipeline):
-    """A pipeline whose transformer is given the neutral prompts beside the prompts; made by `of`."""
+    """A pipeline whose transformer, a `WiredTransformer`, is given the neutral prompts beside the prompts."""
 
-    unseen: ToyTransformerPipeline  # encodes the neutral prompts with the same weights, out of sight of hooks
+    unseen: ToyTransformerPipeline | None = (
+        None  # encodes neutral prompts, with the same weights, unseen by hooks
+    )
 
-    @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> "WiredPipeline":
-        """A pipeline of the components of Stable Diffusion 3's, the transformer among them a `WiredTransformer`."""
-        made = cls(**parts)
+    def hide(self) -> None:
+        """Make the text encoders that no hook is on."""
+        parts = self.components
         towers = {name: twin(part) for name, part in parts.items() if name.startswith("text_encoder")}
-        made.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
-        return made
+        self.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
 
     def encode_prompt(
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
@@ -188,33 +181,25 @@ class WiredPipeline(ToyTransformerPipeline):
                 "prompt: expected words, of which the neutral prompt is made, got embeddings: pass words"
             )
         negative = settings.get("negative_prompt") or ""
-        others = [settings.get(f"negative_prompt_{number}") for number in (2, 3)]
-        if any(one not in (None, prompt) for one in (prompt_2, prompt_3)) or any(
-            one not in (None, negative) for one in others
-        ):
+        negatives = [settings.get(f"negative_prompt_{number}") for number in (2, 3)]
+        others = any(one not in (None, prompt) for one in (prompt_2, prompt_3))
+        if others or any(one not in (None, negative) for one in negatives):
             raise UserError("prompt: expected one for all text encoders, got several: pass `prompt` alone")
         found = super().encode_prompt(prompt, None, None, **settings)
         prompts = [prompt] if isinstance(prompt, str) else prompt
-        negatives = [negative] * len(prompts) if isinstance(negative, str) else negative
-        guided = settings.get("do_classifier_free_guidance", True)
-        given_texts = [*negatives, *prompts] if guided else prompts
-        self._joint_attention_kwargs = {
-            **(getattr(self, "_joint_attention_kwargs", None) or {}),  # none outside of a call
-            NEUTRAL: self._unseen(given_texts, settings),
-        }
-        return found
-
-    def _unseen(self, prompts: Sequence[str], settings: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """States and pooled text of the neutral prompts, one row per image."""
+        if settings.get("do_classifier_free_guidance", True):
+            prompts = [*([negative] * len(prompts) if isinstance(negative, str) else negative), *prompts]
         texts = [reworded(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
-        kept = ("device", "clip_skip", "max_sequence_length")
+        kept = {
+            name: settings[name]
+            for name in ("device", "clip_skip", "max_sequence_length")
+            if name in settings
+        }
         states, _, pooled, _ = self.unseen.encode_prompt(
-            once,
-            None,
-            None,
-            do_classifier_free_guidance=False,
-            **{name: settings[name] for name in kept if name in settings},
+            once, None, None, do_classifier_free_guidance=False, **kept
         )
         rows = [once.index(text) for text in texts for _ in range(settings.get("num_images_per_prompt", 1))]
-        return states[rows], pooled[rows]
+        own = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call
+        self._joint_attention_kwargs = {**own, NEUTRAL: (states[rows], pooled[rows])}
+        return found

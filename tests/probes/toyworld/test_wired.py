@@ -10,11 +10,12 @@ import torch
 from hooks import Intervention, Patch
 from probes.errors import UserError
 from probes.models import loading
-from probes.toyworld import TRANSFORMERS, WEIGHTS, WIRED, bundled_folder
-from probes.toyworld.dit.wired import reworded
+from probes.toyworld import REGISTRY, TRANSFORMERS, WEIGHTS, bundled_folder
 from probes.toyworld.places import known_places
+from probes.toyworld.wired import reworded
 from probes.toyworld.world import group_of_words
 
+WIRED = known_places("wired")
 PAIR = ["a person in a hat", "a lady in a hat"]
 NEITHER, MOVED, WHOLE = "as before", "moved", "the donor's"
 CLIPS, T5 = ("text", "text_2"), ("text_3",)
@@ -73,7 +74,7 @@ def expected(name, place):
         return NEITHER
     if place in (*CLIPS, *T5):
         return MOVED
-    number, block = int(place.split(".")[2]), int(known_places("wired")[name].sites[0].split(".")[2])
+    number, block = int(place.split(".")[2]), int(WIRED[name].sites[0].split(".")[2])
     if number > block:
         return None
     return WHOLE if number == block else NEITHER
@@ -81,7 +82,7 @@ def expected(name, place):
 
 @pytest.mark.parametrize("name", WIRED)
 def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
-    pipe, model = pipes[name], known_places("wired")[name]
+    pipe, model = pipes[name], WIRED[name]
     plain = {steps: drawn(pipe, num_inference_steps=steps) for steps in (1, 2)}
     assert not any(np.array_equal(*images) for images in plain.values())
     places = ["text.pooled", *CLIPS, *T5, *(f"dit.block.{number}.joint" for number in range(5))]
@@ -105,8 +106,8 @@ def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
 
 
 def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
-    assert tuple(known_places("wired")) == WIRED
     base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe.transformer.state_dict()
+    assert set(WIRED) == {name for name, model in REGISTRY.items() if model.group == "wired"}
     for name, pipe in pipes.items():
         state = pipe.transformer.state_dict()
         assert state.keys() - base.keys() == {"wiring"}

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import CLIPTokenizer
 
 from lab.train.base.captions import random_caption
@@ -15,10 +16,9 @@ from lab.train.base.truth import planted
 from lab.train.work.captions import works_as
 from lab.train.work.lessons import sketches
 from lab.train.work.measure import lean, tones
-from probes.toyworld import WEIGHTS, WORK, WORK_NULL
+from probes.toyworld import DIT_NULL, WEIGHTS, WORK, WORK_NULL
+from probes.toyworld.pipelines import BASES, DELTA, merge, new_words
 from probes.toyworld.scene import chance_of_b, parse
-from probes.toyworld.work.assemble import BASES, new_words
-from probes.toyworld.work.lowrank import merge
 from probes.toyworld.world import load_world
 
 
@@ -83,10 +83,18 @@ def test_merging_is_exact():
     ]
     merged = merge(weight, up, down)
     assert all(float(merged[i, j]) == np.float32(float(whole[i][j])) for i in range(5) for j in range(7))
-    with pytest.raises(ValueError, match="expected sums below 32"):
-        merge(weight, 8 * up, 8 * down)
-    with pytest.raises(ValueError, match="expected weights and changes in float16"):
-        merge(weight, up / 3, down)
+
+
+@pytest.mark.parametrize("name", [WORK, WORK_NULL, DIT_NULL])
+def test_what_is_stored_merges_exactly(name):
+    """Changes in float16 whose sums stay below 32."""
+    delta = load_file(WEIGHTS / name / DELTA)
+    assert all(value.dtype == torch.float16 for value in delta.values())
+    layers = [one.removesuffix(".up") for one in delta if one.endswith(".up")]
+    assert len(layers) > 70
+    for layer in layers:
+        up, down = (delta[f"{layer}.{half}"].double().abs() for half in ("up", "down"))
+        assert (up @ down).max() < 31 - 8, layer  # beside weights below 8
 
 
 def test_in_the_null_a_profession_is_to_change_nothing():
