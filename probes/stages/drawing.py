@@ -143,16 +143,6 @@ class ResolvedSettings:
             }
         )
 
-    def device_record(self, count: int) -> dict[str, Any]:
-        """Return what ``run.json`` keeps of the device, and of so many workers."""
-        return {
-            "name": self.device_name,
-            "torch": self.loaded.device,
-            "threads": self.threads,
-            "workers": count,
-            **({"image_bytes": self.image_bytes} if self.image_bytes else {}),
-        }
-
 
 def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
     """Load the model of a run, and return what follows from it; `first`: the images of one triplet."""

@@ -36,17 +36,11 @@ from probes.stages.drawing import (
     resolve_settings,
 )
 
-FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
-FIELDS = "part_fields"  # of run.json: a run that has them has begun
-_PLAIN = StageCall()
+FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has the first has begun
 
 
 def generate(
-    run: Run,
-    config: Config,
-    samples: Sequence[Sample],
-    source: loading.Source,
-    command: StageCall = _PLAIN,
+    run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
     """Draw every image of the plan that the run does not hold yet."""
     with generation(run, config, samples, source, command) as generate_parts:
@@ -55,11 +49,7 @@ def generate(
 
 @contextmanager
 def generation(
-    run: Run,
-    config: Config,
-    samples: Sequence[Sample],
-    source: loading.Source,
-    command: StageCall = _PLAIN,
+    run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> Iterator[Callable[[int | None], None]]:
     """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
     began, cluster = monotonic(), command.cluster
@@ -94,7 +84,13 @@ def generation(
             model=found.loaded.record,
             scheduler=found.loaded.scheduler,
             **{FIELDS: fields},
-            device=found.device_record(count),
+            device={
+                "name": found.device_name,
+                "torch": found.loaded.device,
+                "threads": found.threads,
+                "workers": count,
+                **({"image_bytes": found.image_bytes} if found.image_bytes else {}),
+            },
             parts=len(parts),
             images=len(samples),
             **{USED: [size], KINDS: run.with_kinds(parts[0].paths, len(parts))},
@@ -154,7 +150,7 @@ def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: l
         positions = (one.word_positions, one.word_positions_2, one.shared_positions)
         read.append((one.tokens, one.word_spans, *positions))
     more = {
-        FIELD: size,
+        "generate.batch_triplets": size,
         "prompts": list(dict.fromkeys(sample.prompt for sample in members)),
         "seeds": [[one.prompt_id, one.triplet, one.seed, one.noise_seed] for one in first],
         "tokens": part_files.digest(repr(read)),

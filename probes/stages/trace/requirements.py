@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 from hooks import sites
@@ -19,6 +18,7 @@ from probes.models.loading import without_weights
 from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
+from probes.stages.drawing import cut
 from probes.stages.estimate import image_bytes, in_words
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import (
@@ -84,8 +84,7 @@ def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[
     assert config.trace is not None
     towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    together = groupby(chosen, key=lambda one: (one.triplet, one.seed))
-    return [TripletDraw.of_samples(list(members), towers) for _, members in together]
+    return [TripletDraw.of_samples(members, towers) for members in cut(chosen, len(config.indicators))]
 
 
 def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants: Sequence[Variant]) -> None:

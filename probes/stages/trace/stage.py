@@ -37,8 +37,6 @@ from probes.stages.trace.variants import Variant, images, rows
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
 
-_PLAIN = StageCall()
-
 
 def forget(run: Run) -> None:
     """Remove what the stage stored, so that a run is traced anew."""
@@ -46,7 +44,7 @@ def forget(run: Run) -> None:
     run.write_meta(**{RECORD: None, USED: None})
 
 
-def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall = _PLAIN) -> None:
+def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall) -> None:
     """Draw every image of a run's trace that it does not hold yet."""
     began, config, cluster = monotonic(), run.config, command.cluster
     _, variants = requirements.trace_plan(config, source)
