@@ -16,7 +16,7 @@ from PIL import Image
 from probes.runs.images import RATIO, SIDE, SIZE, UNREADABLE, read_header, read_image
 from probes.runs.run import Run
 from probes.stages.external_images.stage import OTHER_SIZE
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DRAW = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from hooks.architectures.layout import Layout
 from hooks.errors import HookError
-from hooks.prompt.spans import Span, require_fast
+from hooks.prompt.spans import Span
 
 _MARK = "\x00"  # stands for the prompt in a template that is asked for
 NOWHERE: Span = (0, 0)
@@ -123,8 +123,8 @@ def with_vectors(tokenizer: Any) -> Any:
 def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
     """A pipeline's tokenizer of this number as it uses it, with another system prompt where one is given.
 
-    Itself where it reads prompts as they are. Refuses one that does not tell the characters of its tokens, or has no
-    template of a conversation where the pipeline needs one.
+    Itself where it reads prompts as they are. Refuses one without a template of a conversation where the pipeline needs
+    it.
     """
     template = _template(layout, tokenizer, system)
     length = layout.lengths[index] + template.spared if layout.lengths else tokenizer.model_max_length
@@ -132,7 +132,6 @@ def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: 
         template = replace(template, vectors=vectors)
     if template == Template() and length >= tokenizer.model_max_length:
         return tokenizer
-    require_fast(tokenizer, layout.tokenizers[index].name)
     return PromptTokenizer(tokenizer, template, length, layout)
 
 

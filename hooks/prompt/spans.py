@@ -52,21 +52,17 @@ def split_pieces(text: str) -> list[Span]:
     return [match.span() for match in re.finditer("l[lM]*|d[dM]*", "".join(kinds))]  # M: accents
 
 
-def require_fast(tokenizer: Any, place: str) -> None:
-    """Raise a HookError where a tokenizer does not tell the characters of its tokens; `place` says what it is for."""
+def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[int], list[Span]]]:
+    """Token ids of texts, uncut, with start and end of text, and the characters of each token.
+
+    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none;
+    `place` says what it is for.
+    """
     if not getattr(tokenizer, "is_fast", False):
         raise HookError(
             f"{place}: expected a fast tokenizer, which tells the characters of a token, but got "
             f"{type(tokenizer).__name__}: install transformers>=5"
         )
-
-
-def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[int], list[Span]]]:
-    """Token ids of texts, uncut, with start and end of text, and the characters of each token.
-
-    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none.
-    """
-    require_fast(tokenizer, place)
     encoded = tokenizer(
         list(texts), return_offsets_mapping=True, return_attention_mask=False, truncation=False, verbose=False
     )

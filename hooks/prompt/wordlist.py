@@ -24,7 +24,6 @@ from hooks.prompt.spans import (
     Span,
     encode,
     groups_around,
-    require_fast,
     split_pieces,
     split_words,
     token_positions,
@@ -92,7 +91,6 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
     found = []
     for encoder in TOKENIZERS:
         if (tokenizer := tokenizer_of(pipe, encoder)) is not None:
-            require_fast(tokenizer, encoder)  # before it is asked for anything else
             config = getattr(getattr(pipe, TEXT_ENCODERS[encoder], None), "config", None)
             longest = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
             limit = min(tokenizer.model_max_length, longest)

@@ -10,7 +10,7 @@ r"""Edits of a loaded pipeline: keys and values of cross-attentions in closed fo
     edited.record["left_over_held_out"]  # what is left of the edit in a context that it was not solved from
 
 The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
-(`probes.config.edit_options`).
+(`probes.config.generation`).
 
 The closed form (Orgad et al. 2023; Gandikota et al. 2024) is the matrix :math:`W^*` that minimises
 
@@ -51,7 +51,7 @@ from hooks.errors import HookError
 from hooks.prompt.spans import encode, token_positions
 from hooks.prompt.wordlist import tokenizer_of
 from hooks.sites import Site, module_at
-from probes.config.edit_options import Edit as Edit
+from probes.config.generation import Edit as Edit
 from probes.errors import UserError
 from probes.models.weights import deterministic
 from probes.prompts.prompt import fill
@@ -71,7 +71,7 @@ class Texts(NamedTuple):
     last: list[int]
 
 
-class Edited(contextlib.AbstractContextManager):
+class Edited(contextlib.ExitStack):
     """An edit that is in force, from :func:`apply` until :meth:`undo` or the end of a ``with`` block.
 
     ``record`` has ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of
@@ -84,17 +84,14 @@ class Edited(contextlib.AbstractContextManager):
     """
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
+        super().__init__()
         self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
         self._pipe = pipe
-        self._stack = contextlib.ExitStack()
         self._written: list[bytes] = []  # what identifies each hook
 
     def undo(self) -> None:
         """Put every weight back as it was, bit for bit, and take hooks off; edits made later are to be undone first."""
-        self._stack.close()
-
-    def __exit__(self, *error: object) -> None:
-        self.undo()
+        self.close()
 
     def hash(self, weights: str) -> str:
         """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
@@ -107,7 +104,7 @@ class Edited(contextlib.AbstractContextManager):
         """Replace the float64 weights (width, text width) of a cross-attention's keys or values by `change` of them."""
         module, rows = self._projection(address)
         weight = module.weight.data
-        self._stack.callback(weight.copy_, weight.clone())
+        self.callback(weight.copy_, weight.clone())
         view = rows(weight)
         before = view.cpu().double()
         after = change(before)
@@ -124,9 +121,9 @@ class Edited(contextlib.AbstractContextManager):
         module, rows = self._projection(address)
         if module.bias is None:
             module.bias = torch.nn.Parameter(torch.zeros_like(module.weight[:, 0]), requires_grad=False)
-            self._stack.callback(setattr, module, "bias", None)
+            self.callback(setattr, module, "bias", None)
         else:
-            self._stack.callback(module.bias.data.copy_, module.bias.detach().clone())
+            self.callback(module.bias.data.copy_, module.bias.detach().clone())
         view = rows(module.bias.data)
         view += bias(rows(module.weight.data).cpu().double()).to(view)
 
@@ -139,7 +136,7 @@ class Edited(contextlib.AbstractContextManager):
 
     def write(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
         """Replace what is at a site of a text encoder by `change` of it, at every run."""
-        self._stack.callback(attach_writer(module_at(self._pipe, site.module), site, change).remove)
+        self.callback(attach_writer(module_at(self._pipe, site.module), site, change).remove)
         self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
@@ -230,12 +227,8 @@ def _texts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts
     filled_in = {}
     for word in edit.named_words:
         texts, spans = zip(*(fill(context, word) for context in edit.contexts))
-
-        def place(index: int, word: str = word) -> str:
-            return f"edit: contexts[{index}] ({word})"
-
         for tokenizer in tokenizers:
-            tokenize(texts, tokenizer, place, limit)
+            tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
         read = encode(tokenizers[0], texts, "edit")
         last = [token_positions(offsets, span)[-1] for (_, offsets), span in zip(read, spans)]
         filled_in[word] = Texts(list(texts), last)

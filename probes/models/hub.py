@@ -22,48 +22,31 @@ import yaml
 from probes.errors import UserError, first_line
 from probes.models.pretrained import download_pipeline, quiet
 from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source
-from probes.models.weights import choose, variants
+from probes.models.weights import stored_weights
 
-# parameters of the text encoders of published transformers, counted on the configurations of the models that they were
-# taken from, and of Qwen2.5-VL, of which a part looks at pictures, as the hub states them
-TOWERS = {
-    "clip-l": 123_060_480,
-    "clip-g": 694_659_840,
-    "t5-xxl": 4_762_310_656,
-    "gemma-2-2b": 2_614_341_888,
-    "qwen3-4b": 4_022_468_096,
-    "qwen2.5-vl-7b": 8_292_166_656,
-}
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
 _UNREACHED = "not in the cache, and the hub can't be reached"
 
 
 @cache
 def known() -> Mapping[str, Mapping[str, Any]]:
-    """The U-Nets of the hub that are known by name: ``known_models.yaml``."""
+    """The models of the hub that are known by name: ``known_models.yaml``."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def transformers() -> Mapping[str, Mapping[str, Any]]:
-    """Published diffusion transformers by name: class and configuration, its size, text encoders."""
-    text = (files(__package__) / "published_transformers.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)["models"]
-
-
 def gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Size of what is read of a known model, in 10^9 bytes; None for others. Transformers are drawn in bfloat16."""
-    if identifier in transformers():
-        entry = transformers()[identifier]
-        return 2 * (entry["parameters"] + sum(TOWERS[name] for name in entry["towers"])) / 1e9
-    parameters = known().get(identifier, {}).get("parameters")
-    return parameters * (2 if variant == "fp16" else 4) / 1e9 if parameters else None
+    """Size of what is read of a known model, in 10^9 bytes; None for others."""
+    entry = known().get(identifier)
+    half = entry is not None and (entry.get("transformer") or variant == "fp16")
+    return entry["parameters"] * (2 if half else 4) / 1e9 if entry else None
 
 
 def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
     """The command that puts into the hub's cache what is read of a pipeline, and no more."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
-    if identifier in transformers():  # in several files each, with vocabularies of other kinds
+    if (
+        known().get(identifier, {}).get("transformer")
+    ):  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
     included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", *weights))
@@ -90,14 +73,13 @@ def missing(source: Source, weights: bool = True) -> list[str]:
     def holds(*names: str) -> bool:
         return any((source.path / name).is_file() for name in names)
 
-    vocabularies = {"tokenizer.json", *VOCABULARIES.values()}
     lacks = []
     for one in source.layout.networks:
-        folder = source.path / one.name
-        whole = not weights or choose(folder, source.variant) in variants(folder)
+        _, there, variant = stored_weights(source, one.name)
+        whole = not weights or variant in there
         lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
-        lacks += [] if holds(*(f"{one.name}/{file}" for file in vocabularies)) else [one.name]
+        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
     return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
 
 
@@ -199,10 +181,9 @@ def _absent(name: str, revision: str | None, variant: str | None, why: str) -> U
 
 def _near(identifier: str) -> str:
     """That an id is of no known model, with the nearest that are; empty for a known one."""
-    names = [*known(), *transformers()]
-    if identifier in names:
+    if identifier in known():
         return ""
-    near = difflib.get_close_matches(identifier, names, 2, 0.75)
+    near = difflib.get_close_matches(identifier, known(), 2, 0.75)
     return f"; no known id: did you mean {' or '.join(near)}?" if near else "; no known id, it may be wrong"
 
 

@@ -43,11 +43,9 @@ def readable_only() -> list[str]:
 
 
 def published() -> list[Row]:
-    """The models of the hub that are known by name and can be drawn with."""
-    drawn = {name for _, layout in drawing_pipelines().values() for name in layout.denoiser.classes}
-    known = {name: entry for name, entry in hub.transformers().items() if entry["class"] in drawn}
+    """The models of the hub that are known by name."""
     rows = []
-    for identifier, entry in (hub.known() | known).items():
+    for identifier, entry in hub.known().items():
         about = [f"{hub.gigabytes(identifier):.1f} GB"]
         if "withdrawn" in entry:
             about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")

@@ -7,33 +7,31 @@ blackens images after the fact, and that is recorded.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
 from probes.models import hub, single_file
 from probes.models.pretrained import quiet
 from probes.models.schedulers import scheduler_record, usable_scheduler
-from probes.models.source import CARD, INDEX, UNQUANTIZED, Source
+from probes.models.source import INDEX, UNQUANTIZED, Source
 from probes.models.weights import (
     assemble,
-    choose,
     modules,
     parameters,
     pick_device,
     read_network,
     require_finite,
-    stored_in,
+    stored_weights,
     weight_hash,
 )
 from probes.paths import expand_model
-from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, SHARED, WEIGHTS, bundled_folder
+from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, bundled_folder
+from probes.versions import versions
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 # text encoders trained in bfloat16
@@ -75,7 +73,8 @@ def resolve(
 
 def _find(name: str, revision: str | None, variant: str | None) -> Source:
     if name in MODELS:
-        return _bundled(name)
+        path, bases = bundled_folder(name), tuple(map(bundled_folder, REGISTRY[name].bases))
+        return Source(name, "bundled", path, path, versions().get("triptych", "unknown"), bases=bases)
     path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
@@ -104,19 +103,6 @@ def _find(name: str, revision: str | None, variant: str | None) -> Source:
         f"model {name}: unknown; expected {BENCHMARK_MODELS[0]} or another that `triptych models` lists, a hub id"
         f" (owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
-
-
-def _bundled(name: str) -> Source:
-    """Where a benchmark model lies, and those of which it borrows what is not stored of it."""
-    path = bundled_folder(name)
-    for file in (path / CARD, WEIGHTS / SHARED / INDEX):
-        if not file.exists():
-            raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    bases = tuple(map(bundled_folder, REGISTRY[name].bases))
-    revision = "unknown"
-    with contextlib.suppress(metadata.PackageNotFoundError):  # the package's, of what it bundles
-        revision = metadata.version("triptych")
-    return Source(name, "bundled", path, path, revision, bases=bases)
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
@@ -160,7 +146,7 @@ def load(
         stored = dtype if architecture.transformer else None
         networks = {name: read_network(source, name, stored) for name in networks}
         pipe = assemble(source, networks, chosen)
-        variant = choose(stored_in(source, layout.denoiser.name), source.variant)
+        _, _, variant = stored_weights(source, layout.denoiser.name)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
     try:

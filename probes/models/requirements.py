@@ -29,23 +29,6 @@ def guided(config: Config, source: Source) -> bool:
     return source.architecture.guided(source.denoiser_config, scale, true_scale)
 
 
-def check_negative_prompt(config: Config, source: Source, place: str) -> None:
-    """Refuse a negative prompt that changes nothing since there is no guidance; `place` is where it was written."""
-    if not config.sampler.negative_prompt or guided(config, source):
-        return
-    if source.layout.guidance == "distilled":
-        raise UserError(
-            f"{place}: expected none for {source.architecture.models}, whose guidance was distilled into one branch,"
-            f" got {config.sampler.negative_prompt!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
-        )
-    scale = guidance_scale(config, source)
-    whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
-    raise UserError(
-        f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
-        f" {scale:g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or take the negative prompt out"
-    )
-
-
 def check_before_weights(config: Config, source: Source) -> None:
     """Refuse what a model's description tells alone, before its weights are fetched.
 
@@ -64,6 +47,19 @@ def check_before_weights(config: Config, source: Source) -> None:
         raise UserError(
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
+        )
+    if (negative := config.sampler.negative_prompt) and not guided(config, source):
+        place = "sampler.negative_prompt"
+        if layout.guidance == "distilled":
+            raise UserError(
+                f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"
+                f" {negative!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
+            )
+        whose = "" if scale is not None else ", the model's own"
+        raise UserError(
+            f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
+            f" {guidance_scale(config, source):g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or"
+            " take the negative prompt out"
         )
     definition, taken = config.capture.definition, definitions.names(*architecture.readings)
     if config.capture.words and definition not in ("default", *taken):

@@ -23,7 +23,14 @@ from probes.paths import expand_model
 ENDINGS = (".safetensors", ".ckpt")
 DESCRIPTIONS = Path(str(files(__package__) / "descriptions"))
 _PIPELINE, _XL = "StableDiffusionPipeline", "StableDiffusionXLPipeline"
-_CONTEXT = "model.diffusion_model.input_blocks.{}.transformer_blocks.0.attn2.to_k.weight"
+# how the tensors of each member begin in a whole checkpoint, and in files of their own
+_UNET, _VAE = "model.diffusion_model.input_blocks.", "first_stage_model."
+_TEXT = ("cond_stage_model.", "conditioner.embedders.")
+_ALONE = {
+    "U-Net": (_UNET, "input_blocks.", "down_blocks.", "unet.down_blocks."),
+    "VAE": (_VAE, "encoder.", "decoder.", "vae."),
+    "text encoder": _TEXT,
+}
 # by pipeline and width of the text in cross-attention, what a model of that kind predicts, and its description
 _PUBLISHED = {
     (_PIPELINE, 768): {"epsilon": "sd1"},
@@ -73,22 +80,14 @@ def _recognize(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str
     def holds(*prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in shapes)
 
-    members = {
-        "U-Net": holds("model.diffusion_model.input_blocks."),
-        "VAE": holds("first_stage_model."),
-        "text encoder": holds("cond_stage_model.", "conditioner.embedders."),
-    }
     file = bare.path.name
-    if not all(members.values()):
-        inside = [name for name, there in members.items() if there]
-        if not inside and holds("input_blocks.", "down_blocks.", "unet.down_blocks."):
-            inside = ["U-Net"]
-        if not inside and holds("encoder.", "decoder.", "vae."):
-            inside = ["VAE"]
-        named = f"{len(shapes)} tensors such as {[*shapes][:1]!s:.60}"
+    if not (holds(_UNET) and holds(_VAE) and holds(*_TEXT)):
+        alone = [name for name, prefixes in _ALONE.items() if holds(*prefixes)]
+        got = (
+            f"only {' and '.join(alone)}" if alone else f"{len(shapes)} tensors such as {[*shapes][:1]!s:.60}"
+        )
         expected = "U-Net, VAE and text encoder of Stable Diffusion in one file"
-        remedy = "give the whole checkpoint or a diffusers folder"
-        raise bare.fault(file, expected, f"only {' and '.join(inside)}" if inside else named, remedy)
+        raise bare.fault(file, expected, got, "give the whole checkpoint or a diffusers folder")
     xl = holds("conditioner.embedders.1.")
     if holds("conditioner.embedders.0.model.") and not xl:
         raise bare.fault(file, f"{_PIPELINE} or {_XL}", "the refiner of XL", _ANOTHER)
@@ -96,7 +95,8 @@ def _recognize(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str
     if channels != 4:
         expected, remedy = "4 channels of latents into the U-Net", f"{_ANOTHER}, not one for inpainting"
         raise bare.fault(file, expected, f"{channels}", remedy)
-    return _XL if xl else _PIPELINE, shapes.get(_CONTEXT.format("4.1" if xl else "1.1"), (0, 0))[-1]
+    context = f"{_UNET}{'4' if xl else '1'}.1.transformer_blocks.0.attn2.to_k.weight"
+    return _XL if xl else _PIPELINE, shapes.get(context, (0, 0))[-1]
 
 
 def _shipped(bare: Source, pipeline: str, width: int) -> str:

@@ -34,13 +34,8 @@ SCHEDULER = "scheduler/scheduler_config.json"
 # they read images or judge them; drawing from text needs none
 IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
 _DESCRIBING = (".json", ".txt", ".model")
-# the vocabulary that a tokenizer has in the place of tokenizer.json, by the first word of its class
-VOCABULARIES = {
-    "T5": "spiece.model",
-    "Gemma": "tokenizer.model",
-    "Llama": "tokenizer.model",
-    "Qwen2": "vocab.json",
-}
+_SENTENCEPIECE = ("spiece.model", "tokenizer.model")
+VOCABULARIES = ("tokenizer.json", "vocab.json", *_SENTENCEPIECE)  # a tokenizer has one of them
 
 # the remedy for a model that cannot be drawn with
 SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
@@ -71,8 +66,12 @@ class Source:
         return Source, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
     def described(self, name: str) -> Path:
-        """A file or folder of the description: the model's or, where it lacks one, that of a base."""
-        for place in (self.config, *self.bases):
+        """A file or folder of the description: the model's or, where it lacks one, that of a base.
+
+        The card of a single file is beside it.
+        """
+        beside = [self.path.parent] if self.kind == "file" and name == CARD else []
+        for place in (*beside, self.config, *self.bases):
             if (place / name).exists():
                 return place / name
         return self.config / name
@@ -110,7 +109,7 @@ class Source:
     @cached_property
     def card(self) -> dict[str, Any]:
         """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
-        file = self._card_file
+        file = self.described(CARD)
         if not file.exists():
             return {}
         try:
@@ -121,12 +120,6 @@ class Source:
             expected = 'expected {"guidance_scale": number, ...}'
             raise UserError(f"{file}: {expected}, got `{first_line(error)}`: mend or remove it") from None
         return card
-
-    @property
-    def _card_file(self) -> Path:
-        """Path of the card: in the folder of the description, or beside a single file."""
-        beside = self.path.parent / CARD
-        return beside if self.kind == "file" and beside.exists() else self.described(CARD)
 
     @cached_property
     def index(self) -> dict[str, Any]:
@@ -177,7 +170,7 @@ class Source:
         Weights are known by their content once they are loaded (`probes.models.weights.weight_hash`), whichever of a
         folder's files held them.
         """
-        paths = {INDEX: self.described(INDEX), CARD: self._card_file}
+        paths = {name: self.described(name) for name in (INDEX, CARD)}
         for folder in sorted({"scheduler", *(component.name for component in self.layout.components)}):
             for place in (*reversed(self.bases), self.config):  # what stands in first, then the model's
                 paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
@@ -197,31 +190,28 @@ class Source:
     @cached_property
     def loaded_tokenizers(self) -> dict[str, Any]:
         """The tokenizers by their names in the pipeline, as their files describe them."""
-        return {one.name: self._tokenizer(one.name) for one in self.layout.tokenizers}
-
-    def _tokenizer(self, name: str) -> Any:
         import transformers
 
-        folder, file, kind = self.described(name), f"{name}/tokenizer_config.json", self.index[name][1]
-        if not folder.is_dir():
-            raise self.fault(name, "a folder", "none", "add or download it")
-        settings = self.read(file) if self.described(file).exists() else {}
-        family = kind.partition("Tokenizer")[0]
-        # transformers 5 has one class of each tokenizer, under the name of the slow one
-        cls = getattr(transformers, kind.removesuffix("Fast"))
-        if settings.get("vocabulary") == "clip":  # of a shipped description
-            return pretrained.clip_tokenizer(cls, settings)
-        # in the place of a vocabulary transformers would put one of a few signs
-        files = {path.name for path in folder.glob("*")}
-        if "tokenizer.json" not in files:
-            if (alone := files & {"spiece.model", "tokenizer.model"}) and find_spec("sentencepiece") is None:
+        loaded = {}
+        for name in (one.name for one in self.layout.tokenizers):
+            folder, file, kind = self.described(name), f"{name}/tokenizer_config.json", self.index[name][1]
+            if not folder.is_dir():
+                raise self.fault(name, "a folder", "none", "add or download it")
+            settings = self.read(file) if self.described(file).exists() else {}
+            # transformers 5 has one class of each tokenizer, under the name of the slow one
+            cls = getattr(transformers, kind.removesuffix("Fast"))
+            if settings.get("vocabulary") == "clip":  # of a shipped description
+                loaded[name] = pretrained.clip_tokenizer(cls, settings)
+                continue
+            file = next((one for one in VOCABULARIES if (folder / one).is_file()), None)
+            if file is None:  # transformers would put a vocabulary of a few signs in its place
+                raise self.fault(name, f"one of {', '.join(VOCABULARIES)}", "none", "add or download it")
+            if file in _SENTENCEPIECE and find_spec("sentencepiece") is None:
                 remedy = "pip install sentencepiece, which reads it, or add tokenizer.json"
-                raise self.fault(name, "tokenizer.json", f"{min(alone)} alone", remedy)
-            if (vocabulary := VOCABULARIES.get(family)) and vocabulary not in files:
-                expected = f"tokenizer.json or {vocabulary}, the vocabulary"
-                raise self.fault(name, expected, "none", "add or download it")
-        with self.readable(name, f"a {family} tokenizer"), pretrained.quiet():
-            return pretrained.from_folder(cls, folder)
+                raise self.fault(name, "tokenizer.json", f"{file} alone", remedy)
+            with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
+                loaded[name] = pretrained.from_folder(cls, folder)
+        return loaded
 
     @cached_property
     def tokenizers(self) -> list[Any]:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import importlib
 import inspect
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.fields.types import DEVICES
+from probes.fields.types import DEVICES, WORKER
 from probes.models.pretrained import from_folder, quiet
 from probes.models.source import IMAGE_READERS, INDEX, Source
 
@@ -34,19 +35,16 @@ def variants(folder: Path) -> set[str | None]:
     return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
 
 
-def choose(folder: Path, wanted: str | None) -> str | None:
-    """The variant to read of a component: the one that is wanted, else None for full precision.
+def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
+    """The folder that holds a component's weights, the variants that are there, and the one that is read.
 
-    Where nothing is wanted and full precision is not there, it is the one variant that is.
+    That is the one that is asked for, else None for full precision or, where that is not there, the one that is.
     """
+    folders = [folder / name for folder in (source.path, *source.bases)]
+    folder = next(filter(variants, folders), folders[0])
     there = variants(folder)
-    return there.pop() if wanted is None and len(there) == 1 else wanted
-
-
-def stored_in(source: Source, name: str) -> Path:
-    """The folder that holds a component's weights."""
-    places = [folder / name for folder in (source.path, *source.bases)]
-    return next((place for place in places if variants(place)), places[0])
+    alone = source.variant is None and len(there) == 1
+    return folder, there, next(iter(there)) if alone else source.variant
 
 
 def modules(pipe: Any) -> dict[str, Any]:
@@ -103,8 +101,8 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
     import torch
 
     library, kind = source.index[name]
-    folder, expected = stored_in(source, name), f"the whole weights of a {kind}"
-    there, variant = variants(folder), choose(folder, source.variant)
+    folder, there, variant = stored_weights(source, name)
+    expected = f"the whole weights of a {kind}"
     if source.variant and source.variant not in there:
         named = ", ".join(sorted(filter(None, there))) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
@@ -138,7 +136,8 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
     """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
 
-    If `prefer` is ``auto``, too, it is a GPU where there is one. `field` is the place for the error, else ``--device``.
+    If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
+    place for the error, else ``--device``.
     """
     import torch
 
@@ -152,6 +151,9 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
+    number = int(os.environ.get(WORKER, 0))
+    if number and device == torch.device("cuda") and there["cuda"]:
+        return torch.device("cuda", number % there["cuda"])
     if (device.index or 0) >= there.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device

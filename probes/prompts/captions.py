@@ -284,8 +284,7 @@ def read_table(
     used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
-    frame = table.frame(used)
-    for place, values in zip(frame.index, frame.to_dict("records")):
+    for place, values in table.frame(used).to_dict("index").items():
         if not values[text].strip():
             raise UserError(
                 f"{path}: {place}: expected a text in `{text}`, got {shown(values[text])}: write it"

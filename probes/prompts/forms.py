@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from probes.fields.messages import first_fault
 from probes.fields.types import (
     CHARACTERS,
     PERSON,
@@ -18,6 +17,7 @@ from probes.fields.types import (
     Text,
     Word,
     fail,
+    first_fault,
     one,
     one_person,
     option,

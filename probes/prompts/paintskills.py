@@ -58,14 +58,6 @@ def requests(config: Any) -> list[SkillRequest]:
     return asked
 
 
-def asks_for_skills(config: Any) -> bool:
-    """Return whether every prompt of a run asks for a skill and names nobody.
-
-    Such a run may have one indicator, and compares no words.
-    """
-    return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
-
-
 def check(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
     """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
     if len(indicators) > 1:

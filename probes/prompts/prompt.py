@@ -163,6 +163,14 @@ def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, 
         first[text] = name
 
 
+def asks_for_skills(config: Any) -> bool:
+    """Return whether every prompt of a run asks for a skill and names nobody.
+
+    Such a run may have one indicator, and compares no words.
+    """
+    return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
+
+
 def normal(text: str) -> str:
     """Return `text` as it is compared: case folded, single spaces, none at the edges."""
     return " ".join(text.casefold().split())

@@ -19,7 +19,6 @@ from pydantic.fields import FieldInfo
 from hooks.attention import definitions
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.fields.types import Alters
 from probes.json_text import parse_json
 from probes.runs.parts import FORMAT, digest
 
@@ -103,7 +102,7 @@ def _checksum(meta: Mapping[str, Any]) -> str:
 
 @cache
 def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address, from the marks `Alters` of the schema."""
+    """Return the stage that each field alters, by its address, from the marks of the schema."""
     marks = {}
     for name, field in Config.model_fields.items():
         marks[name] = _mark(field, "generate")
@@ -116,7 +115,7 @@ def stages() -> dict[str, str]:
 
 
 def _mark(field: FieldInfo, otherwise: str) -> str:
-    return next((mark.stage for mark in field.metadata if isinstance(mark, Alters)), otherwise)
+    return (field.json_schema_extra or {}).get("alters", otherwise)
 
 
 def _fields(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from hooks.prompt.spans import GROUPS
-from probes.config.sections import Capture
+from probes.config.generation import Capture
 from probes.errors import UserError
 from probes.prompts.sample import Sample
 from probes.runs.images import eight_bits

@@ -19,9 +19,9 @@ from hooks.prompt.given import given_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
-from probes.execution.batches import BatchSize, auto_batch, no_room
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize, auto_batch, no_room
 from probes.models import loading, requirements
 from probes.models.weights import deterministic, parameters
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
@@ -153,7 +153,7 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
     if config.generate.batch_triplets == "auto":
         measured = image_bytes(loaded, settings.apply_to(config), first)
         settings.image_bytes = measured
-        settings.batch_triplets = auto_batch(loaded, len(config.indicators), config, measured)
+        settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings
 
 

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import batches, loop, workers
+from probes.execution import loop, workers
 from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
@@ -96,7 +96,7 @@ def generation(
             **{USED: [size], KINDS: run.with_kinds(parts[0].paths, len(parts))},
         )
     smallest = f"the {len(draws[0])} images of one triplet and seed"
-    limit = batches.BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
+    limit = workers.BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
     draw = partial(draw_batch, first=samples[0].sample_id)
     drawing = Drawing(source, config, found.loaded, found.threads, source.files, limit, cut, draw)
 
@@ -108,7 +108,7 @@ def generation(
         loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
     yield generate_parts
-    if (used := batches.used_sizes(run, "samples", size)) != [size]:
+    if (used := workers.used_sizes(run, "samples", size)) != [size]:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 

@@ -127,32 +127,24 @@ def _indicator_and_shared_words(
     """The words of each text of a triplet that belong to its indicator, and those that all texts share."""
     words = [one.words for one in read]
     if prompt.template:
-        blocked = [_words_in(one.spans, span) for one, (_, span) in zip(read, texts) if span]
+        blocked = [
+            {place for place, (begin, stop) in enumerate(one.spans) if begin < span[1] and span[0] < stop}
+            for one, (_, span) in zip(read, texts)
+            if span
+        ]
         return blocked, shared_words(words, blocked)
     # a free caption names no place for the word
     blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
     shared = shared_words(words, blocked)
     if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):
-        blocked = [_first_occurrence(one, entry.word) for one, (_, entry) in zip(words, indicators)]
+        # the first place of its word alone
+        wanted = [tuple(text for text, _ in split_words(entry.word.lower())) for _, entry in indicators]
+        blocked = [{*sorted(occurrences(one, [phrase]))[: len(phrase)]} for one, phrase in zip(words, wanted)]
         shared = shared_words(words, blocked)
     # where its word is not in it, what the others lack is the indicator
     return [
         apart or {*range(len(one))} - {*common} for apart, one, common in zip(blocked, words, shared)
     ], shared
-
-
-def _words_in(spans: Sequence[Span], span: Span) -> set[int]:
-    """The indices of words that have a character in common with a span."""
-    return {index for index, (start, end) in enumerate(spans) if start < span[1] and end > span[0]}
-
-
-def _first_occurrence(words: Sequence[str], word: str) -> set[int]:
-    """The indices of the words at which an indicator's word stands first."""
-    wanted, low = [piece.lower() for piece, _ in split_words(word)], [one.lower() for one in words]
-    for start in range(len(low) - len(wanted) + 1):
-        if low[start : start + len(wanted)] == wanted:
-            return {*range(start, start + len(wanted))}
-    return set()
 
 
 def _shared_positions(

@@ -11,8 +11,9 @@ way (WordNet keeps the two apart).
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -132,7 +133,13 @@ def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
 @lru_cache(maxsize=4096)
 def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
     """Characters and lemmas of the nouns."""
-    spans = noun_spans(text) if backend == "hanta" else _nltk_spans(text)
+    if backend == "hanta":
+        spans = noun_spans(text)
+    else:
+        with _nltk() as nltk:
+            words = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
+            tags = nltk.pos_tag([text[start:end] for start, end in words])
+        spans = [span for span, (_, tag) in zip(words, tags) if tag.startswith("NN")]
     return tuple(
         (start, end, _lemma(text[start:end].lower().replace("’", "'"), backend)) for start, end in spans
     )
@@ -142,24 +149,17 @@ def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
 def _lemma(word: str, backend: str) -> str:
     if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
         return singular(word)
-    return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
+    with _nltk() as nltk:
+        return nltk.stem.WordNetLemmatizer().lemmatize(word, "n")
 
 
-def _nltk_spans(text: str) -> list[tuple[int, int]]:
-    def tagged(nltk: Any) -> list[tuple[int, int]]:
-        spans = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
-        tags = nltk.pos_tag([text[start:end] for start, end in spans])
-        return [span for span, (_, tag) in zip(spans, tags) if tag.startswith("NN")]
-
-    return _nltk_data(tagged)
-
-
-def _nltk_data(read: Any) -> Any:
-    """Call with NLTK, whose data is no part of its wheel."""
+@contextlib.contextmanager
+def _nltk() -> Iterator[Any]:
+    """NLTK, whose data is no part of its wheel."""
     import nltk
 
     try:
-        return read(nltk)
+        yield nltk
     except LookupError:
         raise UserError(
             "measure.nouns: expected NLTK's data averaged_perceptron_tagger_eng and wordnet, found none: run "

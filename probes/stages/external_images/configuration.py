@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from probes.config import presets
-from probes.config.image_options import UNNAMED, Images
+from probes.config.checks import apply_preset
+from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import asks_for_skills
+from probes.prompts.prompt import asks_for_skills
 from probes.stages.external_images.table import Say, find, has_indicators, read_rows
 from probes.stages.external_images.triplets import Triplets, of_audit, triplets
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.fields.yaml import YamlSource
 
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.loading.load_config`
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
@@ -43,12 +42,14 @@ def configured(
     build: Callable[..., Any],
 ) -> dict[str, Any]:
     """Return a configuration as it is written with what its images say in place, once all the rest is right."""
+    from probes.prompts import sets
+
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     _require_no_drawing(data, options, source.name, audit=given)
     # of a set of skills with its defaults, and those of its images' model
     _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
-    written = {**presets.applied(data), "model": model, "seeds": [0]}
-    skills = paintskills.defaults(written, sets.skill_sets())
+    written = {**apply_preset(data), "model": model, "seeds": [0]}
+    skills = sets.skill_defaults(written)
     usual = ("indicators", "reference", "contrasts", "observe")
     of_run = {**data, **{name: skills[name] for name in usual if skills.get(name) != written.get(name)}}
     of_run["seeds"] = [0]

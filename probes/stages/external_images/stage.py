@@ -25,7 +25,7 @@ from probes.execution import loop
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
-from probes.prompts.paintskills import asks_for_skills
+from probes.prompts.prompt import asks_for_skills
 from probes.runs import directory, parts, schemas
 from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_header, read_image
 from probes.runs.record import KINDS

@@ -15,7 +15,7 @@ from unicodedata import normalize
 import pandas as pd
 import pyarrow as pa
 
-from probes.config.image_options import Images
+from probes.config.generation import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular

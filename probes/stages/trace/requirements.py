@@ -10,10 +10,10 @@ from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import text_cores
 from hooks.errors import HookError
 from hooks.pooling import of_tokens
+from probes.config.measurement import Trace
 from probes.config.schema import Config
-from probes.config.trace_options import Trace
 from probes.errors import UserError
-from probes.execution.batches import auto_images
+from probes.execution.workers import auto_images
 from probes.models.loading import without_weights
 from probes.models.source import Source
 from probes.models.weights import pick_device

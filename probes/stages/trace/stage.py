@@ -15,7 +15,7 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, loop, workers
+from probes.execution import loop, workers
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.fields.types import shown
@@ -91,13 +91,13 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     run.write_meta(**{RECORD: record, USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
     smallest = max(len(rows([one])) for one in variants)
-    limit = batches.BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
+    limit = workers.BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
     work = Drawing(source, config, loaded, per_worker, files, limit, cut_again, draw_batch)
     loop.make(run, "trace", parts, todo, work, command, count)
     faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     seconds = round(record["seconds"] + (monotonic() - began if left else 0.0), 1)
     record |= {"rows": sum(part.images for part in parts), "faults": faults, "seconds": seconds}
-    run.write_meta(**{RECORD: record, USED: batches.used_sizes(run, "traced", size)})
+    run.write_meta(**{RECORD: record, USED: workers.used_sizes(run, "traced", size)})
 
 
 def _loaded(

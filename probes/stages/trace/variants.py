@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from hooks.architectures.text_encoders import TEXT_ENCODERS
-from probes.config.trace_options import Trace
+from probes.config.measurement import Trace
 from probes.errors import UserError
 
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,

@@ -6,9 +6,8 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from probes.config.image_options import Images
-from probes.config.loading import build_config
-from probes.config.schema import Config
+from probes.config.generation import Images
+from probes.config.schema import Config, build_config
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
 from probes.prompts.forms import PromptSource

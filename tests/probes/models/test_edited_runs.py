@@ -7,12 +7,12 @@ import pytest
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.batches import BatchSize
+from probes.execution.workers import BatchSize
 from probes.models import loading
 from probes.runs.record import generated_fields, part_fields
 from probes.stages.drawing import Drawing, cut, draw_batch
 from tests.probes.conftest import generated, settings
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 EDIT = {"words": {"person": {"woman": 0.5}}, "keep": ["woman", "man"]}
 ONE = {"prompts": ["a {person} with a dog"], "seeds": [0], "sampler": {"steps": 1}}
@@ -75,6 +75,6 @@ def test_what_is_drawn_without_an_edit_is_what_earlier_versions_drew():
 def test_what_cannot_be_edited_is_one_line(edit, said, tmp_path, capsys):
     file = tmp_path / "triplets.yaml"
     file.write_text(json.dumps({"prompts": ["a {person}"], "edit": edit}))
-    assert main([str(file), "--dry-run", "--out", str(tmp_path / "run")]) == 2
+    assert main(["plan", str(file), "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.splitlines()) == 1 and not (tmp_path / "run").exists()

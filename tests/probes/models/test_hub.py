@@ -17,7 +17,7 @@ from probes.runs.run import Run
 from tests.probes.conftest import settings
 from tests.probes.models.test_loading import draw
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 FIRST, SECOND = "a" * 40, "b" * 40
 
@@ -131,7 +131,7 @@ def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
     assert "; 4.3 GB; " in line and line.endswith(hub.command("CompVis/stable-diffusion-v1-4"))
 
 
-@pytest.mark.parametrize("name", sorted(hub.known()))
+@pytest.mark.parametrize("name", [name for name, one in hub.known().items() if "transformer" not in one])
 def test_every_known_model_fits_the_line(name, cache):
     """Its command stands whole in a message of a few terminal lines."""
     size = {1_066_235_307: "4.3 GB", 1_289_952_427: "5.2 GB", 3_468_837_867: "13.9 GB"}

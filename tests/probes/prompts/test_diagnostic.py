@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import diagnostic
 
