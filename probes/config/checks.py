@@ -10,14 +10,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from probes.config.generation import FEWEST, Indicator, Stop
 from probes.fields.types import PERSON, as_text, fail, shown
+from probes.fields.yaml import read_yaml
 from probes.prompts.prompt import ABOUT, Prompt, normal
 
-# settings of publications, by name
-PRESETS = {file.stem: file for file in sorted((Path(__file__).parent / "presets").glob("*.yaml"))}
+PRESETS = ("wu2025",)  # settings of publications, files in the folder `presets`
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
@@ -28,9 +26,9 @@ def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
     indicators or a list, of the whole.
     """
     name = data.get("preset")
-    if name not in [*PRESETS]:
+    if name not in PRESETS:
         return dict(data)
-    merged: dict[str, Any] = yaml.safe_load(PRESETS[name].read_text(encoding="utf-8"))
+    merged = dict(read_yaml(Path(__file__).parent / "presets" / f"{name}.yaml").data)
     for key, value in data.items():
         under = merged.get(key)
         joined = key != "indicators" and isinstance(value, Mapping) and isinstance(under, Mapping)

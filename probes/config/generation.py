@@ -34,14 +34,6 @@ CLUSTER_WORKERS = 100_000
 WORKERS = 256  # processes of one machine
 FEWEST = 6  # prompts, of fewer than which no direction is told
 UNNAMED = "unnamed model"  # of another program, whose name nobody gave
-# sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
-CONTEXTS = (
-    "a photo of a {person}",
-    "a {person} with a dog in the park",
-    "a {person} riding a bike on the beach",
-    "a {person} sitting at a table in the kitchen",
-    "a {person} next to a horse in the snow",
-)
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
@@ -272,8 +264,17 @@ class Edit(Section):
     need it."""
     amount: Amount = option(1.0, unit="share", example=-0.5)
     """How much of the direction is taken out (1: all of it) or added."""
+    # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow
     contexts: list[Context] = option(
-        [*CONTEXTS], min_length=1, example=["a photo of a {person}", "a {person} with a dog"]
+        [
+            "a photo of a {person}",
+            "a {person} with a dog in the park",
+            "a {person} riding a bike on the beach",
+            "a {person} sitting at a table in the kitchen",
+            "a {person} next to a horse in the snow",
+        ],
+        min_length=1,
+        example=["a photo of a {person}", "a {person} with a dog"],
     )
     """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
     others."""

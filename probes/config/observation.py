@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -33,12 +34,12 @@ BLIP2_PROMPT = "Question: {question} Answer:"
 # BLIP-2 with FLAN-T5-XXL, which the authors of Cho et al. 2023 ask in the code that they published
 BLIP2_WEIGHTS = "Salesforce/blip2-flan-t5-xxl"
 
+Key = Annotated[str, Field(pattern=KEY)]
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
 Reader = Annotated[
     Literal[*READERS],  # type: ignore[valid-type]
     takes(f"one of {', '.join(READERS)} (people answer in a file, see `triptych labels`)"),
 ]
-Key = Annotated[str, Field(pattern=KEY)]
 
 
 class Question(Section):
@@ -102,7 +103,7 @@ class Questions(Section):
     """BLIP-2's weights: a folder or a hub id."""
     revision: str | None = option(min_length=1, null="the default branch", example="main")
     """Branch, tag or commit of the hub for BLIP-2."""
-    prompt: Annotated[str, AfterValidator(one(QUESTION, "question"))] = option(
+    prompt: Annotated[str, AfterValidator(partial(one, QUESTION, "question"))] = option(
         BLIP2_PROMPT, max_length=CHARACTERS, example="Q: {question} A:"
     )
     """The form in which BLIP-2 is asked."""

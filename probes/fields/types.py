@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
@@ -275,19 +276,14 @@ def _require_letter(value: str) -> str:
     return value
 
 
-def one(place: str, noun: str) -> Callable[..., str]:
-    """Return a check of a text that holds a place in braces once, where its `noun` goes."""
-
-    def check(value: str, at: tuple = ()) -> str:
-        if (count := value.count(place)) != 1:
-            near = "" if count else nearest(place, value)
-            remedy = f"did you mean {place} for {near}" if near else f"write it where the {noun} goes"
-            raise fail(
-                f"expected a text with one {place}, got {count or 'none'} in {shown(value)}: {remedy}", at=at
-            )
-        return value
-
-    return check
+def one(place: str, noun: str, value: str, at: Loc = ()) -> str:
+    """Return a text that holds a place in braces once, where its `noun` goes; refuse any other."""
+    if (count := value.count(place)) != 1:
+        near = "" if count else nearest(place, value)
+        remedy = f"did you mean {place} for {near}" if near else f"write it where the {noun} goes"
+        found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
+        raise fail(f"{found}: {remedy}", at=at)
+    return value
 
 
 def nearest(place: str, text: str) -> str:
@@ -313,7 +309,7 @@ def _each_once(values: list[Any]) -> list[Any]:
     return values
 
 
-one_person = one(PERSON, "word")
+one_person = partial(one, PERSON, "word")
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -144,7 +145,7 @@ class Grid(Section):
     a list or phrases by name. Every combination is a prompt."""
 
 
-_Template = Annotated[Text, AfterValidator(one("{}", "text"))]
+_Template = Annotated[Text, AfterValidator(partial(one, "{}", "text"))]
 _Texts = Annotated[
     list[Annotated[Text | dict[str, Any], takes("a text, or a text with its levels")]]
     | PromptTable
