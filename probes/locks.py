@@ -7,12 +7,8 @@ number may. One that replaces what is there holds ``.lock-alone-...``, and nobod
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
-import socket
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -22,7 +18,7 @@ from probes.errors import UserError
 GATE = ".lock"  # of a run directory, held for moments: to begin, to write `run.json`
 MEASURING = ".lock-measure"  # held by the process that measures and reports
 _NAME = re.compile(r"\.lock(-(?P<how>alone|work)-(?P<host>.+)-(?P<process>\d+)-[0-9a-f]{8}|-measure)?")
-_working: dict[Path, Path] = {}  # by the lock file of this process in it, the run directory that it works on
+WORKING: dict[Path, Path] = {}  # by the lock file of this process in it, the run directory that it works on
 
 
 def is_lock(name: str) -> bool:
@@ -36,15 +32,14 @@ def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[b
 
     `remove`: take the file away at the end. Where a file system has no locks, nothing keeps a second process out.
     """
-    lock = _lock(path)
+    lock = lock_of(path)
     try:
         lock.acquire(timeout=-1 if wait else 0)
     except Timeout:
         yield False
         return
     except (OSError, NotImplementedError):
-        yield True
-        return
+        pass
     try:
         yield True
     finally:
@@ -57,63 +52,20 @@ def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[b
             lock.release()
 
 
-def _lock(path: Path) -> FileLock:
-    # the same one for each path in a process, which may take it again; never one by the mere existence of a file
+def lock_of(path: Path) -> FileLock:
+    """The lock of a file, the same one for each path in a process, which may take it again."""
+    # never one by the mere existence of a file
     return FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False, poll_interval=0.02)
 
 
 def clear(path: Path) -> None:
     """Remove the file of a lock that nobody holds."""
-    if not _lock(path).is_locked:
+    if not lock_of(path).is_locked:
         with locked(path, wait=False, remove=True):
             pass
 
 
-@contextlib.contextmanager
-def working(root: Path, *, alone: bool, begin: Callable[[bool], None]) -> Iterator[None]:
-    """Work on a run directory that is there; refused while another process has it alone, or is to be kept out.
-
-    `begin` is called, before any other can come, with whether no other process works on it.
-    """
-    host = re.sub(r"[^\w.-]", "_", socket.gethostname())[:64] or "_"
-    name = f"{GATE}-{'alone' if alone else 'work'}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
-    mine = _lock(root / name)
-    with contextlib.ExitStack() as begun, locked(root / GATE):
-        others = [found for path in sorted(root.iterdir()) if (found := _at_work(path))]
-        if others and (alone or others[0]["how"] == "alone"):
-            who = f"process {others[0]['process']} on {others[0]['host']}"
-            expected = "the only one writing here" if alone else "one of several writing here"
-            found = "another process" if alone else "another process that replaces what is here"
-            raise UserError(f"{root}: expected to be {expected}, found {found} ({who}): let it end first")
-        (root / name).touch()
-        works = True
-        try:
-            mine.acquire(timeout=0)
-        except (OSError, NotImplementedError):
-            works = False
-            print(
-                f"{root}: this file system has no locks, nothing keeps a second process from replacing what is here:"
-                " see to it that none does",
-                file=sys.stderr,
-            )
-        begun.callback(_leave, mine, root / name)
-        begin(works and not others)
-        stack = begun.pop_all()  # what is left to undo once the work is done
-    with stack:
-        _working[root / name] = root
-        yield
-        require_there(root)
-
-
-def _leave(lock: FileLock, path: Path) -> None:
-    """Let a run directory go: its lock, and the file of it."""
-    _working.pop(path, None)
-    lock.release()
-    with contextlib.suppress(OSError):
-        path.unlink()
-
-
-def _at_work(path: Path) -> re.Match[str] | None:
+def at_work(path: Path) -> re.Match[str] | None:
     """The name of the lock of a process that is at work; one that was left by a process that is gone is removed."""
     found = _NAME.fullmatch(path.name)
     if found is None or not found["how"]:
@@ -128,7 +80,7 @@ class GoneError(UserError):
 
 def require_there(path: Path) -> None:
     """Refuse a path in a run directory that this process works on and that was taken away meanwhile."""
-    for mine, root in _working.items():
+    for mine, root in WORKING.items():
         if path.is_relative_to(root) and not mine.exists():
             raise GoneError(
                 f"{root}: expected the run directory to stay while it is worked on, found it removed, moved or"

@@ -125,7 +125,7 @@ def test_two_nodes_that_see_no_folder_of_the_run_give_the_same_bytes(toyworld, t
 @on_ray
 @pytest.mark.slow
 def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp_path, monkeypatch):
-    from probes.execution import on_ray
+    from probes.execution import loop, on_ray
 
     config = Config(prompts=["a {person}"], cluster={"address": "local", "workers": 1})
     with on_ray.connected(config, progress=False) as cluster:
@@ -134,10 +134,10 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
             cluster.ask(Run.open, str(tmp_path))
         with pytest.raises(on_ray.RayError, match="invalid literal"):
             cluster.ask(int, "one")
-        run = Run(tmp_path / "run", {})
+        run, command = Run(tmp_path / "run", {}), loop.StageCall(cluster=cluster, progress=False)
         parts = [light_part(run, number) for number in range(4)]
         with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
-            cluster.make(run, "light", parts, parts, LightWork(), progress=False)
+            loop.make(run, "light", parts, parts, LightWork(), command)
         assert [file.name for file in run.parts("samples")] == [part_name(number) for number in (0, 1, 3)]
         monkeypatch.setattr(on_ray, "_libraries", lambda: {"torch": "0.1"})
         with pytest.raises(UserError, match=r"cluster: expected torch 0\.1 on .*, as on the driver, found"):
@@ -145,7 +145,7 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
         monkeypatch.undo()
         cluster._devices[:] = ["another"]
         with pytest.raises(UserError, match="cluster: expected workers on another, like the first, got cpu"):
-            cluster.make(run, "light", parts, [parts[2]], LightWork(faults=()), progress=False)
+            loop.make(run, "light", parts, [parts[2]], LightWork(faults=()), command)
 
 
 def start(yaml_file, path, said, *more):

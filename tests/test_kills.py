@@ -161,14 +161,14 @@ def forked(said, work):
         os._exit(status)
 
 
-def begin(leash, ticks, real=processes._begin):
+def begin(leash, real=processes._begin):
     """A helper's beginning, forked: it holds no copy of the other end of the pipe by which it finds its run ended."""
     own = os.readlink(f"/proc/self/fd/{leash.fileno()}")
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             if number != leash.fileno() and os.readlink(f"/proc/self/fd/{number}") == own:
                 os.close(number)
-    real(leash, ticks)
+    real(leash)
 
 
 def ended(child):

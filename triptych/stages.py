@@ -14,7 +14,7 @@ from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import signals, workers
 from probes.execution.claim import claim
-from probes.execution.command import StageCall
+from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import GATE, MEASURING, locked
 from probes.runs import directory as runs_directory

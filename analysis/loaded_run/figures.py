@@ -70,7 +70,10 @@ class RunFigures(RunTables):
         from analysis.report.figures.atlas import draw_atlas
 
         chosen = self._contrast(contrast)
-        return self._drawn(draw_atlas(self._table("gap"), self._timesteps, chosen, self.run.config.reference))
+        config = self.run.config
+        return self._drawn(
+            draw_atlas(self._table("gap"), self._timesteps, chosen, config.reference, config.measure.alpha)
+        )
 
     def plot_gap(
         self,
@@ -99,10 +102,19 @@ class RunFigures(RunTables):
 
         chosen, config = self._contrast(contrast), self.run.config
         if site is None:
-            steps = draw_steps(self._table("gap"), self._timesteps, [chosen], config.reference, config.unit)
+            steps = draw_steps(
+                self._table("gap"),
+                self._timesteps,
+                [chosen],
+                config.reference,
+                config.unit,
+                config.measure.alpha,
+            )
             return self._drawn(steps)
         rows = self.gap(site, metric=metric)
-        return self._drawn(draw_sites(rows, self._timesteps, chosen, config.reference, config.unit))
+        return self._drawn(
+            draw_sites(rows, self._timesteps, chosen, config.reference, config.unit, config.measure.alpha)
+        )
 
     def plot_forest(self) -> Drawn:
         """Draw the headline gaps with their intervals: between the indicators' words, and over all words.

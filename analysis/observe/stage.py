@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -26,8 +26,8 @@ from analysis.observe.registry import observers, why_not
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop, workers
-from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.processes import Helpers, Tick
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
+from probes.execution.processes import Helpers, Tick, Work
 from probes.models.devices import deterministic
 from probes.runs import image_faults, parts
 from probes.runs.images import read_image
@@ -105,10 +105,10 @@ def observe(
     that look in their place.
     """
     chosen, missing = observers(run.config)
-    with nullcontext(helpers) if helpers else Helpers() as helpers:
-        for observer in chosen:
-            note_kinds(run, observer)
-            _observe(run, observer, helpers, cluster, progress)
+    command = StageCall(progress=progress, helpers=helpers or Helpers(), cluster=cluster)
+    for observer in chosen:
+        note_kinds(run, observer)
+        _observe(run, observer, command)
     if places(run.config):
         from analysis.observe.features.texts import embed_texts
 
@@ -126,22 +126,19 @@ def note_kinds(run: Run, observer: Observer) -> None:
             run.write_meta(**{KINDS: noted})
 
 
-def _observe(
-    run: Run, observer: Observer, helpers: Helpers, cluster: RayWorkers | None, progress: bool
-) -> None:
+def _observe(run: Run, observer: Observer, command: StageCall) -> None:
     """Let one observer look."""
+    cluster = command.cluster
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
     facts = (
         cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else ObserverFacts.of(observer)
     )
     all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
-    damaged: list[parts.DamagedPartError] = []
-    todo = loop.pending(all_parts, refused, damaged.append)
+    todo, damaged = loop.pending(all_parts, refused)
     loop.note_damaged(run, damaged)
-    stage = f"observe {observer.name}"
+    looking: Work = Looking(observer, facts.threads)
     if cluster:
-        count, there = cluster.room(), LookingElsewhere(run.config, list(observer.schemas), facts.threads)
-        cluster.make(run, stage, all_parts, todo, there, progress=progress)
+        count, looking = cluster.room(), LookingElsewhere(run.config, list(observer.schemas), facts.threads)
     else:
         number = workers.worker_count(
             run.config.generate.workers,
@@ -150,8 +147,7 @@ def _observe(
             images=sum(part.images for part in todo),
         )
         count = loop.useful_workers(number, todo)
-        looking = Looking(observer, facts.threads)
-        loop.make(stage, all_parts, todo, looking, helpers, workers=count, progress=progress)
+    loop.make(run, f"observe {observer.name}", all_parts, todo, looking, command, count)
     note(run, facts.resolved, observer.record(run), facts.threads, count)
 
 

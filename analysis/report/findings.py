@@ -63,7 +63,7 @@ def summaries(
     metrics = headline_metrics(measure.text_readout)
     primary = measure.primary
     metrics = sorted(metrics, key=lambda metric: metric.key != primary)
-    alpha = 1 - measure.level
+    alpha = measure.alpha
     found, pairs = [], contrasts(config)
     family = "the measures and contrasts" if len(pairs) > 1 else "the measures"
     for contrast in pairs:

@@ -53,7 +53,7 @@ SIMILARITY = {  # the paper's first
 }
 FILLED_CLAIM = (
     "the difference is claimed of all words of each side (scores and counts are of the first): significant {over}, "
-    "against the words of each side and behind the detector’s known errors (false discovery rate 5 %)"
+    "against the words of each side and behind the detector’s known errors (false discovery rate {rate:g} %)"
 )
 TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
 
@@ -124,11 +124,15 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     for towards, away in contrasts(config):
         for name, (group, where) in SCORES.items():
             scores = scored(objects, (towards, away), group)
-            filled = FILLED_CLAIM.format(over=over(config.unit))
+            filled = FILLED_CLAIM.format(over=over(config.unit), rate=100 * config.measure.alpha)
             filled += "" if group == ALL else f", and in this group {FILLED}"
             title = f"Bias scores of {where}, {away} and {towards}"
             name = f"{name}-{towards}-{away}"
-            drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled, config.unit))
+            drawn.append(
+                draw_bias_scores(
+                    scores, name, title, (away, towards), where, filled, config.unit, config.measure.alpha
+                )
+            )
     names = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -174,10 +178,11 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
         "contrasts": [
-            of_contrast(objects, pair, config.reference, config.unit) for pair in contrasts(config)
+            of_contrast(objects, pair, config.reference, config.unit, config.measure.alpha)
+            for pair in contrasts(config)
         ],
         "similarity": _similarity(objects, people, config.reference),
-        "chi_square": _chi_square(objects, people),
+        "chi_square": _chi_square(objects, people, config.measure.alpha),
         "presence": _presence(objects),
         "amounts": _wide(objects.tables["table12_amounts"], "amount", (*GROUPS, "nouns")),
         "intersection": _intersection(objects.tables["table13_intersection"]),
@@ -258,7 +263,7 @@ def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str])
     }
 
 
-def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str) -> dict:
+def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str, alpha: float) -> dict:
     """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)
@@ -293,7 +298,7 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
     return {
         "contrast": contrast,
         "pair": pair,
-        "opening": wording_objects.objects_opening(claims, pair, unit=unit),
+        "opening": wording_objects.objects_opening(claims, pair, unit=unit, alpha=alpha),
         "rows": cells,
         "corrected": bool(claims["p_corrected"].notna().any()),
         "hints": bool((found["claim"] == HINT).any()),
@@ -305,10 +310,13 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
             pair,
             checked=any(len(objects.tables[name]) for name in MAYBE),
             held=bool((claims["claim"] == HOLDS).any()),
+            alpha=alpha,
         ),
         "paper": paper,
-        "paper_sentence": wording_objects.chi_square_sentence(paper),
-        "findings": [wording.finding(gap, metric, reference, contrast) for gap, metric in gaps if gap],
+        "paper_sentence": wording_objects.chi_square_sentence(paper, alpha),
+        "findings": [
+            wording.finding(gap, metric, reference, contrast, alpha=alpha) for gap, metric in gaps if gap
+        ],
         "figures": [f"{name}-{towards}-{away}" for name in SCORES],
     }
 
@@ -326,7 +334,7 @@ def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> l
     ]
 
 
-def _chi_square(objects: Objects, people: Sequence[Member]) -> list[dict]:
+def _chi_square(objects: Objects, people: Sequence[Member], alpha: float) -> list[dict]:
     """Tables 7 to 9: one row per comparison, one cell per group, with the label-swap test beneath.
 
     A cell is of one word against one, and so a hint at most (`hints`).
@@ -334,7 +342,7 @@ def _chi_square(objects: Objects, people: Sequence[Member]) -> list[dict]:
     table = objects.rows("table07_chi_square", individuals=LEFT_OUT)
     tests = objects.rows("table_tests", of="detections")
     swaps = {(row["group"], row["indicators"]): row for row in tests.to_dict("records")}
-    marked = hints(tests, set(table["comparison"]), people)
+    marked = hints(tests, set(table["comparison"]), people, alpha)
     rows = []
     for comparison, own in table.groupby("comparison", sort=False):
         cells = {row["group"]: row for row in own.to_dict("records")}
@@ -346,11 +354,13 @@ def _chi_square(objects: Objects, people: Sequence[Member]) -> list[dict]:
     return rows
 
 
-def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member]) -> set[tuple[str, str]]:
+def hints(
+    tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member], alpha: float
+) -> set[tuple[str, str]]:
     """Return the cells, by group and comparison, in which words differ by more than synonyms do.
 
-    Their label-swap test is below 0.05 after adjustment over all cells (Holm), and Cramér's V less what the swaps give
-    is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a
+    Their label-swap test is below `alpha` after adjustment over all cells (Holm), and Cramér's V less what the swaps
+    give is larger than in any comparison of the reference with a word of its own meaning in the group. Without such a
     comparison nothing is marked: any two words differ a little at every prompt, also those of one meaning.
     """
     reference = {member.name for member in people if not member.control}
@@ -363,7 +373,7 @@ def hints(tests: pd.DataFrame, shown: Collection[str], people: Sequence[Member])
     own = tests.assign(excess=tests["cramers_v"] - tests["cramers_v_floor"])
     most = own[own["indicators"].isin(alike)].groupby("group")["excess"].max()
     cells = own[own["indicators"].isin(list(shown))]
-    below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < wording_objects.SIGNIFICANT
+    below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < alpha
     beyond = cells["excess"] > cells["group"].map(most).fillna(math.inf)
     found = cells[below & beyond]
     return set(zip(found["group"], found["indicators"]))

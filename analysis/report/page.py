@@ -243,13 +243,13 @@ def draw_figures(content: Content) -> dict[str, Drawn]:
         drawn += [
             draw_specifications(content.specifications, metric, pair, reference, unit) for pair in pairs
         ]
-    drawn += [draw_atlas(gap, times, pair, reference) for pair in pairs]
+    drawn += [draw_atlas(gap, times, pair, reference, config.measure.alpha) for pair in pairs]
     similarities = _drawn_pairs(content.people, reference)
     drawn += [
-        draw_text_layers(gap, pairs, reference, unit),
-        draw_steps(gap, times, pairs, reference, unit),
+        draw_text_layers(gap, pairs, reference, unit, config.measure.alpha),
+        draw_steps(gap, times, pairs, reference, unit, config.measure.alpha),
         draw_similarity(content.disparity, times, similarities, unit, config.paired),
-        draw_decoder(gap, pairs, reference),
+        draw_decoder(gap, pairs, reference, config.measure.alpha),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
 
@@ -389,7 +389,9 @@ def answers(run: Run) -> list[str]:
     if pairs and config.compares and (objects := read_objects(run)):
         towards, away = pairs[0]
         claims = objects.rows("object_claims", first=away, second=towards)
-        opening = wording_objects.objects_opening(claims, (away, towards), unit=config.unit)
+        opening = wording_objects.objects_opening(
+            claims, (away, towards), unit=config.unit, alpha=config.measure.alpha
+        )
         lines.append(f"Objects: {'. '.join(opening.split('. ')[:2]).removesuffix('.')}.")
     absent = not_measured(config)
     missing += [] if absent is None else list(absent["what"])

@@ -34,7 +34,7 @@ def saved(
     processes = max(1, min(processes, len(figures)))
     with (
         nullcontext(helpers) if helpers else Helpers() as helpers,
-        closing(helpers.results(_Saving(), figures.items(), processes, count=len(figures))) as made,
+        closing(helpers.results(_Saving(), figures.items(), processes)) as made,
     ):
         results = dict(made)
     return {name: results[name] for name in figures}

@@ -20,7 +20,6 @@ from analysis.report.wording import defined
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
 from analysis.tables.objects.shared_noise import SHARED_NOISE
 
-SIGNIFICANT = 0.05
 NAMED = 6  # objects named in a sentence
 
 
@@ -62,7 +61,9 @@ def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
     return chosen.iloc[np.lexsort((-chosen["difference_words"].abs().to_numpy(), rank))]
 
 
-def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = "prompt") -> str:
+def objects_opening(
+    claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = "prompt", alpha: float = 0.05
+) -> str:
     """Say how many objects differ between two sides, which, at which error rate and by which tests.
 
     >>> row = {
@@ -97,9 +98,7 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = 
     if not claims["p_claim_adjusted"].notna().any():
         return f"No object can be tested{untested and ': '}{untested}."
     words = tuple(int(claims[f"words_{side}"].max()) for side in ("first", "second"))
-    rate = (
-        f"(false discovery rate at most {100 * SIGNIFICANT:g} %, Benjamini–Hochberg over the objects tested)"
-    )
+    rate = f"(false discovery rate at most {100 * alpha:g} %, Benjamini–Hochberg over the objects tested)"
     parts = []
     if len(holding):
         verb = "differs" if len(holding) == 1 else "differ"
@@ -221,7 +220,12 @@ def _more(rows: pd.DataFrame) -> list[str]:
 
 
 def table_sentence(
-    row: dict | None, pair: tuple[str, str], *, checked: bool = True, held: bool = False
+    row: dict | None,
+    pair: tuple[str, str],
+    *,
+    checked: bool = True,
+    held: bool = False,
+    alpha: float = 0.05,
 ) -> str:
     """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
 
@@ -232,7 +236,7 @@ def table_sentence(
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"Whether the objects as a whole differ is open{reason}."
-    if told(row):
+    if told(row, alpha):
         if not checked:
             return (
                 f"As a whole, what was detected in images generated from {first} and from {second} prompts differs. "
@@ -252,20 +256,22 @@ def table_sentence(
     return f"As a whole, the objects of {first} and {second} prompts’ images cannot be distinguished."
 
 
-def told(row: Mapping[str, Any] | None) -> bool:
+def told(row: Mapping[str, Any] | None, alpha: float) -> bool:
     """Tell whether the test of a row of ``tables/table_tests`` or ``tables/table07_chi_square`` rejects equality."""
-    return row is not None and bool(row["p_value"] < SIGNIFICANT)
+    return row is not None and bool(row["p_value"] < alpha)
 
 
-def chi_square_sentence(row: dict | None) -> str:
+def chi_square_sentence(row: dict | None, alpha: float = 0.05) -> str:
     """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``."""
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"The paper’s chi-square test is undefined here{reason}."
-    says = "rejects equality" if told(row) else "does not reject equality"
+    says = "rejects equality" if told(row, alpha) else "does not reject equality"
     if row["warnings"]:
         return f"The paper’s chi-square test of pooled detections {says}, but does not hold here: {row['warnings']}."
-    words = ", of one word against one: a hint, as two synonyms can differ as well" if told(row) else ""
+    words = (
+        ", of one word against one: a hint, as two synonyms can differ as well" if told(row, alpha) else ""
+    )
     test = f"The paper’s chi-square test of pooled detections {says}{words}"
     return f"{test}; nothing seen speaks against its conditions."
 

@@ -53,9 +53,7 @@ class Sharing:
         processes = max(1, min(self.processes, len(pieces)))
         threads = max(1, workers.cores() // processes) if processes > 1 else None
         work = _Measuring(self.run.path, self.run.meta, threads)
-        with contextlib.closing(
-            self.helpers.results(work, enumerate(pieces), processes, count=len(pieces))
-        ) as results:
+        with contextlib.closing(self.helpers.results(work, enumerate(pieces), processes)) as results:
             made = dict(results)
         return [made[place] for place in range(len(pieces))]
 

@@ -104,6 +104,11 @@ class Measure(Section):
     )
     """The networks of the outcomes `clip` and `classifier`."""
 
+    @property
+    def alpha(self) -> float:
+        """The level of significance of every test."""
+        return round(1 - self.level, 12)
+
     @model_validator(mode="after")
     def _ordered(self) -> Measure:
         if self.sigma_human > self.sigma:

@@ -1,71 +1,134 @@
-"""The one loop over the parts of a stage: each that has no file is made under a lock, and written whole.
+"""The parts of a stage, and the one loop over them: each that has no file is made under a lock, and written whole.
 
 Any number of processes may go through the same parts: the same command started again, here or on another machine that
 sees the folder. A part is a function of its identity, so two that make one are harmless, and a lock saves the work. A
 part that another process is at is waited for. Within a process the pieces of parts (batches) are shared out in order
-among helpers (`probes.execution.processes`); how a part is cut never depends on their number, so it alters no byte.
+among helpers (`probes.execution.processes`), or whole parts among workers of Ray (`probes.execution.on_ray`); how a
+part is cut never depends on their number, so it alters no byte.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from tqdm import tqdm
 
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.part import Part, Piece
-from probes.execution.processes import Helpers, Work
+from probes.execution.processes import Helpers, Tick, Work
 from probes.locks import locked, require_there
 from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
+from probes.runs.record import REGISTERED
 from probes.runs.run import Run
+
+if TYPE_CHECKING:
+    from probes.execution.on_ray import RayWorkers
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 
 
+@dataclass(frozen=True)
+class RowsOfKind:
+    """Rows that a piece gave for the files of one kind: rows and their columns."""
+
+    rows: list[dict[str, Any]]
+    schema: pa.Schema
+    batch: int | None = None  # so many at a time, where the device had no room for as many as planned
+
+
+Piece = Mapping[str, RowsOfKind]  # by kind
 Refused = Callable[[Path, str, Any, Any], UserError]
-Damaged = Callable[[files.DamagedPartError], None]
 
 
-def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
-    """The parts of which a file is missing or damaged; what is there is read, and compared with what it should be.
+@dataclass(frozen=True)
+class Part:
+    """A part of a stage, the unit that a process makes; a function of its identity."""
+
+    # its files by kind, in the order they are written; it is finished when all are there
+    paths: Mapping[str, Path]
+    identity: Mapping[str, Any]  # what it is made from (:func:`probes.runs.parts.identity`)
+    images: int  # images in it
+    pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `Piece`
+
+    def files(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, memoryview]]:
+        """Yield the content of its files by kind, in their order."""
+        for kind in self.paths:
+            rows = [row for piece in pieces for row in piece[kind].rows]
+            halved = [batch for piece in pieces if (batch := piece[kind].batch)]
+            identity = {**self.identity, **({"batch": min(halved)} if halved else {})}
+            yield kind, files.part_bytes(rows, pieces[-1][kind].schema, identity)
+
+
+@dataclass(frozen=True)
+class StageCall:
+    """Arguments of a stage that stores images, beside what it stores."""
+
+    passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
+    text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
+    overwrite: bool = False  # remove what the directory holds, once the work can begin
+    progress: bool = True  # show a progress bar with the time left
+    # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
+    captions: Mapping[str, Any] | None = None
+    helpers: Helpers = field(default_factory=Helpers)  # processes of this machine
+    cluster: RayWorkers | None = None  # workers of Ray that make the parts in their place
+    # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
+    question: Mapping[str, Any] | None = None
+
+    def record(
+        self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
+    ) -> None:
+        """Write ``run.json`` before the first part is made, and say which parts are made again."""
+        if self.question:
+            fields[REGISTERED] = self.question
+        directory.record(
+            run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
+        )
+        note_damaged(run, damaged)
+
+
+def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[files.DamagedPartError]]:
+    """The parts of which a file is missing or damaged, and the damage; what is there is compared with its identity.
 
     `refused` gives the error for a file that was made from something else: its path, the first field that differs, the
-    value there and the one expected. `damaged` is told of each file that is not as it was written.
+    value there and the one expected.
     """
-    return [part for part in parts if not _finished(part, refused, damaged)]
+    todo, damaged = list[Part](), list[files.DamagedPartError]()
+    for part in parts:
+        missing = False
+        for path in part.paths.values():
+            try:
+                missing |= not path.exists()
+                if path.exists():
+                    _require_same(files.read_identity(path), part.identity, path, refused)
+                    files.read_part(path)
+            except files.DamagedPartError as error:
+                missing = True
+                damaged.append(error)
+        todo += [part] if missing else []
+    return todo, damaged
 
 
-def _finished(part: Part, refused: Refused, damaged: Damaged) -> bool:
-    whole = [path.exists() and _whole(part, path, refused, damaged) for path in part.paths.values()]
-    return all(whole)  # each is looked at
-
-
-def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
-    """Return whether a file of a part that is there is as it was written and made from what it should be."""
-    try:
-        there = files.read_identity(path)
-        if there.get("format") != part.identity["format"]:
-            raise refused(path, "format", there.get("format"), part.identity["format"])
-        if there.get("hash") != part.identity["hash"]:
-            old, new = there.get("fields", {}), part.identity["fields"]
-            name = differing(old, new)
-            if name is None:  # a field that is None here and absent there
-                raise refused(path, "hash", there.get("hash"), part.identity["hash"])
-            raise refused(path, name, old.get(name), new.get(name))
-        files.read_part(path)
-        return True
-    except files.DamagedPartError as error:
-        damaged(error)
-        return False
+def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, refused: Refused) -> None:
+    """Refuse a file by the first field of its identity that differs."""
+    for name in ("format", "hash"):
+        if (old := there.get(name)) != (new := wanted[name]):
+            fields = there.get("fields", {}), wanted["fields"]
+            if name == "hash" and (
+                field := differing(*fields)
+            ):  # none of one that is None here and absent there
+                name, old, new = field, *(one.get(field) for one in fields)
+            raise refused(path, name, old, new)
 
 
 def record_generated(run: Run, began: float) -> None:
@@ -85,89 +148,79 @@ def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
 
 
 def make(
+    run: Run,
     stage: str,
     parts: Sequence[Part],
     todo: Sequence[Part],
     work: Work,
-    helpers: Helpers,
-    *,
+    command: StageCall,
     workers: int = 1,
-    progress: bool = True,
 ) -> None:
-    """Make those of a stage's parts that are due (`todo`, see `pending`), in so many processes of this machine."""
+    """Make those of a stage's parts that are due (`todo`, see `pending`): in so many processes here, or by Ray."""
     total, left = (sum(part.images for part in some) for some in (parts, todo))
-    several = f" ({workers} workers)" if workers > 1 else ""
-    with bar_of(f"{stage}{several}", total, left, progress=progress) as bar:
+    several = f" ({workers} workers)" if workers > 1 and not command.cluster else ""
+    with tqdm(
+        total=total,
+        initial=total - left,
+        desc=f"{stage}{several}",
+        disable=not command.progress,
+        bar_format=_LAYOUT,
+        mininterval=0.5,
+    ) as bar:
 
         def advance(images: float) -> None:
             bar.update(min(images, total - bar.n))  # beyond its end the bar would have none
 
         while todo:
-            with PartLocks() as locks:
-                count = sum(len(part.pieces) for part in todo)
-                made: dict[int, dict[int, Piece]] = {}
-                with closing(helpers.results(work, _pieces(todo, locks), workers, advance, count)) as results:
-                    for (part, place), piece in results:
-                        pieces = made.setdefault(id(part), {})
-                        pieces[place] = piece
-                        if len(pieces) == len(part.pieces):
-                            del made[id(part)]
-                            for kind, data in part.files([pieces[place] for place in sorted(pieces)]):
-                                files.write_bytes(part.paths[kind], data)
-                            locks.release(part)
-                todo = locks.again() if locks.elsewhere else []
+            elsewhere, locks = list[Part](), dict[int, ExitStack]()
+            with ExitStack() as held:
+                due = _locked(todo, held, locks, elsewhere)
+                if command.cluster:
+                    made = command.cluster.made(run, stage, due, work, advance)
+                else:
+                    made = _made(command.helpers, due, work, workers, advance)
+                with closing(made):
+                    for part, content in made:
+                        for kind, data in content:
+                            files.write_bytes(part.paths[kind], data)
+                        locks.pop(id(part)).close()
+            if elsewhere:
+                time.sleep(PAUSE)
+            todo = elsewhere
         advance(total - bar.n)  # what others made
 
 
-def _pieces(todo: Sequence[Part], locks: PartLocks) -> Iterator[tuple[tuple[Part, int], Any]]:
-    """The pieces of parts, each with its part and place; a part is locked when its first piece is asked for."""
+def _locked(
+    todo: Sequence[Part], held: ExitStack, locks: dict[int, ExitStack], elsewhere: list[Part]
+) -> Iterator[Part]:
+    """Yield parts that this process is to make, each locked; those that others are at are put `elsewhere`."""
     for part in todo:
-        if locks.take(part):
-            for place, piece in enumerate(part.pieces):
-                yield (part, place), piece
+        first = next(iter(part.paths.values()))
+        lock = first.with_name(f"{first.name}.lock")
+        require_there(lock)
+        locks[id(part)] = held.enter_context(ExitStack())
+        if not locks[id(part)].enter_context(locked(lock, wait=False, remove=True)):
+            elsewhere.append(part)
+            continue
+        with suppress(UserError):  # of another run, or of another program: it is replaced
+            if not pending([part], lambda path, *found: UserError(str(path)))[0]:
+                locks.pop(id(part)).close()
+                continue
+        yield part
 
 
-class PartLocks(ExitStack):
-    """The locks of the parts that this process is at; `elsewhere` are the parts that others were at."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elsewhere: list[Part] = []
-        self._held: dict[Path, ExitStack] = {}
-
-    def take(self, part: Part) -> bool:
-        """Lock a part; False where another process is at it, or it is finished by now."""
-        require_there(part.lock)
-        lock = self._held[part.lock] = self.enter_context(ExitStack())
-        if not lock.enter_context(locked(part.lock, wait=False, remove=True)):
-            self.elsewhere.append(part)
-            return False
-        if part.is_finished():
-            self.release(part)
-            return False
-        return True
-
-    def again(self) -> list[Part]:
-        """The parts that others were at, after a pause."""
-        time.sleep(PAUSE)
-        parts, self.elsewhere = self.elsewhere, []
-        return parts
-
-    def release(self, part: Part) -> None:
-        """Let a part go that is written."""
-        self._held.pop(part.lock).close()
-
-
-def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
-    """The progress bar of a stage, over so many images of which some are left."""
-    return tqdm(
-        total=total,
-        initial=total - left,
-        desc=stage,
-        disable=not progress,
-        bar_format=_LAYOUT,
-        mininterval=0.5,
-    )
+def _made(
+    helpers: Helpers, parts: Iterable[Part], work: Work, workers: int, tick: Tick
+) -> Iterator[tuple[Part, Iterator[tuple[str, memoryview]]]]:
+    """Parts with the content of their files by kind, as they are made by processes of this machine, piece by piece."""
+    made = dict[int, dict[int, Piece]]()
+    pieces = (((part, place), piece) for part in parts for place, piece in enumerate(part.pieces))
+    with closing(helpers.results(work, pieces, workers, tick)) as results:
+        for (part, place), piece in results:
+            done = made.setdefault(id(part), {})
+            done[place] = piece
+            if len(done) == len(part.pieces):
+                yield part, part.files([piece for _, piece in sorted(made.pop(id(part)).items())])
 
 
 def useful_workers(workers: int, todo: Sequence[Part]) -> int:

@@ -15,8 +15,8 @@ import socket
 import sys
 import threading
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +26,9 @@ from ray.exceptions import RayError
 from probes.config.schema import Config
 from probes.config.sections import AUTO, LOCAL, Cluster
 from probes.errors import UserError
-from probes.execution import loop, signals, workers
-from probes.execution.part import Part
-from probes.execution.processes import blocked, key_of, open_once
-from probes.runs import parts as files
+from probes.execution import signals, workers
+from probes.execution.loop import Part
+from probes.execution.processes import Tick, blocked, key_of, open_once
 from probes.runs.run import Run
 from probes.versions import versions
 
@@ -56,6 +55,7 @@ class RayWorkers:
         if gpus == AUTO:
             gpus = 1.0 if ray.cluster_resources().get("GPU") and not on_cpu else 0.0
         self._options, self._devices, self._waiting = options, list[str](), False
+        self._most = Counter[str]()  # workers of a stage at one time
         self._needs = {"CPU": float(options.cpus_per_worker), "GPU": float(gpus)}
         needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
         self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call)
@@ -77,54 +77,46 @@ class RayWorkers:
             self.room()
         return self._received(reference)
 
-    def make(
-        self, run: Run, stage: str, parts: Sequence[Part], todo: Sequence[Part], work: Any, *, progress: bool
-    ) -> None:
-        """Have those of a stage's parts made that are due, and write them.
+    def made(
+        self, run: Run, stage: str, parts: Iterator[Part], work: Any, tick: Tick
+    ) -> Iterator[tuple[Part, Iterable[tuple[str, bytes]]]]:
+        """Yield parts with the content of their files by kind, as they are made.
 
         Where one cannot be made all others are, and it is named at the end. What the user can mend ends the stage.
         """
-        if not todo:
-            return
         shared, key, failed = ray.put(work), key_of(work), dict[int, str]()
         carried = getattr(work, "carried", lambda pieces: pieces)
-        waiting, at_work, most = deque(todo), dict[Any, Part](), 0
-        total, left = (sum(part.images for part in some) for some in (parts, todo))
-        with loop.PartLocks() as locks, loop.bar_of(stage, total, left, progress=progress) as bar:
-            while waiting or at_work:
-                room = self.room()
-                # one more for each, so that none waits for this process; where their number is limited, no more
-                while waiting and len(at_work) < room * (2 if self._options.workers == AUTO else 1):
-                    if locks.take(part := waiting.popleft()):
-                        there = replace(part, pieces=carried(part.pieces))
-                        at_work[self._call.remote(os.getcwd(), _files, key, shared, there)] = part
-                most = max(most, min(room, len(at_work)))
-                for reference in ray.wait([*at_work], timeout=WAIT)[0] if at_work else ():
-                    part = at_work.pop(reference)
-                    try:
-                        device, content = self._received(reference)
-                    except RayError as error:
-                        failed[part.identity["part"]] = str(error).strip()
-                    else:
-                        self._require_alike(device)
-                        for kind, data in content.items():
-                            files.write_bytes(part.paths[kind], data)
-                        bar.update(part.images)
-                    locks.release(part)
-                if not waiting and not at_work and locks.elsewhere:
-                    waiting.extend(locks.again())
-            bar.update(total - bar.n)
-        entry = {"workers": most, "devices": self._devices}
+        at_work = dict[Any, Part]()
+        while True:
+            room = self.room()
+            # one more for each, so that none waits for this process; where their number is limited, no more
+            most = room * (2 if self._options.workers == AUTO else 1)
+            while len(at_work) < most and (part := next(parts, None)):
+                there = replace(part, pieces=carried(part.pieces))
+                at_work[self._call.remote(os.getcwd(), _files, key, shared, there)] = part
+            if not at_work:
+                break
+            self._most[stage] = max(self._most[stage], min(room, len(at_work)))
+            for reference in ray.wait([*at_work], timeout=WAIT)[0]:
+                part = at_work.pop(reference)
+                try:
+                    device, content = self._received(reference)
+                except RayError as error:
+                    failed[part.identity["part"]] = str(error).strip()
+                    continue
+                self._require_alike(device)
+                yield part, content.items()
+                tick(part.images)
+        entry = {"workers": self._most[stage], "devices": self._devices}
         run.write_meta(**{RECORD: {**(run.meta.get(RECORD) or {}), stage: entry}})
         if failed:
             first, *others = sorted(failed)
             print(failed[first], file=sys.stderr)
-            named = ", ".join(map(str, [first, *others[:4]])) + (
-                f" and {len(others) - 4} more" if others[4:] else ""
-            )
+            more = f" and {len(others) - 4} more" if others[4:] else ""
             raise UserError(
-                f"{stage}: expected every part, could not make {named} ({failed[first].splitlines()[-1]:.160}): all"
-                " others are there, run the same command again to try these once more"
+                f"{stage}: expected every part, could not make {', '.join(map(str, [first, *others[:4]]))}{more}"
+                f" ({failed[first].splitlines()[-1]:.160}): all others are there, run the same command again to try"
+                " these once more"
             )
 
     def _received(self, reference: Any) -> Any:
@@ -168,7 +160,7 @@ def _call(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[s
         raise RuntimeError("".join(traceback.format_exception(error))) from None
 
 
-def _files(key: str, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
+def _files(key: bytes, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
     """The device that a part is made on, and the content of its files by kind."""
     do = open_once(key, work)
     pieces = [do(piece, lambda images: None) for piece in part.pieces]

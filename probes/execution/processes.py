@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import importlib
 import multiprocessing
 import os
@@ -18,12 +17,10 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from ctypes import c_double
 from math import inf
 from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import RawValue
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -48,57 +45,35 @@ class Work(Protocol):
         ...
 
 
-class Helpers:
+class Helpers(contextlib.ExitStack):
     """The helpers of this process, which outlive a stage, since to start one takes seconds.
 
     A context manager; at its end, however it ends, they end too. They do not import the script that has them, which
     needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
     """
 
-    def __init__(self) -> None:
-        self._executor: ProcessPoolExecutor | None = None
-        self._leash: Connection | None = None
-        self._count = 0
-        self._ticks: Any = None
-
-    def __enter__(self) -> Helpers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """End the helpers, whatever they are at."""
-        if self._executor is not None:
-            self._leash.close()
-            self._executor.shutdown(cancel_futures=True)
-        self._executor, self._leash, self._count = None, None, 0
+    _executor: ProcessPoolExecutor
+    _count = 0
 
     def start(self, workers: int, library: str = DRAWING) -> None:
         """Start the helpers of so many workers, this process one of them, before there is work; they load a library."""
         if self._count < workers - 1:
-            self.end()
-            context = multiprocessing.get_context(START)
-            reader, self._leash = context.Pipe(duplex=False)
-            self._ticks, self._count = RawValue(c_double, 0.0), workers - 1
-            self._executor = ProcessPoolExecutor(
-                self._count, context, initializer=_begin, initargs=(reader, self._ticks)
-            )
-        for _ in range(workers - 1):
-            self._submit(_load, library)
-
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Have a helper call a function of a module; starts one that is still to be started."""
-        assert self._executor is not None
+            self.close()
+            self._count, context = workers - 1, multiprocessing.get_context(START)
+            reader, leash = context.Pipe(duplex=False)
+            self._executor = ProcessPoolExecutor(self._count, context, initializer=_begin, initargs=(reader,))
+            self.callback(self._executor.shutdown, cancel_futures=True)
+            self.callback(leash.close)  # before: whatever they are at
         try:
             with blocked(signal.SIGINT, signal.SIGTERM), _without_main():
-                return self._executor.submit(function, *arguments)
-        except BrokenProcessPool as error:
-            raise _as_raised(error) from None
+                for _ in range(workers - 1):
+                    self._executor.submit(_load, library)
         except OSError as error:
             raise UserError(
                 f"--workers: expected room for another process, got `{error.strerror}`: use fewer workers"
             ) from None
+        except BrokenProcessPool as error:
+            raise _as_raised(error) from None
 
     def results(
         self,
@@ -106,70 +81,59 @@ class Helpers:
         items: Iterable[tuple[Any, Any]],
         workers: int = 1,
         tick: Tick = lambda images: None,
-        count: int = 0,
     ) -> Iterator[tuple[Any, Any]]:
         """Work on items, each with a name; yield the names with what the items gave, as they are done.
 
-        `count`: so many items, about; each is asked for when somebody is free. What an item raises is raised once the
-        items before it are done: the same is kept, and the same error raised, as with one worker.
+        Each is asked for when this process or a helper is free. What an item raises is raised once the items before it
+        are done: the same is kept, and the same error raised, as with one worker.
         """
-        helpers, left, ticked = workers - 1, enumerate(items), self._ticked()
-        if helpers > self._count:
+        if workers - 1 > self._count:
             self.start(workers, "probes")
-        key = key_of(work) if helpers > 0 else ""
-        opening = [self._submit(_do, key, work) for _ in range(helpers)]
-        given, faults = dict[Future[Any], tuple[int, Any]](), dict[int, Exception]()
-        results, taken = deque[tuple[Any, Any]](), 0
+        key, lock, left = key_of(work) if workers > 1 else b"", threading.Lock(), enumerate(items)
+        made, faults = deque[tuple[Any, Any, float]](), dict[float, Exception]()
+        opened = list[threading.Thread]()
 
         def take() -> tuple[int, tuple[Any, Any]] | None:
-            nonlocal taken
-            taken += 1
-            return None if faults else next(left, None)
+            with lock:
+                return None if faults else next(left, None)
 
-        def attend(timeout: float = 0.0) -> None:
-            """Hear the helpers; give each that is ready an item, and one in advance while there are enough for all."""
-            nonlocal ticked
-            for future in wait([*given, *opening], timeout, FIRST_COMPLETED).done:
-                index, name = given.pop(future, (taken, None))
-                if future in opening:
-                    opening.remove(future)
-                if (error := future.exception()) is not None:
-                    faults.setdefault(index, _as_raised(error))
-                elif name is not None:
-                    results.append((name, future.result()))
-            ready = helpers - len(opening)
-            while len(given) < ready * (1 + (count - taken > 2 * helpers)) and (following := take()):
-                index, (name, item) = following
-                given[self._submit(_do, key, work, item)] = index, name
-            if (now := self._ticked()) > ticked:
-                tick(now - ticked)
-                ticked = now
+        def serve() -> None:
+            """Have a helper work on one item after another; in a thread of its own."""
+            index = inf
+            try:
+                self._executor.submit(_do, key, work).result()
+                opened.append(threading.current_thread())
+                while following := take():
+                    index, (name, item) = following
+                    made.append((name, *self._executor.submit(_do, key, work, item).result()))
+            except BaseException as error:
+                faults.setdefault(index, _as_raised(error))
 
-        def own_tick(images: float) -> None:
-            tick(images)
-            attend()
-
-        attend()
-        with work.opened() as do:
-            while True:
-                if (following := take()) is not None:
+        for _ in range(workers - 1):
+            threading.Thread(target=serve, daemon=True).start()
+        try:
+            with work.opened() as do:
+                while following := take():
                     index, (name, item) = following
                     try:
-                        results.append((name, do(item, own_tick)))
+                        made.append((name, do(item, tick), 0.0))
                     except Exception as error:
-                        faults[index] = error
-                elif not any(index < min(faults, default=inf) for index, _ in given.values()):
-                    break
-                attend(0.0 if following else 0.5)
-                while results:
-                    yield results.popleft()
-        while results:
-            yield results.popleft()
-        if faults:
-            raise faults[min(faults)]
+                        faults.setdefault(index, error)
+                    yield from _arrived(made, tick)
+            for thread in opened:  # not for those that are loading
+                thread.join()
+            yield from _arrived(made, tick)
+            if faults:
+                raise faults[min(faults)]
+        finally:
+            left = iter(())  # nobody is given more
 
-    def _ticked(self) -> float:
-        return self._ticks.value if self._ticks is not None else 0.0
+
+def _arrived(made: deque[tuple[Any, Any, float]], tick: Tick) -> Iterator[tuple[Any, Any]]:
+    while made:
+        name, result, images = made.popleft()
+        tick(images)
+        yield name, result
 
 
 def _as_raised(error: BaseException) -> Exception:
@@ -232,17 +196,14 @@ def loading_libraries() -> Iterator[None]:
 # In a helper, and in a worker of Ray
 
 
-def _begin(leash: Connection, ticks: Any) -> None:
-    """Begin a helper: it counts finished images in `ticks`, and ends when the other end of `leash` is closed."""
-    global _ticks
-    _ticks = ticks
+def _begin(leash: Connection) -> None:
+    """Begin a helper, which ends when the other end of `leash` is closed: by the process that has it, or its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared between processes, and would outlive this one
     threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
 
 
 def _end_with(leash: Connection) -> None:
-    """End this process when the one that started it lets go of the leash, or has ended."""
     with contextlib.suppress(EOFError, OSError):
         leash.recv()
     os._exit(1)
@@ -253,22 +214,11 @@ def _load(library: str) -> None:
         importlib.import_module(library)
 
 
-def _tick(images: float) -> None:
-    _ticks.value += (
-        images  # of two helpers at one moment one may be lost: it is shown, and nothing hangs on it
-    )
+key_of = pickle.dumps  # by what it is pickled as a process that has a work open knows it again
+_kept: tuple[bytes, contextlib.ExitStack, Do] | None = None
 
 
-_ticks: Any = None
-_kept: tuple[str, contextlib.ExitStack, Do] | None = None
-
-
-def key_of(work: Work) -> str:
-    """A name for a work, by which a process that has it open knows it again."""
-    return hashlib.sha256(pickle.dumps(work)).hexdigest()
-
-
-def open_once(key: str, work: Work) -> Do:
+def open_once(key: bytes, work: Work) -> Do:
     """The function of a work's items in this process, which keeps one work open."""
     global _kept
     if _kept is None or _kept[0] != key:
@@ -280,10 +230,11 @@ def open_once(key: str, work: Work) -> Do:
     return _kept[2]
 
 
-def _do(key: str, work: Work, *items: Any) -> Any:
-    """Open a work, and do an item of it, if one is given."""
+def _do(key: bytes, work: Work, *items: Any) -> Any:
+    """Open a work, and do an item of it, if one is given; gives what that gave and the images that it counted."""
+    images = list[float]()
     try:
         do = open_once(key, work)
-        return do(items[0], _tick) if items else None
+        return (do(items[0], images.append), sum(images)) if items else None
     except UserError as error:
         raise UserError(str(error)) from None  # its own kind may not bear pickling

@@ -291,12 +291,12 @@ def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
                 " link away, or choose another --out"
             )
     run.remove_files(names)
-    for name in with_inner(run.path, folders):
+    for name in _with_inner(run.path, folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
 
 
-def with_inner(path: Path, names: Sequence[str]) -> list[str]:
+def _with_inner(path: Path, names: Sequence[str]) -> list[str]:
     """Return folders of a run and those in them, the inner ones first."""
     nested = [path / name for name in names if name in _NESTED and (path / name).is_dir()]
     inner = [entry for folder in nested for entry in sorted(folder.iterdir()) if entry.is_dir()]

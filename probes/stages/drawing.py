@@ -20,7 +20,7 @@ from hooks.prompt.positions import GROUPS
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.batches import BatchSize, no_room
-from probes.execution.part import Piece, RowsOfKind
+from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
 from probes.models import loading, requirements
 from probes.models.devices import deterministic

@@ -19,8 +19,7 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.execution import batches, loop
-from probes.execution.command import StageCall
-from probes.execution.part import Part
+from probes.execution.loop import Part, StageCall
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -65,7 +64,8 @@ def generation(
         found, loaded = cluster.ask(_settings, source, config, first), None
     else:
         found, loaded = resolve_settings(source, config, first)
-    command.cleared(run)
+    if command.overwrite:
+        directory.clear(run)
 
     plan = _planned(run, config, found, samples, source)
     with locked(run.path / GATE):
@@ -99,21 +99,14 @@ def generation(
         source.files,
         loaded,
     )
-    with command.helping() as helpers:
 
-        def generate_parts(first: int | None) -> None:
-            nonlocal todo
-            wanted = parts[: len(parts) if first is None else first]
-            due, todo = todo[: _until(todo, len(wanted))], todo[_until(todo, len(wanted)) :]
-            if cluster:
-                cluster.make(run, "generate", wanted, due, drawing, progress=command.progress)
-            else:
-                workers = loop.useful_workers(count, due)
-                loop.make(
-                    "generate", wanted, due, drawing, helpers, workers=workers, progress=command.progress
-                )
+    def generate_parts(first: int | None) -> None:
+        nonlocal todo
+        wanted = parts[: len(parts) if first is None else first]
+        due, todo = todo[: _until(todo, len(wanted))], todo[_until(todo, len(wanted)) :]
+        loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
-        yield generate_parts
+    yield generate_parts
     if (used := batches.used_sizes(run, "samples", sizes[0])) != sizes:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
@@ -138,11 +131,11 @@ def _planned(
     batch = found.batch_triplets if begun == "auto" else begun
     config = replace(found, batch_triplets=batch).apply_to(config)
     directory.require_same(run, config.resolved())
-    fields, damaged = _fields(config, found, source), list[part_files.DamagedPartError]()
+    fields = _fields(config, found, source)
     _require_same_parts(run, fields, source)
     chunks = chunks_of(samples, config)
     parts = [part_of(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    todo = loop.pending(parts, partial(directory.part_of_another_run, run), damaged.append)
+    todo, damaged = loop.pending(parts, partial(directory.part_of_another_run, run))
     return _Planned(config, fields, parts, damaged, todo)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from probes.config.schema import Config
 from probes.execution.claim import claim
-from probes.execution.command import StageCall
+from probes.execution.loop import StageCall
 from probes.models import loading, requirements
 from probes.runs import directory
 from probes.stages import plan as prompts

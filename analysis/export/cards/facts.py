@@ -278,7 +278,10 @@ def _shared(samples: pd.DataFrame, config: Config) -> str:
 def _objects(objects: Objects, config: Config) -> list[str]:
     return [
         objects_opening(
-            objects.rows("object_claims", first=away, second=towards), (away, towards), unit=config.unit
+            objects.rows("object_claims", first=away, second=towards),
+            (away, towards),
+            unit=config.unit,
+            alpha=config.measure.alpha,
         )
         for towards, away in contrasts(config)
         if len(objects.rows("object_claims", first=away, second=towards))

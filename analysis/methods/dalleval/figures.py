@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
-from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, LEVEL, TONE, TONES
+from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
@@ -37,7 +37,7 @@ def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
     return figure, figure.subplots(1, columns, squeeze=False)[0], deep
 
 
-def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Drawn | None:
+def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha: float) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
     The first of the words has intervals and orders the rows; dots are filled only where the professions together
@@ -52,7 +52,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
         figure, panels, deep = _columns(len(main), 0.9)
         for number, axes in enumerate(panels):  # the highest on top of the first column
             last = len(main) - number * deep
-            _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told)
+            _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told, alpha)
         handles = [
             Line2D([], [], color=PALETTE[0], marker="o", ms=4, label=label(words[0])),
             *(
@@ -66,7 +66,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool) -> Dra
     caption = (
         f"Average gender of images generated from {label(words[0])} prompts of each profession, read by "
         f"{named(source)}, with intervals over images; a filled dot: not half and half (exact binomial test, adjusted "
-        f"p < {LEVEL:g}), where all together deviate by more than chance. Grey: how far from 0 chance alone gets on "
+        f"p < {alpha:g}), where all together deviate by more than chance. Grey: how far from 0 chance alone gets on "
         "average with so many images. Ticks: other words."
     )
     return Drawn("dalleval-gender", figure, "Average gender by profession", caption, wide=True)
@@ -78,15 +78,17 @@ def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     return own[own["indicator"] == reference].sort_values("average", kind="stable", na_position="first")
 
 
-def not_even(rows: pd.DataFrame, told: bool) -> np.ndarray:
+def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
     """Tell which dots are filled: of professions whose images are not read as female in half of them.
 
     None is where the professions together do not deviate (`analysis.methods.dalleval.page_tests.even_refuted`).
     """
-    return told & (rows["p_adjusted"] < LEVEL).to_numpy() & rows["low"].notna().to_numpy()
+    return told & (rows["p_adjusted"] < alpha).to_numpy() & rows["low"].notna().to_numpy()
 
 
-def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int, told: bool) -> None:
+def _gender_rows(
+    axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int, told: bool, alpha: float
+) -> None:
     """One column of professions, from the bottom up."""
     places = np.arange(len(rows)) + deep - len(rows)
     floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
@@ -98,7 +100,7 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
             axes.plot(values[known], places[known], "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
     read = rows["low"].notna().to_numpy()
     axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
-    sure = not_even(rows, told)
+    sure = not_even(rows, told, alpha)
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
     for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
         if (

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, of_first
-from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, LEVEL, TONE, kind_of
-from analysis.methods.gep.results import more_than_chance, page_p_value
+from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, kind_of
+from analysis.methods.gep.results import more_than_chance
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
@@ -57,7 +57,7 @@ def said_words(words: pd.DataFrame) -> pd.DataFrame:
     return over[over["source"] == over["question"].map(kind_of).map(first)]
 
 
-def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
+def attributes_differ(words: pd.DataFrame, pair: tuple[str, str], alpha: float) -> bool:
     """Tell whether the page says that two words differ in an attribute; only then it counts prompts that do."""
     rows = said_words(words)
     if rows.empty:
@@ -65,7 +65,7 @@ def attributes_differ(words: pd.DataFrame, pair: tuple[str, str]) -> bool:
     own = rows[
         (rows[["first", "second"]] == pair).all(axis=1) & (rows["question"].map(kind_of) == ATTRIBUTES)
     ]
-    return bool((own["p_page"] < LEVEL).any())
+    return bool((own["p_page"] < alpha).any())
 
 
 def adjust_page(
@@ -91,12 +91,11 @@ def adjust_page(
 
 
 def page_p_text(row: Mapping[str, Any]) -> str:
-    """The p-value of `page_p_value` with the family over which it is adjusted."""
-    family = "unadjusted" if np.isnan(row["p_page"]) else "adjusted over this section’s tests"
-    return f"{p_value(page_p_value(row))}, {family}"
+    """The p-value of a row of which the page speaks, with the family over which it is adjusted."""
+    return f"{p_value(row['p_page'])}, adjusted over this section’s tests"
 
 
-def even_refuted(mad: pd.DataFrame, reference: str) -> bool:
+def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
     rows = said_mads(mad, reference)
-    return any(more_than_chance(row) for row in rows[rows["question"] == GENDER].to_dict("records"))
+    return any(more_than_chance(row, alpha) for row in rows[rows["question"] == GENDER].to_dict("records"))

@@ -21,22 +21,22 @@ SECTION = "Professions (DALL-Eval)"
 
 
 def results(run: Run) -> list[Result]:
-    """Return the mean absolute deviation from half and half of every indicator, by the first reader of gender."""
+    """Return the mean absolute deviation from half and half that the page speaks of, by the first reader of gender."""
     tables = set(run.tables())
     if "dalleval_mad" not in tables:
         return []
     mad = read(run, "dalleval_mad")
     own = of_first(mad, GENDER)
     agreement = read(run, "dalleval_agreement") if "dalleval_agreement" in tables else pd.DataFrame()
-    wanted = ("debiased", "images_low", "images_high", "floor", "p_value")
+    wanted = ("debiased", "images_low", "images_high", "floor", "p_page")  # of what the page speaks
     return [
-        _result(row, _error(agreement, row["source"]))
+        _result(row, _error(agreement, row["source"]), run.config.measure.alpha)
         for row in own.to_dict("records")
         if all(defined(row[name]) for name in wanted)
     ]
 
 
-def _result(row: Mapping[str, Any], error: str) -> Result:
+def _result(row: Mapping[str, Any], error: str, alpha: float) -> Result:
     return Result(
         section=SECTION,
         name=f"Mean absolute deviation from half and half, debiased, {row['indicator']} prompts",
@@ -48,7 +48,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
             f"{number(row['mad'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)})"
         ),
-        verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
+        verdict=f"{'more' if more_than_chance(row, alpha) else 'not more'} than chance",
         reader=named(row["source"]),
         error=f"{row['decided']} of {counted(row['asked'], 'image')} decided; {error}",
     )

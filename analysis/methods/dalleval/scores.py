@@ -20,7 +20,6 @@ from probes.prompts.diagnostic import NONE
 VERSION = "dalleval/1"
 GENDER, TONE, ATTRIBUTES = "gender", "tone", "attributes"
 TONES = 10
-LEVEL = 0.05  # below which an adjusted p-value counts as different
 # of a planned image: read and decided; read, and neither answer; no face or no skin in it; grey, without a tone; not
 # read, or not there; at fault, or not to be read
 DECIDED, UNDECIDED, NO_FACE, NO_SKIN, GREY = "decided", "undecided", "no face", "no skin", "grey"

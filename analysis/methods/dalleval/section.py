@@ -28,7 +28,7 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.results import results
-from analysis.methods.dalleval.scores import COUNTS, GENDER, LEVEL, TONE, TONES, kind_of
+from analysis.methods.dalleval.scores import COUNTS, GENDER, TONE, TONES, kind_of
 from analysis.methods.dalleval.tables import ALL
 from analysis.methods.dalleval.words import AVERAGES, first_contrast
 from analysis.methods.gep.results import more_than_chance
@@ -84,7 +84,8 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
         draw_gender(
             professions.table("dalleval_professions"),
             words,
-            told=even_refuted(professions.table("dalleval_mad"), chosen.reference),
+            told=even_refuted(professions.table("dalleval_mad"), chosen.reference, config.measure.alpha),
+            alpha=config.measure.alpha,
         ),
         draw_mads(professions.table("dalleval_mad"), chosen.reference),
     ]
@@ -124,29 +125,29 @@ def section(professions: Professions, config: Config) -> dict[str, Any]:
         "rules": [named(name) for name in dict.fromkeys(rules)],
         "published_rule": "dalleval2023" in set(rules),
         "toyworld": config.model.startswith("toyworld"),
-        "sentences": _sentences(professions, reference),
-        "mads": _mads(shown, professions.table("dalleval_between")),
+        "sentences": _sentences(professions, reference, config.measure.alpha),
+        "mads": _mads(shown, professions.table("dalleval_between"), config.measure.alpha),
         "corrected": bool(shown["corrected"].notna().any()),
         "counts": _counts(table),
         "words": said_words(professions.table("dalleval_words")).to_dict("records"),
-        "absolute": absolute_rows(professions, config.unit),
+        "absolute": absolute_rows(professions, config.unit, config.measure.alpha),
         "agreement": professions.table("dalleval_agreement").to_dict("records"),
         "each": _each(table, reference),
         "named": named,
     }
 
 
-def _sentences(professions: Professions, reference: str) -> list[str]:
+def _sentences(professions: Professions, reference: str, alpha: float) -> list[str]:
     """Return what is said of gender and of tone, by the first reader of each, and of attributes."""
     mad, between = professions.table("dalleval_mad"), professions.table("dalleval_between")
     shown = _tones_shown(professions.table("dalleval_distribution"), first_source(mad, TONE))
     sentences = [
-        _sentence(row, row["question"], shown) + _between(between, row)
+        _sentence(row, row["question"], shown, alpha) + _between(between, row, alpha)
         for row in said_mads(mad, reference).to_dict("records")
     ]
     own = said_attributes(between)
     if len(own):
-        names = ", ".join(dict.fromkeys(own.loc[own["p_page"] < LEVEL, "question"]))
+        names = ", ".join(dict.fromkeys(own.loc[own["p_page"] < alpha, "question"]))
         differ = f"{names} can be told to differ" if names else "none can be told to differ"
         sentences.append(
             f"Of {counted(own['question'].nunique(), 'attribute')} by {named(str(own['source'].iloc[0]))}, {differ}"
@@ -165,7 +166,7 @@ def lead(professions: Professions, config: Config) -> Lead:
     if rows.empty or rows.iloc[0]["reason"] or not rows.iloc[0]["professions"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
     row = rows.iloc[0].to_dict()
-    more = "more" if more_than_chance(row) else "not more"
+    more = "more" if more_than_chance(row, config.measure.alpha) else "not more"
     answer = (
         f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone "
         f"gives ({page_p_text(row).partition(' over ')[0]}), as {named(row['source'])} reads "
@@ -183,17 +184,17 @@ def _tones_shown(distribution: pd.DataFrame, source: str) -> int:
     return int(own.loc[own["images"] > 0, "category"].nunique())
 
 
-def _mads(mad: pd.DataFrame, between: pd.DataFrame) -> list[dict[str, Any]]:
+def _mads(mad: pd.DataFrame, between: pd.DataFrame, alpha: float) -> list[dict[str, Any]]:
     """Return rows of MADs: single professions only where the page says that they differ at all."""
     rows = mad.to_dict("records")
     for row in rows:
         tested = said_between(between, row)["p_page"] if row["question"] == TONE else pd.Series(row["p_page"])
-        if row["question"] in (GENDER, TONE) and (tested >= LEVEL).any():
+        if row["question"] in (GENDER, TONE) and (tested >= alpha).any():
             row["different"] = 0
     return rows
 
 
-def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
+def _between(between: pd.DataFrame, row: Mapping[str, Any], alpha: float) -> str:
     """Whether professions differ from one another in what a row of MADs is of; empty where nothing was tested."""
     rows = said_between(between, row)
     if rows.empty:
@@ -201,7 +202,7 @@ def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
     one = rows.iloc[0]
     if one["reason"]:
         return f" Whether professions differ from one another cannot be told ({one['reason']})."
-    differ = one["p_page"] < LEVEL
+    differ = one["p_page"] < alpha
     return (
         f" Professions {'differ from one another' if differ else 'cannot be told to differ from one another'}"
         f" ({p_value(one['p_page'])}, adjusted over words and this section’s tests;"
@@ -211,7 +212,7 @@ def _between(between: pd.DataFrame, row: Mapping[str, Any]) -> str:
     )
 
 
-def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
+def _sentence(row: Mapping[str, Any], question: str, shown: int, alpha: float) -> str:
     of = "every word’s" if row["indicator"] == ALL else row["indicator"]
     images = f"images generated from {of} prompts of {counted(row['professions'], 'profession')}"
     if row["reason"] or not row["professions"]:
@@ -239,7 +240,7 @@ def _sentence(row: Mapping[str, Any], question: str, shown: int) -> str:
             f" {number(row['mad'])} on average (chance alone gives {number(row['floor'])}): the paper’s reference, and"
             " no finding about professions."
         )
-    even, more = "half and half", more_than_chance(row)
+    even, more = "half and half", more_than_chance(row, alpha)
     return (
         f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
         f" {'more' if more else 'not more'} than the {number(row['floor'])} that chance alone gives"
@@ -262,7 +263,7 @@ def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
     return sums.to_dict("records")
 
 
-def absolute_rows(professions: Professions, unit: str) -> list[dict[str, Any]]:
+def absolute_rows(professions: Professions, unit: str, alpha: float) -> list[dict[str, Any]]:
     """Return rows over professions; prompts are counted only where the page says that the words differ."""
     table = professions.table("dalleval_absolute")
     if table.empty:
@@ -270,7 +271,7 @@ def absolute_rows(professions: Professions, unit: str) -> list[dict[str, Any]]:
     rows = table[(table["profession"] == ALL) & (table["kind"] != "control")]
     over_what = rows["of"].map({AVERAGES: f"averages {over(unit)}"}).fillna("single prompts, their mean")
     words = professions.table("dalleval_words")
-    differ = [attributes_differ(words, pair) for pair in zip(rows["first"], rows["second"])]
+    differ = [attributes_differ(words, pair, alpha) for pair in zip(rows["first"], rows["second"])]
     return rows.assign(over=over_what, different=rows["different"].where(differ, 0)).to_dict("records")
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from analysis.methods.dalleval.scores import (
     ATTRIBUTES,
-    LEVEL,
     AuditDesign,
     Reading,
     averages,
@@ -279,7 +278,7 @@ def _absolute(family: Sequence[Reading], first: str, second: str, design: AuditD
     whole, each = attribute_swaps(*values, paired=design.paired, shared=design.shared, **options)
     p_adjusted = adjust_p_values([one.p_value for one in each])
     over = {
-        "different": int((p_adjusted < LEVEL).sum()),
+        "different": int((p_adjusted < design.measure.alpha).sum()),
         "tested": int((~np.isnan(p_adjusted)).sum()),
     }
     images = [int(of_word.sum()) for of_word in known]
@@ -347,7 +346,7 @@ def _of_family(family: Sequence[Reading], main: Sequence[str], measure: Measure)
             "p_value": found.p_value,
             "p_adjusted": found.p_adjusted,
             "p_page": np.nan,
-            "different": (adjusted < LEVEL).sum(axis=0),
+            "different": (adjusted < measure.alpha).sum(axis=0),
             "tested": (~np.isnan(adjusted)).sum(axis=0),
             "professions": found.groups,
             "images": found.units,

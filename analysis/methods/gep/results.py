@@ -18,12 +18,11 @@ from analysis.tables.registry import read
 from probes.runs.run import Run
 
 SECTION = "Attributes (GEP)"
-LEVEL = 0.05  # below which p is called more than chance
 
 
-def more_than_chance(row: Mapping[str, Any]) -> bool:
-    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance."""
-    return bool(page_p_value(row) < LEVEL and row["excess"] > 0)
+def more_than_chance(row: Mapping[str, Any], alpha: float) -> bool:
+    """Tell whether the score of a row of ``tables/gep_score`` is called more than chance, by tests of level `alpha`."""
+    return bool(page_p_value(row) < alpha and row["excess"] > 0)
 
 
 def page_p_value(row: Mapping[str, Any]) -> float:
@@ -46,13 +45,13 @@ def results(run: Run) -> list[Result]:
     own = score[(score["source"] == source) & (score["kind"] == "contrast")]
     wanted = ("debiased", "low", "high", "floor", "p_value")
     return [
-        _result(row, _error(auc, row["source"]))
+        _result(row, _error(auc, row["source"]), run.config.measure.alpha)
         for row in own.to_dict("records")
         if all(defined(row[name]) for name in wanted)
     ]
 
 
-def _result(row: Mapping[str, Any], error: str) -> Result:
+def _result(row: Mapping[str, Any], error: str, alpha: float) -> Result:
     pair = f"{row['first']} against {row['second']}"
     return Result(
         section=SECTION,
@@ -65,7 +64,7 @@ def _result(row: Mapping[str, Any], error: str) -> Result:
             f"{number(row['score'])} as published, without the correction; chance alone gives {number(row['floor'])} "
             f"({page_p_text(row)}, the smallest possible {number(row['p_smallest'])})"
         ),
-        verdict=f"{'more' if more_than_chance(row) else 'not more'} than chance",
+        verdict=f"{'more' if more_than_chance(row, alpha) else 'not more'} than chance",
         reader=SOURCES[row["source"]],
         error=error,
     )

@@ -21,7 +21,7 @@ from analysis.methods.gep.inference import CROSSED, IMAGES, over_units
 from analysis.methods.gep.latex import documents
 from analysis.methods.gep.lead_examples import captions, lead_examples
 from analysis.methods.gep.page_tests import first_source
-from analysis.methods.gep.results import LEVEL, more_than_chance, page_p_text, results
+from analysis.methods.gep.results import more_than_chance, page_p_text, results
 from analysis.methods.gep.sources import ORDER, SOURCES
 from analysis.methods.gep.tables import LABELS
 from analysis.observe.features.attribute_audit import places
@@ -163,7 +163,7 @@ def section(attributes: Attributes | OneWord, config: Config) -> dict[str, Any]:
     mean = auc.groupby(["source", "labels"], sort=False)["auc"].agg(["mean", "count"]).reset_index()
     return {
         "sources": [SOURCES[name] for name in ORDER if name in set(score["source"])],
-        "sentences": [_sentence(row) for row in said_scores(attributes)],
+        "sentences": [_sentence(row, config.measure.alpha) for row in said_scores(attributes)],
         "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
         "controls": score[score["kind"] == "control"].to_dict("records"),
         "fit": tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
@@ -189,7 +189,7 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
     figures = ("gep-scores", "gep-vectors")
     if not said:
         return Lead(question, "No contrast was asked for, so no score was tested.", figures)
-    row = said[0]
+    row, alpha = said[0], config.measure.alpha
     shown = (attributes.lead_examples, *captions(row)) if attributes.lead_examples else ()
     place = f"In the {row['setting']} setting"
     if np.isnan(row["p_value"]):
@@ -198,12 +198,12 @@ def lead(attributes: Attributes | OneWord, config: Config) -> Lead | None:
             "no attribute differs" if none else "nothing can be said of differences; the reason stands below"
         )
         return Lead(question, f"{place} {answer}.", figures, *shown)
-    more = "more" if more_than_chance(row) else "not more"
+    more = "more" if more_than_chance(row, alpha) else "not more"
     answer = (
         f"{place} they differ by {number(row['score'])} on average, {more} than the {number(row['floor'])} that "
         f"chance alone gives ({page_p_text(row).partition(' over ')[0]})"
     )
-    few = "; too few for any p below 0.05" if row["p_smallest"] > LEVEL else ""
+    few = f"; too few for any p below {alpha:g}" if row["p_smallest"] > alpha else ""
     return Lead(question, f"{answer}{few}.", figures, *shown)
 
 
@@ -214,7 +214,7 @@ def said_scores(attributes: Attributes) -> list[dict[str, Any]]:
     return own.to_dict("records")
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Mapping[str, Any], alpha: float) -> str:
     """Return what one score says, of which sample, and what its design could not have shown."""
     pair = f"between images generated from {row['first']} and from {row['second']} prompts"
     place = f"In the {row['setting']} setting"
@@ -222,7 +222,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         if row["reason"].startswith("no difference"):
             return f"{place} no attribute differs {pair} ({row['reason']})."
         return f"{place} nothing can be said of differences {pair}: {row['reason']}."
-    more = "more" if more_than_chance(row) else "not more"
+    more = "more" if more_than_chance(row, alpha) else "not more"
     said = (
         f"{place} {_quantity(row['source'])} differ {pair} by {number(row['score'])} on average, {more} "
         f"than the {number(row['floor'])} that chance alone gives ({page_p_text(row)})."
@@ -231,7 +231,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         said += " There is one context: its images are the sample, and this is said of it alone."
     if row["unit"] == CROSSED:
         said += " The seeds repeat over the contexts, so both are taken as samples that are crossed."
-    if row["p_smallest"] > LEVEL:
+    if row["p_smallest"] > alpha:
         few = "images" if row["unit"] == IMAGES else "seeds" if row["unit"] == CROSSED else "contexts"
         said += (
             f" With so few {few} no p-value below {number(row['p_smallest'])} can be had, whatever the images show:"

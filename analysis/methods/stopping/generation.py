@@ -8,7 +8,7 @@ from dataclasses import replace
 from analysis.methods.stopping.looks import Looks, prompts_at_looks
 from analysis.methods.stopping.question import OPEN, StopQuestion
 from probes.config.schema import Config
-from probes.execution.command import StageCall
+from probes.execution.loop import StageCall
 from probes.models.source import Source
 from probes.prompts.sample import Sample
 from probes.runs.directory import another_run, record_stop

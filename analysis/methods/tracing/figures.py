@@ -24,7 +24,6 @@ from analysis.report.figures.style import (
 from analysis.report.format import MINUS, fixed, over
 from hooks.architectures.addresses import readable
 
-SIGNIFICANT = 0.05
 PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
 MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
 ESTIMANDS = ("sufficiency", "necessity")
@@ -42,7 +41,7 @@ def patch_name(row: pd.Series) -> str:
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 
 
-def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
+def draw_shares(shares: pd.DataFrame, level: float, alpha: float, unit: str = "prompt") -> Drawn | None:
     """Shares of places below each other with intervals and floor, sufficiency and necessity side by side."""
     rows = shares.reset_index(drop=True)
     if rows.empty or not (shown := _estimands(rows)):
@@ -53,7 +52,7 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
         figure.get_layout_engine().set(w_pad=PAD)
         panels = figure.subplots(1, len(shown), squeeze=False, sharey=True, sharex=True)[0]
         for axes, estimand in zip(panels, shown):
-            _forest(axes, rows, estimand)
+            _forest(axes, rows, estimand, alpha)
         low, high = _reach(rows, [*shown, "floor"])
         for axes in panels:
             axes.set_xlim(low, high)
@@ -68,13 +67,15 @@ def draw_shares(shares: pd.DataFrame, level: float, unit: str = "prompt") -> Dra
         figure.supxlabel("share of the total effect", fontsize=8)
     caption = (
         f"Share of the total effect of both words by place, with {100 * level:g} % intervals {over(unit)} that hold "
-        f"for all rows at once. {BOTH_WAYS} Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, "
+        f"for all rows at once. {BOTH_WAYS} Filled: more than the floor (necessity: than 0), p < {alpha:g}, "
         f"adjusted over all rows. Grey diamonds: the {FLOOR}."
     )
     return Drawn("trace-shares", figure, "Shares of the total effect by place", caption, wide=True)
 
 
-def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "prompt") -> Drawn | None:
+def draw_effects(
+    shares: pd.DataFrame, level: float, alpha: float, outcome: str, unit: str = "prompt"
+) -> Drawn | None:
     """The effect of each place on the outcome, with its interval: where no total effect gives shares."""
     rows = shares[shares["effect"].notna()].reset_index(drop=True) if len(shares) else shares
     if rows.empty:
@@ -90,7 +91,7 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
         axes.hlines(
             place[ended], rows["effect_low"][ended], rows["effect_high"][ended], color=PALETTE[0], lw=1.6
         )
-        _marks(axes, rows, "effect", "sufficiency", PALETTE[0])
+        _marks(axes, rows, "effect", "sufficiency", PALETTE[0], alpha)
         axes.set_yticks(place, [patch_name(row) for _, row in rows.iterrows()])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         if not rows[["effect", "effect_low", "effect_high"]].fillna(0.0).to_numpy().any():
@@ -104,7 +105,7 @@ def draw_effects(shares: pd.DataFrame, level: float, outcome: str, unit: str = "
     if not one:
         caption = (
             f"Mean effect of both words on the {outcome} by place, with {100 * level:g} % intervals {over(unit)} that "
-            f"hold for all rows at once. Filled: more than a word of the reference’s meaning does, p < {SIGNIFICANT}, "
+            f"hold for all rows at once. Filled: more than a word of the reference’s meaning does, p < {alpha:g}, "
             "adjusted over all rows. No shares: the total effect cannot be told from 0."
         ) + ("" if ended.all() else " Dotted: too few prompts for an interval with ends.")
     return Drawn("trace-effects", figure, "What each place moves", caption, wide=True)
@@ -130,12 +131,12 @@ def _ends(rows: pd.DataFrame, name: str) -> tuple[pd.Series, pd.Series]:
     return low, high
 
 
-def told(rows: pd.DataFrame, estimand: str) -> np.ndarray:
+def told(rows: pd.DataFrame, estimand: str, alpha: float) -> np.ndarray:
     """Tell which shares are marked: sufficiency beyond the floor, necessity beyond 0, after adjustment."""
-    return (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
+    return (rows[ADJUSTED[estimand]] < alpha).to_numpy()
 
 
-def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
+def _forest(axes: Axes, rows: pd.DataFrame, estimand: str, alpha: float) -> None:
     place = np.arange(len(rows))
     for value in (0.0, 1.0):
         axes.axvline(value, color=INK, lw=0.6, zorder=0)
@@ -144,20 +145,22 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
         axes.plot(rows["floor"], place + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
     color = PALETTE[0] if estimand == "sufficiency" else PALETTE[1]
     axes.hlines(place, *_ends(rows, f"{estimand}_joint"), color=color, lw=1.6)
-    _marks(axes, rows, estimand, estimand, color)
+    _marks(axes, rows, estimand, estimand, color, alpha)
     axes.set_title(estimand, loc="left")
 
 
-def _marks(axes: Axes, rows: pd.DataFrame, column: str, estimand: str, color: str) -> None:
+def _marks(axes: Axes, rows: pd.DataFrame, column: str, estimand: str, color: str, alpha: float) -> None:
     """A mark a row, filled where it is told; no line at the left."""
-    place, beyond = np.arange(len(rows)), told(rows, estimand)
+    place, beyond = np.arange(len(rows)), told(rows, estimand, alpha)
     for chosen, face in ((beyond, color), (~beyond, "white")):
         axes.plot(rows[column][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
 
-def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "outcome") -> Drawn | None:
+def draw_windows(
+    windows: pd.DataFrame, alpha: float, unit: str = "prompt", outcome: str = "outcome"
+) -> Drawn | None:
     """The map of shares: places down, windows of steps across, with interval and marks in each cell.
 
     Where there are no shares, as of one prompt, it is the map of the effects themselves.
@@ -185,7 +188,7 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "ou
                 down, across = sites.index(site), spans.index(tuple(span))
                 values[down, across] = row[column]
                 strong = abs(row[column]) > 0.85 * most
-                _cell(axes, across, down, row, estimand, column, strong, len(spans) * len(columns))
+                _cell(axes, across, down, row, estimand, column, strong, len(spans) * len(columns), alpha)
             mesh = axes.pcolormesh(
                 np.ma.masked_invalid(values), cmap=DIVERGING.reversed(), norm=norm, zorder=0
             )
@@ -204,19 +207,27 @@ def draw_windows(windows: pd.DataFrame, unit: str = "prompt", outcome: str = "ou
         beneath, bold = "", f" Of one {unit}: no interval can be given."
     else:
         beneath = f", beneath it its interval {over(unit)}"
-        bold = f" Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, adjusted over all cells."
+        bold = f" Bold: beyond the floor (necessity: beyond 0), p < {alpha:g}, adjusted over all cells."
     caption = f"{what} by place and window of steps{beneath}. {BOTH_WAYS}{bold}"
     title = f"Map of {'shares' if shares else 'effects'}: places by windows of steps"
     return Drawn("trace-windows", figure, title, caption, wide=True)
 
 
 def _cell(
-    axes: Axes, across: int, down: int, row: pd.Series, estimand: str, column: str, strong: bool, columns: int
+    axes: Axes,
+    across: int,
+    down: int,
+    row: pd.Series,
+    estimand: str,
+    column: str,
+    strong: bool,
+    columns: int,
+    alpha: float,
 ) -> None:
     """Write share or effect and its interval into a cell of the map."""
     share, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
     color = "white" if strong else "black"
-    weight = "bold" if row[ADJUSTED[estimand]] < SIGNIFICANT else "normal"
+    weight = "bold" if row[ADJUSTED[estimand]] < alpha else "normal"
     place = {"ha": "center", "va": "center", "color": color}
     ends = not np.isnan(low) and columns <= 10
     axes.text(
@@ -236,7 +247,7 @@ def _site(site: str) -> str:
     return patch_name(pd.Series({"kind": "site", "site": site}))
 
 
-def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn | None:
+def draw_heads(heads: pd.DataFrame, level: float, alpha: float, unit: str = "prompt") -> Drawn | None:
     """The shares of heads as bars with intervals, one panel per place."""
     if heads.empty or heads["sufficiency"].isna().all():
         return None
@@ -248,7 +259,7 @@ def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn
         grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, (site, rows) in zip(grid, panels_of):
             place = np.arange(len(rows))
-            beyond = told(rows, "sufficiency")
+            beyond = told(rows, "sufficiency", alpha)
             faces = [PALETTE[0] if one else "none" for one in beyond]
             axes.bar(place, rows["sufficiency"], 0.7, color=faces, edgecolor=PALETTE[0], lw=0.9)
             axes.vlines(place, *_ends(rows, "sufficiency"), color=INK, lw=0.9)
@@ -266,6 +277,6 @@ def draw_heads(heads: pd.DataFrame, level: float, unit: str = "prompt") -> Drawn
         figure.supylabel("sufficiency", fontsize=8)
     caption = (
         f"Share of the total effect of both words by head, with {100 * level:g} % intervals {over(unit)}. Filled: "
-        f"beyond the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
+        f"beyond the floor (grey diamonds), p < {alpha:g}, max-T over all heads."
     )
     return Drawn("trace-heads", figure, "Shares of heads", caption, wide=across > 1)

@@ -17,7 +17,7 @@ from analysis.methods.tracing.figures import (
 )
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.sentences import LEVEL, opening, sentences
+from analysis.methods.tracing.sentences import opening, sentences
 from analysis.methods.tracing.spans import all_spans, joint_share, with_ends
 from analysis.methods.tracing.stored import TraceSection, read_trace
 from analysis.methods.tracing.strip import captions, draw_strip
@@ -34,12 +34,12 @@ FIGURES = tuple(f"trace-{name}" for name in ("shares", "effects", "windows", "he
 
 def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
     """Draw the figures of the outcome that is shown, by name."""
-    level, unit = config.measure.level, config.unit
+    level, alpha, unit = config.measure.level, config.measure.alpha, config.unit
     drawn = [
-        draw_shares(section.shown("trace_shares"), level, unit)
-        or draw_effects(section.shown("trace_shares"), level, outcome_words(section.outcome), unit),
-        draw_windows(section.shown("trace_windows"), unit, outcome_words(section.outcome)),
-        draw_heads(section.shown("trace_heads"), level, unit),
+        draw_shares(section.shown("trace_shares"), level, alpha, unit)
+        or draw_effects(section.shown("trace_shares"), level, alpha, outcome_words(section.outcome), unit),
+        draw_windows(section.shown("trace_windows"), alpha, unit, outcome_words(section.outcome)),
+        draw_heads(section.shown("trace_heads"), level, alpha, unit),
         draw_strip(section.strip, section.columns, outcome_words(section.outcome)),
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -97,7 +97,10 @@ def lead(traced: TraceSection, config: Config) -> Lead:
             "shares of it can be stated."
         )
     elif len(sites):
-        best, beyond = sites.loc[sites["sufficiency"].idxmax()], int((sites["p_adjusted"] < LEVEL).sum())
+        best, beyond = (
+            sites.loc[sites["sufficiency"].idxmax()],
+            int((sites["p_adjusted"] < config.measure.alpha).sum()),
+        )
         held = "do more than a synonym" if sites["floor_donor"].iloc[0] else "can be told from 0"
         answer = (
             f"The largest share of the total effect is that of {patch_name(best)}: {joint_share(best, 'sufficiency')}; "

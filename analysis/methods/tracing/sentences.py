@@ -13,7 +13,7 @@ from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_set
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.spans import effect, joint_share, with_ends, with_span
 from analysis.methods.tracing.stored import TraceSection
-from analysis.methods.tracing.together import DEPENDENT, ESTIMANDS, LEVEL, REDUNDANT, SERIES, interplay
+from analysis.methods.tracing.together import DEPENDENT, ESTIMANDS, REDUNDANT, SERIES, interplay
 from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
@@ -66,6 +66,7 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
     """The sentences on both words together."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
+    alpha = config.measure.alpha
     if np.isnan(total["total"]):
         return [
             f"The {name} has no value in any image that was drawn (the column `reason` of `trace_outcomes` says why). "
@@ -85,22 +86,23 @@ def sentences(traced: TraceSection, config: Config) -> list[str]:
     sites = shares[(shares["kind"] == "site") & shares["effect"].notna()] if len(shares) else shares
     if not total["told_from_0"]:
         text += " That cannot be told from 0, so there are no shares of it to state."
-        return [text, *_ranked(sites, name), *_opposing(sites, name), *together(traced)]
+        return [text, *_ranked(sites, name, alpha), *_opposing(sites, name, alpha), *together(traced, alpha)]
     found = [text]
     if len(sites):
         found.append(
-            f"{_largest(sites)}. The intervals hold for all places at once, and so for the largest. {beyond(sites)}."
+            f"{_largest(sites, alpha)}. The intervals hold for all places at once, and so for the largest."
+            f" {beyond(sites, alpha)}."
         )
         found += [_of_pooled(row) for _, row in sites[sites["site"] == POOLED].iterrows()]
-    found += [*_opposing(sites, name), *together(traced)]
+    found += [*_opposing(sites, name, alpha), *together(traced, alpha)]
     return found
 
 
-def _largest(sites: pd.DataFrame) -> str:
+def _largest(sites: pd.DataFrame, alpha: float) -> str:
     """Say which place has the largest share; where none alone is enough, which is needed most."""
     best = sites.loc[sites["sufficiency"].idxmax()]
     share = f"{joint_share(best, 'sufficiency')}{why_outside(best, 'sufficiency')}"
-    if not (sites["p_adjusted"] < LEVEL).any() and sites["necessity"].max() > best["sufficiency"]:
+    if not (sites["p_adjusted"] < alpha).any() and sites["necessity"].max() > best["sufficiency"]:
         most = sites.loc[sites["necessity"].idxmax()]
         return (
             f"No place alone is told to be enough for any of it: the largest share is {share}, that of"
@@ -121,33 +123,33 @@ def _of_pooled(row: pd.Series) -> str:
     return f"{text}."
 
 
-def beyond(sites: pd.DataFrame) -> str:
+def beyond(sites: pd.DataFrame, alpha: float) -> str:
     """Return how many places are beyond the floor."""
-    count = int((sites["p_adjusted"] < LEVEL).sum())
+    count = int((sites["p_adjusted"] < alpha).sum())
     held = "what a word of the same meaning does" if sites["floor_donor"].iloc[0] else "0"
     return (
         f"{count} of {len(sites)} places {'is' if count == 1 else 'are'} beyond {held} "
-        f"(p < {LEVEL}, adjusted over all)"
+        f"(p < {alpha:g}, adjusted over all)"
     )
 
 
-def _ranked(sites: pd.DataFrame, name: str) -> list[str]:
+def _ranked(sites: pd.DataFrame, name: str, alpha: float) -> list[str]:
     """Return the places by what each moves the outcome, where shares are undefined."""
     if sites.empty:
         return []
-    if not (sites["p_adjusted"] < LEVEL).any():
-        return [f"{beyond(sites)}."]
+    if not (sites["p_adjusted"] < alpha).any():
+        return [f"{beyond(sites, alpha)}."]
     order = sites.loc[sites["effect"].abs().sort_values(ascending=False, kind="stable").index]
     top = [f"{patch_name(row)} {effect(row)}" for _, row in order.head(RANKED).iterrows()]
     return [
         f"By what each place alone moves the {name}, the first {len(top)} of {len(sites)} are {listed(top)} "
-        f"(mean over prompts, intervals for all places at once). {beyond(sites)}."
+        f"(mean over prompts, intervals for all places at once). {beyond(sites, alpha)}."
     ]
 
 
-def _opposing(sites: pd.DataFrame, name: str) -> list[str]:
+def _opposing(sites: pd.DataFrame, name: str, alpha: float) -> list[str]:
     """Say that places push against each other, where some on both sides are told from the floor."""
-    told = sites[sites["p_adjusted"] < LEVEL] if len(sites) else sites
+    told = sites[sites["p_adjusted"] < alpha] if len(sites) else sites
     up, down = (told[told["effect_low"] > 0], told[told["effect_high"] < 0]) if len(told) else (told, told)
     if up.empty or down.empty:
         return []
@@ -181,7 +183,7 @@ _INTERPLAY = {
 }
 
 
-def together(traced: TraceSection) -> list[str]:
+def together(traced: TraceSection, alpha: float) -> list[str]:
     """Say what the shares of all places add up to, and that places depend on one another, where that is told."""
     rows, shares = traced.shown("trace_together"), traced.shown("trace_shares")
     places = int((shares["kind"] == "site").sum()) if len(shares) else 0
@@ -195,7 +197,7 @@ def together(traced: TraceSection) -> list[str]:
         )
         sums = _of_estimands(row, "sum", " to")
         text = f"The shares of {whole} add up in {' and in '.join(sums)}." if sums else ""
-        if kind := interplay(row):
+        if kind := interplay(row, alpha):
             apart = listed(_of_estimands(row, "interaction", " by", signed=True))
             text += f" Patched all at once they differ from these sums ({apart}): {_INTERPLAY[kind]}."
         sentences += [text.strip()] if text else []

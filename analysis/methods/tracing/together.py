@@ -23,7 +23,6 @@ from probes.stages.trace.patch_sites import POOLED
 from probes.stages.trace.variants import KEYS_AND_VALUES
 
 VERSION = "trace_together/3"
-LEVEL = 0.05  # below which an adjusted p is significant
 NOT_ALL = "not every attention to the text was patched alone with its keys and values"
 ESTIMANDS = ("sufficiency", "necessity")
 TOGETHER_COLUMNS = (
@@ -115,8 +114,9 @@ def _row(
     return row
 
 
-def interplay(row: Mapping[str, Any]) -> str:
-    """Return how places act together, by a row of ``trace_together``; empty where nothing is told.
+def interplay(row: Mapping[str, Any], alpha: float) -> str:
+    """Return how places act together, by a row of ``trace_together`` and tests of level `alpha`; empty where nothing
+    is told.
 
     Redundant places do less at once than the sum of what each is enough for, and are needed more at once than each is;
     of places that need each other it is the other way round. Places in series do less at once than the sum, both ways.
@@ -125,7 +125,7 @@ def interplay(row: Mapping[str, Any]) -> str:
     told = {}
     for estimand in ESTIMANDS:
         value, p = row[f"{estimand}_interaction"], row[f"p_{estimand}_adjusted"]
-        if pd.notna(value) and p < LEVEL:
+        if pd.notna(value) and p < alpha:
             told[estimand] = bool(value > 0)
     if told == dict.fromkeys(ESTIMANDS, False):
         return SERIES

@@ -11,13 +11,16 @@ from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_fig
 from analysis.report.format import label
 from hooks.architectures.addresses import place, readable
 
-SIGNIFICANT = 0.05
 ROW_HEIGHT = 0.125  # inches: 7.5 pt labels do not touch
 MAX_HEIGHT = 9.0  # inches: a page
 
 
 def draw_atlas(
-    gap: pd.DataFrame, timesteps: dict[int, float], contrast: tuple[str, str], reference: str
+    gap: pd.DataFrame,
+    timesteps: dict[int, float],
+    contrast: tuple[str, str],
+    reference: str,
+    alpha: float = 0.05,
 ) -> Drawn | None:
     """Draw the gap of one contrast at every site that is called at every step; None where there is none.
 
@@ -40,8 +43,8 @@ def draw_atlas(
     cells = {name: matrix(column) for name, column in zip(("gap", "low", "high"), shown)}
     cells |= {column: matrix(column) for column in ("p_adjusted", "p_control_adjusted")}
     values = cells["gap"]
-    beyond = beyond_words(cells["p_control_adjusted"])
-    significant = cells["p_adjusted"] < SIGNIFICANT
+    beyond = beyond_words(cells["p_control_adjusted"], alpha)
+    significant = cells["p_adjusted"] < alpha
     bound = _bound(values)
 
     with style():
@@ -84,15 +87,15 @@ def draw_atlas(
         )
         marks = (
             f"Filled dots: over all words the gap is more than synonyms differ among themselves (p < "
-            f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
-            f"indicators’ own words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two words of one "
+            f"{alpha:g}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
+            f"indicators’ own words differs from 0 (p < {alpha:g}, max-T over all cells), which two words of one "
             f"meaning can do as well. {int(beyond.sum()):,} of {int(np.isfinite(values).sum()):,} cells are filled, "
             f"each a claim about one site and step; of the images and of the model as a whole, only the cards speak"
         )
     else:
         what = f"Gap of the cosine similarity, {between},"
         marks = (
-            f"Rings: the gap between these words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two "
+            f"Rings: the gap between these words differs from 0 (p < {alpha:g}, max-T over all cells), which two "
             f"synonyms can do as well; no further words were run to hold it against"
         )
     caption = f"{what} at every site and step. {marks}. Colour is symmetric about 0" + (
@@ -114,9 +117,9 @@ def draw_atlas(
     return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)
 
 
-def beyond_words(p_control_adjusted: np.ndarray) -> np.ndarray:
+def beyond_words(p_control_adjusted: np.ndarray, alpha: float) -> np.ndarray:
     """Tell which cells are filled: the gap over words is more than the words differ, after adjustment."""
-    return np.asarray(p_control_adjusted, float) < SIGNIFICANT
+    return np.asarray(p_control_adjusted, float) < alpha
 
 
 def atlas_rows(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:

@@ -42,7 +42,7 @@ def line_rows(gap: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def draw_text_layers(
-    gap: pd.DataFrame, contrasts: Contrasts, reference: str, unit: str = "prompt"
+    gap: pd.DataFrame, contrasts: Contrasts, reference: str, unit: str = "prompt", alpha: float = 0.05
 ) -> Drawn | None:
     """Draw the gap along the layers of the text encoder, a panel a readout."""
     rows = line_rows(gap)["gap-text-layers"]
@@ -55,7 +55,7 @@ def draw_text_layers(
         panels = figure.subplots(1, len(readouts), squeeze=False)[0]
         for axes, readout in zip(panels, readouts):
             chosen = rows[rows["metric"] == f"cosine_{readout}"]
-            _gap_lines(axes, chosen, sites, contrasts)
+            _gap_lines(axes, chosen, sites, contrasts, alpha)
             axes.set_title(f"{readout} readout", loc="left")
             _name_ticks(
                 axes,
@@ -67,7 +67,7 @@ def draw_text_layers(
     caption = (
         f"Gap along the text encoder ({_signs(contrasts, reference)}), with bootstrap intervals {over(unit)}. "
         f"Each readout has its own scale: padding dominates sequence, and words leaves the "
-        f"indicator out. {_FILLED}"
+        f"indicator out. {_FILLED.format(alpha=alpha)}"
     )
     return Drawn("gap-text-layers", figure, "Gap along the layers of the text encoder", caption, wide=True)
 
@@ -78,6 +78,7 @@ def draw_steps(
     contrasts: Contrasts,
     reference: str,
     unit: str = "prompt",
+    alpha: float = 0.05,
 ) -> Drawn | None:
     """Draw the gap of latents, noise predictions and x0 predictions along the steps."""
     rows = line_rows(gap)["gap-steps"]
@@ -96,6 +97,7 @@ def draw_steps(
                     rows[rows["site"] == site].assign(site=lambda t: t["step"]),
                     steps,
                     contrasts,
+                    alpha,
                     dash=DASHES[dash],
                     part=site.partition(".")[2] if len(sites) > 1 else "",
                     main=dash == 0,
@@ -108,7 +110,7 @@ def draw_steps(
     caption = (
         f"Gap along the steps ({_signs(contrasts, reference)}), with bootstrap intervals {over(unit)}; each "
         f"panel has its own scale. Early latents are mostly noise: the x₀ prediction is the one to read. "
-        f"{_FILLED}"
+        f"{_FILLED.format(alpha=alpha)}"
     )
     return Drawn("gap-steps", figure, "Gap along the denoising steps", caption, wide=True)
 
@@ -119,6 +121,7 @@ def draw_sites(
     contrast: tuple[str, str],
     reference: str,
     unit: str = "prompt",
+    alpha: float = 0.05,
 ) -> Drawn | None:
     """Draw the gap of some sites: a line along the steps each, or, of sites without steps, a line along the sites.
 
@@ -139,7 +142,7 @@ def draw_sites(
         panels = figure.subplots(len(parts), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
         axes = panels[0]
         if stepped.empty:
-            _gap_lines(axes, rows, sites, [contrast])
+            _gap_lines(axes, rows, sites, [contrast], alpha)
             _name_ticks(axes, [place(site).label for site in sites])
         else:
             steps = sorted(int(step) for step in stepped["step"].unique())
@@ -165,7 +168,9 @@ def draw_sites(
     return Drawn("gap-sites", figure, "Gap of chosen sites", caption, wide=True)
 
 
-def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Drawn | None:
+def draw_decoder(
+    gap: pd.DataFrame, contrasts: Contrasts, reference: str, alpha: float = 0.05
+) -> Drawn | None:
     """Draw the gap along the blocks of the image decoder."""
     rows = line_rows(gap)["gap-decoder"]
     sites = sorted(rows["site"].unique(), key=place)
@@ -174,10 +179,10 @@ def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Dra
     with style():
         figure = new_figure(SINGLE, 2.1)
         axes = figure.add_subplot()
-        _gap_lines(axes, rows, sites, contrasts)
+        _gap_lines(axes, rows, sites, contrasts, alpha)
         _name_ticks(axes, [place(site).label for site in sites])
         _name_gap(figure, axes, contrasts)
-    caption = f"Gap along the image decoder ({_signs(contrasts, reference)}). {_FILLED}"
+    caption = f"Gap along the image decoder ({_signs(contrasts, reference)}). {_FILLED.format(alpha=alpha)}"
     return Drawn("gap-decoder", figure, "Gap along the blocks of the image decoder", caption)
 
 
@@ -230,7 +235,7 @@ def draw_similarity(
 
 
 _FILLED = (
-    "Filled points: over all words the gap is more than synonyms differ among themselves (p < 0.05 after "
+    "Filled points: over all words the gap is more than synonyms differ among themselves (p < {alpha:g} after "
     "adjustment over sites and steps)."
 )
 
@@ -242,7 +247,7 @@ def _signs(contrasts: Contrasts, reference: str) -> str:
     return f"positive: {label(reference)} nearer to the first named of a contrast"
 
 
-def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: bool = True) -> None:
+def _gap_lines(axes, rows, index, contrasts, alpha, dash="-", part: str = "", main: bool = True) -> None:
     """Plot gap and interval over ``index`` (sites or steps), a colour a contrast, filled points beyond words."""
     x = np.arange(len(index))
     reach = []
@@ -254,7 +259,7 @@ def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: boo
         low, high = line["ci_low"].to_numpy(float), line["ci_high"].to_numpy(float)
         if main:
             axes.fill_between(x, low, high, color=color, alpha=0.22, lw=0)
-        filled = np.flatnonzero(beyond_words(line["p_control_adjusted"]))
+        filled = np.flatnonzero(beyond_words(line["p_control_adjusted"], alpha))
         width = 1.3 if main else 1.0
         marker = {"marker": "o", "ms": 2.8, "mfc": "none", "mew": 0.8} if len(index) <= 14 else {}
         shown = part if part and len(contrasts) == 1 else named

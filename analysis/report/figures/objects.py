@@ -12,13 +12,12 @@ from matplotlib.lines import Line2D
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
 from analysis.report.format import label, over
 
-SIGNIFICANT = 0.05
 MOST = 36  # objects: more do not fit a page and stay readable
 ROW_HEIGHT = 0.15  # inches: 7.5 pt labels do not touch
 LEAN = ("#B35806", "#542788")  # towards the first and the second word, as in the atlas
 MARKERS = "osD^vP"
 FREQUENT = 8  # objects of a group
-FILLED = "the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, 0.05)"
+FILLED = "the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg)"
 LONGEST = 18  # characters of an object's name: three panels share a page
 LONGEST_HEAD = 14  # of an indicator's, above a column
 
@@ -31,6 +30,7 @@ def draw_bias_scores(
     where: str,
     filled: str = FILLED,
     unit: str = "prompt",
+    alpha: float = 0.05,
 ) -> Drawn | None:
     """Draw bias scores, those that lean most to the second indicator on top.
 
@@ -47,7 +47,7 @@ def draw_bias_scores(
     where : str
         Which objects: "all objects", "implicitly guided objects".
     filled : str
-        What a filled mark says: that ``p_bh`` is below 0.05.
+        What a filled mark says: that ``p_bh`` is below `alpha`.
     unit : {"prompt", "seed"}
         What intervals are over.
 
@@ -71,7 +71,7 @@ def draw_bias_scores(
             color = INK if row.bias_score == 0.5 else LEAN[int(row.bias_score > 0.5)]
             if np.isfinite(row.low):
                 axes.plot([row.low, row.high], [y, y], color=color, lw=1.1, solid_capstyle="butt", zorder=2)
-            face = color if filled_scores(row.p_bh) else "white"
+            face = color if filled_scores(row.p_bh, alpha) else "white"
             axes.plot(row.bias_score, y, "o", ms=3.8, mfc=face, mec=color, mew=0.9, zorder=3)
             for x, count in zip(columns, (row.count_first, row.count_second)):
                 beside(f"{count:d}", (x, 0), y, va="center_baseline", ha="right")
@@ -115,9 +115,9 @@ def shown_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return (pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)]) if middle > 0 else rows), middle
 
 
-def filled_scores(p_bh):
+def filled_scores(p_bh, alpha: float):
     """Tell which marks are filled, from an adjusted p-value or a column of them."""
-    return p_bh < SIGNIFICANT
+    return p_bh < alpha
 
 
 def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **options) -> None:

@@ -87,14 +87,14 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     return table[COLUMNS]
 
 
-def opening(table: pd.DataFrame) -> pd.DataFrame:
+def opening(table: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Return where the gap of each run and contrast is first more than its words differ, if anywhere: at most noise."""
-    found = table[beyond_words(table["p_control_adjusted"].to_numpy(float))]
+    found = table[beyond_words(table["p_control_adjusted"], alpha)]
     found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
     return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
 
 
-def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -> Drawn | None:
+def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str, alpha: float) -> Drawn | None:
     """Draw one panel per run of `depth_table`: noise across, depth down, share of the gap as colour; None for one."""
     name = "-".join(contrast)
     rows = table[(table["contrast"] == name) & table["noise"].notna()]
@@ -115,7 +115,7 @@ def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -
                 cmap=DIVERGING,
                 norm=Normalize(-1, 1),
             )
-            beyond = cells[beyond_words(cells["p_control_adjusted"].to_numpy(float))]
+            beyond = cells[beyond_words(cells["p_control_adjusted"], alpha)]
             axes.scatter(beyond["noise"], beyond["depth"], s=2, c="black", lw=0)
             axes.set_title(textwrap.fill(label(run), max(8, _LETTERS // len(runs))))
             axes.set_xlim(1, 0)
@@ -131,7 +131,7 @@ def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str) -
         "the two sides: 0 is halfway, 1 as near to one side as the two are apart. Across: denoising, from pure noise "
         "to none. Down: the image's states before the first block (0) and behind each block (1: the last). White: the "
         "sides differ by less than the smallest gap that matters. Dots: over all words the gap is more than synonyms "
-        "differ (p < 0.05, Benjamini–Hochberg over all sites and steps of the run)."
+        f"differ (p < {alpha:g}, Benjamini–Hochberg over all sites and steps of the run)."
     )
     title = f"Where the gap opens, {first} − {second}: depth and noise, run by run"
     return Drawn(f"depth-{name}", figure, title, caption, wide=True)

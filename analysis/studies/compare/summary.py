@@ -112,10 +112,10 @@ def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> l
     return lines or ["no headline gap is common to the runs"]
 
 
-def opening_lines(depth: pd.DataFrame) -> list[str]:
+def opening_lines(depth: pd.DataFrame, alpha: float) -> list[str]:
     """A line for each run and contrast: where its gap is first more than its words differ."""
     lines = []
-    found = opening(depth).set_index(["run", "contrast"]).to_dict("index")
+    found = opening(depth, alpha).set_index(["run", "contrast"]).to_dict("index")
     for run, contrast in dict.fromkeys(zip(depth["run"], depth["contrast"])):
         place = found.get((run, contrast))
         where = "nowhere between blocks"
@@ -204,7 +204,9 @@ class RunComparison:
         )
 
     def _depths(self) -> dict[str, Drawn]:
-        return self._by_contrast(lambda *contrast: draw_depth(self.depth, *contrast))
+        return self._by_contrast(
+            lambda *contrast: draw_depth(self.depth, *contrast, round(1 - self.level, 12))
+        )
 
     def _by_contrast(self, draw: Callable[[tuple[str, str], str], Drawn | None]) -> dict[str, Drawn]:
         """The figures that a function of contrast and reference draws, by contrast."""
@@ -215,7 +217,11 @@ class RunComparison:
     def _lines(self) -> list[str]:
         """What came out, the verdicts last."""
         verdicts = summary(self.differences, self.runs[0].config, self.level)
-        return [*describe_models(self.runs, named(self.runs)), *opening_lines(self.depth), *verdicts]
+        return [
+            *describe_models(self.runs, named(self.runs)),
+            *opening_lines(self.depth, round(1 - self.level, 12)),
+            *verdicts,
+        ]
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())

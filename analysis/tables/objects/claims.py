@@ -36,7 +36,6 @@ from analysis.stats.word_test import word_test
 from analysis.study import Member
 from analysis.tables.interval_columns import interval_columns, with_ends
 
-LEVEL = 0.05  # of false claims among the claims
 WORDS = 3  # a side; with two, no exact test over words can fall below 1/3
 HOLDS, HEDGED, DETECTOR = "holds", "these words", "not behind the detector"
 HINT, NONE, UNTESTED = "detector not checked", "not significant", "not tested"
@@ -147,7 +146,8 @@ def _pair(table, first, second, counts, level) -> pd.DataFrame:
     sums = np.stack([side.sum(axis=0) for side in presence], axis=1)  # (n_prompts, 2, n_objects)
     differences = sizes[0] * sums[:, 1] - sizes[1] * sums[:, 0]
     differ = (differences != 0).sum(axis=0)
-    family = (2.0 ** (1 - np.minimum(differ, 60)) <= LEVEL) & (len(table.prompts) > 1)
+    alpha = round(1 - level, 12)  # of false claims among the claims
+    family = (2.0 ** (1 - np.minimum(differ, 60)) <= alpha) & (len(table.prompts) > 1)
     nearness = [(side / table.seeds[:, None])[None] for side in presence]
     # kept apart: of many objects the smallest p counts, far out where degrees of freedom that are added up do not hold
     over = word_test(*nearness, level=level, apart=True)
@@ -178,7 +178,7 @@ def _pair(table, first, second, counts, level) -> pd.DataFrame:
     rows = pd.DataFrame(columns).reindex(columns=list(CLAIM_COLUMNS))
     for name in ("p_pooled", "p_words", "p_corrected"):
         rows[f"{name}_adjusted"] = _adjusted(rows[name].to_numpy(np.float64), family)
-    return _decided(rows, family, enough, checked, known=counts is not None and counts.exact)
+    return _decided(rows, family, enough, checked, alpha, known=counts is not None and counts.exact)
 
 
 def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
@@ -225,7 +225,9 @@ def _adjusted(p_value: NDArray[np.float64], family: NDArray[np.bool_]) -> NDArra
     return adjust_p_values(np.where(family, p_value, np.nan))
 
 
-def _decided(rows: pd.DataFrame, family, enough_words: bool, checked: bool, *, known: bool) -> pd.DataFrame:
+def _decided(
+    rows: pd.DataFrame, family, enough_words: bool, checked: bool, alpha: float, *, known: bool
+) -> pd.DataFrame:
     """Return the tests joined, and what may be claimed."""
     pooled, words, corrected = (
         rows[name].to_numpy(np.float64) for name in ("p_pooled", "p_words", "p_corrected")
@@ -235,10 +237,10 @@ def _decided(rows: pd.DataFrame, family, enough_words: bool, checked: bool, *, k
     over = np.where(np.isnan(words), 1.0, words) if enough_words else np.full(len(rows), np.nan)
     joined = _largest(behind, over)
     passed = {
-        name: np.nan_to_num(_adjusted(p, family), nan=1.0) < LEVEL
+        name: np.nan_to_num(_adjusted(p, family), nan=1.0) < alpha
         for name, p in (("all", joined), ("words", behind), ("detected", _largest(pooled, over)))
     }
-    alone = rows["p_pooled_adjusted"].fillna(1.0).to_numpy() < LEVEL
+    alone = rows["p_pooled_adjusted"].fillna(1.0).to_numpy() < alpha
     unknown = np.isnan(corrected) & (not known)
     beyond = passed["all"] & enough_words
     claim = np.select(

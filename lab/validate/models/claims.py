@@ -24,7 +24,6 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
-from analysis.methods.dalleval.scores import LEVEL as DALLEVAL_LEVEL
 from analysis.methods.gep import section as attributes
 from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
@@ -68,6 +67,7 @@ KINDS = (
     ),
     *(GENDERS, BETWEEN, WORDS),
 )
+ALPHA = 0.05  # of the tests of the page
 SAME = 1e-9  # planted probabilities that differ by no more are equal
 
 
@@ -210,7 +210,7 @@ def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
-            for row in rows[beyond_words(rows["p_control_adjusted"])].itertuples(index=False):
+            for row in rows[beyond_words(rows["p_control_adjusted"], ALPHA)].itertuples(index=False):
                 yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
 
 
@@ -225,13 +225,13 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
             yield Claim(OBJECTS, row["object"], side, true, row["claim"] != HOLDS)
         for group, where in SCORES.values():
             drawn, _ = shown_scores(scored(objects, entry["contrast"], group))
-            for row in drawn[filled_scores(drawn["p_bh"])].itertuples(index=False):
+            for row in drawn[filled_scores(drawn["p_bh"], ALPHA)].itertuples(index=False):
                 true = truth.more(row.object, first, second)
                 yield Claim(SCORES_FILLED, f"{row.object}, {where}", -sign(row.bias_score - 0.5), true)
-        if wording_objects.told(entry["whole"]):
+        if wording_objects.told(entry["whole"], ALPHA):
             held = (rows["claim"] == HOLDS).any()
             yield Claim(WHOLE, f"{first}, {second}", 0, differ, hedged=not held)
-        if wording_objects.told(entry["paper"]) and not entry["paper"]["warnings"]:
+        if wording_objects.told(entry["paper"], ALPHA) and not entry["paper"]["warnings"]:
             yield Claim(CHI_SQUARE, f"{first}, {second}", 0, differ, hedged=True)
     for row in shown["chi_square"]:
         names = row["name"].split(", ")
@@ -244,11 +244,11 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
 def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]:
     """Claims of an audit of attributes; what a prompt names was planted for no word more than for another."""
     for row in attributes.said_scores(audit):
-        if attributes.more_than_chance(row):
+        if attributes.more_than_chance(row, ALPHA):
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     vector = audit.tables["gep_vector"]
-    for row in vector[vector["p_page"] < attributes.LEVEL].to_dict("records"):
+    for row in vector[vector["p_page"] < ALPHA].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
         about = f"{row['attribute']}, {row['setting']}"
@@ -263,18 +263,18 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
     table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
     for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and more_than_chance(row):
+        if row["question"] == GENDER and more_than_chance(row, ALPHA):
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
         for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
-            told = 1 + int(one["different"]) if one["p_page"] < DALLEVAL_LEVEL else 0
+            told = 1 + int(one["different"]) if one["p_page"] < ALPHA else 0
             yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
     for row in said_attributes(between).to_dict("records"):
-        if row["p_page"] < DALLEVAL_LEVEL:
+        if row["p_page"] < ALPHA:
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
-    for row in dots[not_even(dots, even_refuted(mad, reference))].to_dict("records"):
+    for row in dots[not_even(dots, even_refuted(mad, reference, ALPHA), ALPHA)].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
     yield from _between_words(work, truth)
@@ -283,7 +283,7 @@ def of_professions(work: professions.Professions, reference: str, truth: Truth) 
 def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
     """Rows of the report's table of differences between words that it tells from 0, and prompts counted as apart."""
     shown = said_words(work.table("dalleval_words"))
-    rows = shown[shown["p_page"] < DALLEVAL_LEVEL] if len(shown) else shown
+    rows = shown[shown["p_page"] < ALPHA] if len(shown) else shown
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]
         if row["question"] == GENDER:
@@ -293,7 +293,7 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         else:
             true = truth.more(row["question"], one, other)
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
-    for row in professions.absolute_rows(work, "prompt"):
+    for row in professions.absolute_rows(work, "prompt", ALPHA):
         pair = row["first"], row["second"]
         asked = set(shown["question"]) - {GENDER, TONE}
         true = int(any(truth.more(name, *pair) for name in asked))

@@ -28,7 +28,6 @@ from analysis.tables.objects.claims import (
     COUNTS,
     DETECTOR,
     HOLDS,
-    LEVEL,
     DetectorCounts,
     claim_table,
     sides_of,
@@ -42,6 +41,7 @@ from probes.prompts.grammar.nouns import lemma
 from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import LEAST, read_images
 
+ALPHA = 0.05  # of false claims among the claims
 EVERY = 3  # of so many prompts one is labelled
 OCCURRENCES = 10  # detections of an object in a drawn run whose interval counts
 
@@ -104,10 +104,10 @@ def findings(reading: RunReading) -> pd.DataFrame:
         object_statistics(table, reading.pairs) for table in (reading.detected, reading.there)
     )
     return claims[["first", "second", "object", "claim"]].assign(
-        there=(truth["p_pooled_adjusted"] < LEVEL)
+        there=(truth["p_pooled_adjusted"] < ALPHA)
         & (truth["difference_words"] * claims["difference_words"] > 0),
-        plain=plain["p_bh"] < LEVEL,
-        plain_there=(plain_truth["p_bh"] < LEVEL) & (plain_truth["difference"] * plain["difference"] > 0),
+        plain=plain["p_bh"] < ALPHA,
+        plain_there=(plain_truth["p_bh"] < ALPHA) & (plain_truth["difference"] * plain["difference"] > 0),
     )
 
 

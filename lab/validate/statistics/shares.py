@@ -203,7 +203,7 @@ def interplay_claims(
             sampling = {"level": 0.95, "resamples": resamples, "seed": one}
             table = together_table([traced], sampling)
             (both,) = table[table["donor"] == traced.both].to_dict("records")
-            found.append(interplay(both))
+            found.append(interplay(both, 0.05))
         world = f"{kind}, {WHOLLY if wholly else DEGREES}"
         for claim in (REDUNDANT, DEPENDENT):
             p = np.array([0.0 if said == claim else 1.0 for said in found])

@@ -22,8 +22,7 @@ from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import loop
-from probes.execution.command import StageCall
-from probes.execution.part import Part, Piece, RowsOfKind
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
 from probes.prompts.paintskills import asks_for_skills
@@ -189,7 +188,8 @@ def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
 def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
     """Store every image of the plan that the run does not hold yet."""
     began = monotonic()
-    command.cleared(run)
+    if command.overwrite:
+        directory.clear(run)
     with locked(run.path / GATE):  # another process may begin the same run
         if not command.overwrite:
             run.read_again()
@@ -204,8 +204,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             _part(run, config, index, taken.draws[start : start + size])
             for index, start in enumerate(range(0, len(taken.draws), size))
         ]
-        damaged: list[parts.DamagedPartError] = []
-        todo = loop.pending(made, partial(directory.part_of_another_run, run), damaged.append)
+        todo, damaged = loop.pending(made, partial(directory.part_of_another_run, run))
         if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
             raise directory.another_run(run, "parts", count, len(made))
         command.record(
@@ -218,8 +217,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             images=taken.images,
             **{KINDS: run.with_kinds(("samples",), len(made))},
         )
-    with command.helping() as helpers:
-        loop.make("take in", made, todo, Storing(), helpers, progress=command.progress)
+    loop.make(run, "take in", made, todo, Storing(), command)
     loop.record_generated(run, began)
 
 

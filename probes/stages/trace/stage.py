@@ -19,8 +19,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop
 from probes.execution.batches import BatchSize
-from probes.execution.command import StageCall
-from probes.execution.part import Part, Piece, RowsOfKind
+from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.fields.types import shown
 from probes.models import loading
@@ -98,11 +97,11 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     config = _settled(run, found["batch"])
     draws = requirements.triplets(config, samples, source)
     requirements.require_positions(draws, plan)
-    size, damaged = _batch_size(config), list[part_files.DamagedPartError]()
+    size = _batch_size(config)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
     chunks = generate.cut(draws, config.generate.part_triplets)
     parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
-    todo = loop.pending(parts, _refused, damaged.append)
+    todo, damaged = loop.pending(parts, _refused)
     left = sum(part.images for part in todo)
     wanted = processes(config, found["device"], found["threads"], left)
     count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
@@ -111,11 +110,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     run.write_meta(**noted, **{USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
-    if cluster:
-        cluster.make(run, "trace", parts, todo, work, progress=command.progress)
-    else:
-        with command.helping() as helpers:
-            loop.make("trace", parts, todo, work, helpers, workers=count, progress=command.progress)
+    loop.make(run, "trace", parts, todo, work, command, count)
     faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0

@@ -205,5 +205,5 @@ def test_in_a_group_a_mark_is_filled_only_where_the_object_is_claimed_over_all_i
         claims = objects.tables["object_claims"].assign(claim=claim)
         changed = replace(objects, tables=objects.tables | {"object_tests": tests, "object_claims": claims})
         scores = report_objects.scored(changed, ("masculine", "feminine"), "implicitly_guided")
-        filled[claim] = filled_scores(scores.loc[scores["kept"], "p_bh"]).sum()
+        filled[claim] = filled_scores(scores.loc[scores["kept"], "p_bh"], 0.05).sum()
     assert filled[HOLDS] > 0 == filled[""]

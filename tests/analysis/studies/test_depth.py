@@ -85,17 +85,17 @@ def test_the_opening_is_the_cell_of_most_noise_that_is_more_than_words():
     ]
     table = pd.DataFrame(rows, columns=["run", "depth", "step", "p_control_adjusted"])
     table = table.assign(contrast="m-f", site="s", noise=1 - table["step"] / 3)
-    found = opening(table)
+    found = opening(table, 0.05)
     assert found[["run", "depth", "step"]].to_numpy().tolist() == [["a", 0.5, 1]]
 
 
 def test_the_figure_has_a_panel_a_run_and_is_written(run, tmp_path):
     both = pd.concat([depth_table({name: run}) for name in ("one", "other")], ignore_index=True)
-    assert both["noise"].isna().all() and draw_depth(both, ("masculine", "feminine"), "neutral") is None
+    assert both["noise"].isna().all() and draw_depth(both, ("masculine", "feminine"), "neutral", 0.05) is None
     both["noise"] = 1 - both["step"] / 3  # the run has no record of its scheduler
-    drawn = draw_depth(both, ("masculine", "feminine"), "neutral")
+    drawn = draw_depth(both, ("masculine", "feminine"), "neutral", 0.05)
     assert [axes.get_title() for axes in drawn.figure.axes[:2]] == ["one", "other"]
-    assert draw_depth(both[both["run"] == "one"], ("masculine", "feminine"), "neutral") is None
+    assert draw_depth(both[both["run"] == "one"], ("masculine", "feminine"), "neutral", 0.05) is None
     lone = RunComparison([run], pd.DataFrame(), pd.DataFrame())
     with pytest.raises(UserError, match="contrast"):
         lone.plot_depth()

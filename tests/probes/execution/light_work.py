@@ -13,7 +13,7 @@ import psutil
 import pyarrow as pa
 
 from probes.errors import UserError
-from probes.execution.part import Part, RowsOfKind
+from probes.execution.loop import Part, RowsOfKind
 from probes.runs import parts
 
 

@@ -37,7 +37,7 @@ from tests.probes.execution.light_work import Marks
 print("once", flush=True)  # helpers do not run this script again
 with Helpers() as helpers:
     items = [(i, (i, b"")) for i in range(6)]
-    made = dict(helpers.results(Marks(Path("FOLDER")), items, 2, count=6))
+    made = dict(helpers.results(Marks(Path("FOLDER")), items, 2))
 assert len({pid for _, pid, *_ in made.values()}) == 2
 """
 
@@ -52,7 +52,7 @@ def done(work, items=8, workers=2, tick=lambda images: None, size=10):
     made, error, given = [], None, [(index, (index, bytes(size))) for index in range(items)]
     try:
         with Helpers() as helpers:
-            for index, one in helpers.results(work, given, workers, tick, items):
+            for index, one in helpers.results(work, given, workers, tick):
                 made.append((index, *one))
     except Exception as caught:
         error = caught
@@ -122,7 +122,7 @@ def test_helpers_go_from_stage_to_stage(tmp_path):
         for stage in ("one", "two"):
             (tmp_path / stage).mkdir()
             items = [(i, (i, b"")) for i in range(6)]
-            made = dict(helpers.results(Marks(tmp_path / stage), items, 2, count=6))
+            made = dict(helpers.results(Marks(tmp_path / stage), items, 2))
             pids.append({pid for _, pid, *_ in made.values()})
     assert pids[0] == pids[1] and len(pids[0]) == 2
 

@@ -9,7 +9,6 @@ from analysis.methods.dalleval.page_tests import (
     adjust_page,
     attributes_differ,
     even_refuted,
-    page_p_value,
     said_words,
 )
 
@@ -72,14 +71,13 @@ def test_p_values_of_the_page_are_hommels_and_of_nothing_else():
     expected |= {("boots", word): boots for word in WORDS} | {("jeans", word): 0.6 for word in WORDS}
     assert named == pytest.approx(expected)
     assert words["p_page"].dropna().tolist() == pytest.approx([apart, 0.2, 0.9])
-    assert page_p_value(mad.iloc[0]) == pytest.approx(even) and page_p_value(mad.iloc[1]) == 1e-5
 
 
 def test_four_tests_that_each_reject_alone_say_nothing_together():
     mad, between, _ = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral")
-    assert not even_refuted(mad, "neutral") and (between["p_page"].dropna() >= 0.05).all()
+    assert not even_refuted(mad, "neutral", 0.05) and (between["p_page"].dropna() >= 0.05).all()
     row = mad.iloc[0].to_dict() | {"average": 0.0, "decided": 180, "asked": 180, "mad": 0.15, "floor": 0.14}
-    said = section._sentence(row, "gender", 0) + section._between(between, row)
+    said = section._sentence(row, "gender", 0, 0.05) + section._between(between, row, 0.05)
     assert "is 0.150 on average, not more than the 0.140 that chance alone gives" in said
     assert "of 20 professions none differs from half and half" in said
     assert "cannot be told to differ from one another" in said and "none differs from all together" in said
@@ -91,5 +89,5 @@ def test_a_difference_between_words_is_told_only_where_the_page_leaves_it():
         read = tables(0.4, 0.3, 0.6, {"boots": 0.7}, {"gender": 0.5, "tone": 0.6, "boots": p})
         _, _, words = adjust_page(*read, "neutral")
         assert (said_words(words)["p_page"] < 0.05).any() == told
-        assert attributes_differ(words, ("feminine", "masculine")) == told
-        assert not attributes_differ(words, ("masculine", "neutral"))
+        assert attributes_differ(words, ("feminine", "masculine"), 0.05) == told
+        assert not attributes_differ(words, ("masculine", "neutral"), 0.05)

@@ -23,7 +23,7 @@ def audited(values, setting="neutral", noise="own"):
 
 def said(one):
     (row,) = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)[1].to_dict("records")
-    return row, _sentence(row)
+    return row, _sentence(row, 0.05)
 
 
 def test_one_weighting_where_labels_are_missing():

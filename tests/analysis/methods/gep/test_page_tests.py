@@ -38,8 +38,8 @@ def test_two_settings_of_which_one_rejects_alone_say_nothing_together():
     """Of two settings without a difference 9.75 % have one below 0.05."""
     _, score = adjust_page(*tables(0.04, 0.3, 0.5))
     row = score.iloc[0].to_dict()
-    said = section._sentence(row)
-    assert not more_than_chance(row) and "not more than the 0.100 that chance alone gives" in said
+    said = section._sentence(row, 0.05)
+    assert not more_than_chance(row, 0.05) and "not more than the 0.100 that chance alone gives" in said
     assert "(p = 0.080, adjusted over settings and contrasts)" in said
     _, score = adjust_page(*tables(0.004, 0.3, 0.5))
-    assert more_than_chance(score.iloc[0].to_dict())
+    assert more_than_chance(score.iloc[0].to_dict(), 0.05)

@@ -21,7 +21,7 @@ def rows(low, high):
 
 @pytest.mark.parametrize("end", [0.4, np.inf])
 def test_an_interval_without_ends_is_dotted_across_the_figure(end):
-    drawn = draw_effects(rows([-0.2, -end], [0.3, end]), 0.95, "verdict")
+    drawn = draw_effects(rows([-0.2, -end], [0.3, end]), 0.95, 0.05, "verdict")
     (axes,) = drawn.figure.axes
     found = [one for one in axes.collections if hasattr(one, "get_segments")]
     lengths = sorted(float(np.ptp(segment[:, 0])) for one in found for segment in one.get_segments())

@@ -69,7 +69,7 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
     said = section(traced, found.config)["sentences"]
     assert said[0].endswith("so there are no shares of it to state.")
     beyond = "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
-    assert said[1:] == [beyond] and draw_shares(traced.shown("trace_shares"), 0.95) is None
+    assert said[1:] == [beyond] and draw_shares(traced.shown("trace_shares"), 0.95, 0.05) is None
     effects = draw(traced, found.config)["trace-effects"]  # instead of shares
     labels = [tick.get_text() for tick in effects.figure.axes[0].get_yticklabels()]
     assert len(labels) == len(traced.shown("trace_shares")) and "mid · attn 0 · cross" in labels

@@ -111,7 +111,7 @@ def test_places_that_depend_on_one_another_are_said_to(world, words):
     for estimand in ("sufficiency", "necessity"):  # the whole is 1, and the sums by hand
         assert every[f"{estimand}_sum"] == pytest.approx(sites[estimand].sum())
         assert every[f"{estimand}_interaction"] == pytest.approx(1 - every[f"{estimand}_sum"], abs=0.05)
-    assert interplay(every) == (world if words else "")
+    assert interplay(every, 0.05) == (world if words else "")
     assert words in str(said(made)) and ("Patched all at once" in str(said(made))) == bool(words)
 
 
@@ -122,7 +122,7 @@ def test_what_is_not_told_of_all_at_once_is_not_said_and_sums_need_all_places():
     row = table.iloc[0]
     assert row["n_places"] == 2 and row["sufficiency_reason"] == NOT_ALL
     assert np.isnan(row["sufficiency_interaction"]) and np.isfinite(row["sufficiency_sum"])
-    assert interplay(row) == ""
+    assert interplay(row, 0.05) == ""
     one = {key: value for key, value in traced.patched.items() if key[0] == place("site", SITES[0])}
     assert together_table([Effects(**{**traced.__dict__, "patched": one})], SAMPLING).empty
 

@@ -211,10 +211,10 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     gap = run.table("gap")
     gap["control_gap"], gap["p_adjusted"], gap["p_control_adjusted"] = 0.0, 0.001, 0.5
     assert len(atlas_rows(gap, CONTRASTS[0])) == (gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()
-    assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"]).any()
+    assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"], 0.05).any()
     one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
     gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
-    assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"]).sum() == 1
+    assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"], 0.05).sum() == 1
     figure = atlas(gap)
     dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
     filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]

@@ -1,0 +1,66 @@
+"""`measure.level` is the level of the intervals, and every test is at one minus it."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import analysis
+from analysis.methods.dalleval.page_tests import attributes_differ
+from analysis.methods.gep.results import more_than_chance
+from analysis.methods.tracing.sentences import beyond
+from analysis.methods.tracing.together import REDUNDANT, interplay
+from analysis.report.figures.atlas import beyond_words
+from analysis.report.figures.objects import filled_scores
+from analysis.report.wording_objects import table_sentence
+from analysis.stats.object_counts import object_table
+from analysis.tables.objects.claims import claim_table
+from probes.config.measure_options import Measure
+
+PAIR = ("feminine", "masculine")
+
+
+@pytest.mark.parametrize(("level", "significant"), [(0.95, True), (0.99, False)])
+def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
+    alpha, p = Measure(level=level).alpha, 0.03
+    assert more_than_chance({"p_page": p, "p_value": p, "excess": 0.1}, alpha) == significant
+    words = pd.DataFrame([{"profession": "(all)", "kind": "contrast", "source": "clip", "question": "tie"}])
+    words = words.assign(first=PAIR[0], second=PAIR[1], p_page=p)
+    assert attributes_differ(words, PAIR, alpha) == significant
+    sites = pd.DataFrame({"p_adjusted": [p], "floor_donor": [""]})
+    assert beyond(sites, alpha).startswith(f"{int(significant)} of 1 place")
+    assert beyond(sites, alpha).endswith(f"(p < {alpha:g}, adjusted over all)")
+    row = {f"{name}_interaction": value for name, value in (("sufficiency", -0.4), ("necessity", 0.4))}
+    row |= {f"p_{name}_adjusted": p for name in ("sufficiency", "necessity")}
+    assert interplay(row, alpha) == (REDUNDANT if significant else "")
+    assert filled_scores(p, alpha) == significant and beyond_words([p], alpha).tolist() == [significant]
+    whole = table_sentence({"p_value": p, "reason": ""}, PAIR, alpha=alpha)
+    assert ("cannot be distinguished" not in whole) == significant
+
+
+def test_objects_are_claimed_at_one_minus_the_level():
+    """A hat with every word of the second side and none of the first, in eight prompts: p = 2/2^8 = .0078."""
+    keys = [(prompt, 0, word) for prompt in range(8) for word in "abcxyz"]
+    images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    table = object_table(
+        images, [[int(word in "xyz")] for *_, word in keys], indicators="abcxyz", objects=["hat"]
+    )
+    for level, claim in (
+        (0.95, "detector not checked"),
+        (0.99, "detector not checked"),
+        (0.995, "not significant"),
+    ):
+        rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"}, level=level)
+        assert rows["p_pooled"].item() == pytest.approx(2 / 2**8)
+        assert rows["claim"].item() == claim
+
+
+def test_no_module_of_methods_or_report_compares_p_with_a_level_of_its_own():
+    root = Path(analysis.__file__).parent
+    own = re.compile(
+        r"(SIGNIFICANT|ALPHA|LEVEL) = 0\.0|[<>]=? ?0\.05\b|adjusted p(-value)? (&lt;|<|below) 0\.05"
+    )
+    files = [*root.rglob("*.py"), *root.rglob("*.j2")]
+    found = [file for file in files if file.parent.name != "stats" and own.search(file.read_text())]
+    assert len(files) > 200 and not found
