@@ -61,7 +61,7 @@ class Request:
     config: Config  # with the command line over it
     yaml_source: YamlSource
     passed: dict[str, Any]  # for run.json
-    loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
+    captions: LoadedPrompts | None  # that prompts were read from
     stages: tuple[str, ...]  # in their order
 
     @property
@@ -113,9 +113,9 @@ class Request:
 
 def read_request(command: Command) -> Request:
     """Return the configuration that a command names, and the stages to go through."""
-    config, yaml_source, passed, loaded = configuration(command.config, command.chosen, command.say)
+    config, yaml_source, passed, captions = configuration(command.config, command.chosen, command.say)
     config, stages = _stages(config, command.stage)
-    return Request(command, config, yaml_source, passed, loaded, stages)
+    return Request(command, config, yaml_source, passed, captions, stages)
 
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:

@@ -51,7 +51,7 @@ def configuration(
     passed = _passed({"file": source.data}, chosen)
     # the copy that the run keeps; not before it is known to be right
     source = source if source.text else replace(source, text=yaml_text(source.data))
-    return config, source, passed, read[0] if read else None
+    return config, source, passed, next((loaded for loaded in read if loaded.selection), None)
 
 
 def _external_images(*given: Any) -> dict[str, Any]:

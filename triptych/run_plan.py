@@ -65,9 +65,9 @@ def make_plan(request: Request) -> RunPlan:
     elif request.dry or request.drawing or request.includes("trace"):
         result = _drawn(request)
     else:
-        result = RunPlan(captions.as_planned(request.config, request.loaded))
-    if not request.command.overwrite:
-        captions.require_unchanged(result.config, request.loaded)
+        result = RunPlan(captions.as_planned(request.config) if request.captions else request.config)
+    if request.captions and not request.command.overwrite:
+        captions.require_unchanged(result.config, request.captions.file)
     return result
 
 
@@ -87,15 +87,14 @@ def _drawn(request: Request) -> RunPlan:
     from analysis.report.prompt_tokens import PromptTokens
     from probes.models import requirements
     from probes.stages import plan
-    from probes.stages.estimate import require_room_for_kept
 
     source = _source(request)
     tokenizers, limit = source.tokenizers, source.token_limit
-    config, record = captions.without_long_ones(
-        request.config, request.loaded, tokenizers, limit, request.yaml_source.name
-    )
-    if too_long := captions.length_summary(record):
-        request.say(too_long)
+    config, record = request.config, None
+    if request.captions:
+        config, record = captions.without_long_ones(
+            config, request.captions, tokenizers, limit, request.yaml_source.name, request.say
+        )
     result = RunPlan(config, source, captions=record)
     samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
     if request.dry or request.includes("generate", "trace"):
@@ -103,7 +102,9 @@ def _drawn(request: Request) -> RunPlan:
     else:
         result = replace(result, images=len(samples))
     requirements.check(config, source)
-    if request.dry or request.includes("generate"):
+    if config.capture.keep and (request.dry or request.includes("generate")):
+        from probes.stages.estimate import require_room_for_kept
+
         require_room_for_kept(config, source, len(result.samples) or result.images)
     if request.includes("trace"):
         from probes.stages.trace import requirements as tracing

@@ -18,8 +18,10 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from hooks.architectures.registry import architecture_of
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.execution import workers
 from probes.models import loading
 from probes.models.requirements import image_size
+from probes.models.weights import parameters
 from probes.runs.parts import read_identity
 from probes.runs.run import Run
 
@@ -56,6 +58,11 @@ def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | Non
         free, _ = torch.cuda.mem_get_info(torch.device(device))
         return float(0.5 * free / (image_bytes or _GPU_IMAGE_BYTES * share))
     return _CPU_IMAGES / share
+
+
+def threads(pipe: Any, device: str) -> int:
+    """Threads that torch is given for a model on a device."""
+    return workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
 
 
 def no_room(error: BaseException) -> bool:

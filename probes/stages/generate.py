@@ -9,17 +9,20 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execution
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, takewhile
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
+
+import torch
 
 from probes.config.schema import Config
 from probes.execution import batches, loop
 from probes.execution.loop import Part, StageCall
+from probes.execution.workers import worker_count
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -27,9 +30,7 @@ from probes.runs import directory, identity
 from probes.runs import parts as part_files
 from probes.runs.record import KINDS
 from probes.runs.run import Run, kinds_of_capture
-from probes.stages.drawing import Drawing
-from probes.stages.estimate import processes
-from probes.stages.settings import ResolvedSettings, keep_begun_settings, resolve_settings
+from probes.stages.drawing import Drawing, image_bytes, load
 
 FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
 FIELDS = "part_fields"  # of run.json: a run that has them has begun
@@ -58,33 +59,39 @@ def generation(
 ) -> Iterator[Callable[[int | None], None]]:
     """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
     began, cluster = monotonic(), command.cluster
-    config = config if command.overwrite else keep_begun_settings(config, run)
+    if not command.overwrite:  # in the number format and with the batches with which the run was begun
+        begun = {name: getattr(run.config.generate, name) for name in ("dtype", USED)}
+        kept = {name: value for name, value in begun.items() if getattr(config.generate, name) == "auto"}
+        config = _updated(config, generate=kept)
     first = list(takewhile(lambda one: _draw(one) == _draw(samples[0]), samples))
+    asked = config.generate.batch_triplets
     if cluster:  # this machine may have neither a GPU nor room for the model
-        found, loaded = cluster.ask(_settings, source, config, first), None
+        (config, record), loaded = cluster.ask(_load_and_resolve, source, config, first), None
     else:
-        found, loaded = resolve_settings(source, config, first)
+        loaded = load(source, config, config.generate.device)
+        config, record = _resolve(loaded, config, first)
     if command.overwrite:
         directory.clear(run)
 
-    plan = _planned(run, config, found, samples, source)
+    device = record["device"]
+    plan = _planned(run, asked, config, record, samples, source)
     with locked(run.path / GATE):
         begun = FIELDS in run.meta
         if not command.overwrite:
             run.read_again()
         if FIELDS in run.meta and not begun:  # by another process, meanwhile
-            plan = _planned(run, config, found, samples, source)
+            plan = _planned(run, asked, config, record, samples, source)
         config, parts, todo = plan.config, plan.parts, plan.todo
-        count = cluster.room() if cluster else _workers(found, config, todo)
+        left = sum(part.images for part in todo)
+        workers, threads = config.generate.workers, device["threads"]
+        count = worker_count(workers, device=device["torch"], threads=threads, images=left)
+        count = cluster.room() if cluster else loop.useful_workers(count, todo)
         sizes = [int(config.generate.batch_triplets)]
         command.record(
             run,
             config,
             plan.damaged,
-            model=found.model,
-            scheduler=found.scheduler,
-            **{FIELDS: plan.fields},
-            device=found.device_record(count),
+            **{**record, FIELDS: plan.fields, "device": {**device, "workers": count}},
             parts=len(parts),
             images=len(samples),
             **{USED: sizes, KINDS: run.with_kinds(parts[0].paths, len(parts))},
@@ -92,9 +99,9 @@ def generation(
     drawing = Drawing(
         source,
         config,
-        found.device,
-        found.model["weight_hash"],
-        found.threads,
+        device["torch"],
+        record["model"]["weight_hash"],
+        device["threads"],
         samples[0].sample_id,
         source.files,
         loaded,
@@ -123,15 +130,70 @@ class _Planned:
     todo: list[Part]
 
 
+def _resolve(
+    loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]
+) -> tuple[Config, dict[str, Any]]:
+    """The configuration with the settings that it leaves to model or machine, and what ``run.json`` keeps of both.
+
+    `first`: the images of one triplet.
+    """
+    guidance, batch, measured = config.sampler.guidance_scale, config.generate.batch_triplets, None
+    config = _updated(
+        config,
+        sampler={"guidance_scale": loaded.guidance_scale if guidance is None else float(guidance)},
+        generate={"device": torch.device(loaded.device).type, "dtype": loaded.dtype},
+    )
+    if batch == "auto":
+        measured = image_bytes(loaded, config, first)
+        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
+    on_gpu = loaded.device.startswith("cuda")
+    device = {
+        "name": torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU",
+        "torch": loaded.device,
+        "threads": batches.threads(loaded.pipe, loaded.device),
+        "workers": 1,
+        **({"image_bytes": measured} if measured else {}),
+    }
+    record = {"model": loaded.record, "scheduler": loaded.scheduler, "device": device}
+    return _updated(config, generate={"batch_triplets": int(batch)}), record
+
+
+def _load_and_resolve(
+    source: loading.Source, config: Config, first: Sequence[Sample]
+) -> tuple[Config, dict[str, Any]]:
+    return _resolve(load(source, config, config.generate.device), config, first)
+
+
+def _updated(config: Config, **sections: dict[str, Any]) -> Config:
+    """The configuration with other fields in some of its sections."""
+    return config.model_copy(
+        update={name: getattr(config, name).model_copy(update=fields) for name, fields in sections.items()}
+    )
+
+
 def _planned(
-    run: Run, config: Config, found: ResolvedSettings, samples: Sequence[Sample], source: loading.Source
+    run: Run,
+    asked: int | Literal["auto"],
+    config: Config,
+    record: Mapping[str, Any],
+    samples: Sequence[Sample],
+    source: loading.Source,
 ) -> _Planned:
-    """Plan the parts of a run; refused where what is there was made from something else."""
-    begun = keep_begun_settings(config, run).generate.batch_triplets if run.meta else "auto"
-    batch = found.batch_triplets if begun == "auto" else begun
-    config = replace(found, batch_triplets=batch).apply_to(config)
+    """Plan the parts of a run; refused where what is there was made from something else.
+
+    Where the size of batches was left open (`asked`: auto), that of a run which has begun is kept.
+    """
+    begun = run.config.generate.batch_triplets if run.meta and asked == "auto" else "auto"
+    if begun != "auto":
+        config = _updated(config, generate={"batch_triplets": begun})
     directory.require_same(run, config.resolved())
-    fields = _fields(config, found, source)
+    # every field that alters the content of any part; a part adds its own prompts and seeds
+    fields = {
+        "model": record["model"]["weight_hash"],
+        **source.files,
+        **identity.part_fields(config.resolved()),
+        "sampler.scheduler": [record["scheduler"]["class"], record["scheduler"]["set"]],
+    }
     _require_same_parts(run, fields, source)
     chunks = chunks_of(samples, config)
     parts = [part_of(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
@@ -143,18 +205,8 @@ def _draw(sample: Sample) -> tuple[int, int]:
     return sample.triplet, sample.seed
 
 
-def _settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
-    return resolve_settings(source, config, first)[0]
-
-
 def _until(todo: Sequence[Part], parts: int) -> int:
     return sum(part.identity["part"] < parts for part in todo)
-
-
-def _workers(found: ResolvedSettings, config: Config, todo: Sequence[Part]) -> int:
-    """Return how many processes of this machine draw the parts that are due."""
-    left = sum(part.images for part in todo)
-    return loop.useful_workers(processes(config, found.device, found.threads, left), todo)
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
@@ -168,16 +220,6 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
         there = run.meta["model"]["id"]
         old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
     raise directory.another_run(run, name, old, new)
-
-
-def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> dict[str, Any]:
-    """Every field that alters the content of any part; a part adds its own prompts and seeds."""
-    return {
-        "model": found.model["weight_hash"],
-        **source.files,
-        **identity.part_fields(config.resolved()),
-        "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
-    }
 
 
 def chunks_of(samples: Sequence[Sample], config: Config) -> list[list[list[Sample]]]:

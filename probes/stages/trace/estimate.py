@@ -6,7 +6,7 @@ from probes.config.schema import Config
 from probes.models.devices import pick_device
 from probes.models.loading import without_weights
 from probes.models.source import Source
-from probes.stages.estimate import image_bytes, in_words
+from probes.stages.estimate import in_words
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, rows
 from probes.stages.trace.variants import images
@@ -22,6 +22,5 @@ def estimated(config: Config, source: Source) -> str:
     if size == "auto":
         size = auto_batch(pipe, pick_device(config.generate.device).type, config)
     at_once = min(size, draws * len(rows(plan.variants)))
-    disk = image_bytes(config, pipe, draws * len(plan.variants))
-    takes = in_words(config, source, draws * images(plan.variants), disk, at_once)
+    takes = in_words(config, pipe, draws * images(plan.variants), draws * len(plan.variants), at_once)
     return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants: {takes}"

@@ -21,6 +21,7 @@ from probes.execution import batches, loop
 from probes.execution.batches import BatchSize
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
+from probes.execution.workers import worker_count
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
@@ -31,9 +32,8 @@ from probes.runs import parts as part_files
 from probes.runs.identity import traced_fields
 from probes.runs.record import KINDS
 from probes.runs.run import Run
-from probes.stages import generate, settings
+from probes.stages import generate
 from probes.stages.drawing import load_again
-from probes.stages.estimate import processes
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
@@ -103,7 +103,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
     todo, damaged = loop.pending(parts, _refused)
     left = sum(part.images for part in todo)
-    wanted = processes(config, found["device"], found["threads"], left)
+    workers, threads = config.generate.workers, found["threads"]
+    wanted = worker_count(workers, device=found["device"], threads=threads, images=left)
     count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
@@ -123,7 +124,7 @@ def _found(loaded: loading.LoadedModel, config: Config, measured: float | None) 
     return {
         "batch": auto_batch(loaded.pipe, loaded.device, config, measured),
         "device": loaded.device,
-        "threads": settings.threads(loaded),
+        "threads": batches.threads(loaded.pipe, loaded.device),
     }
 
 
