@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from probes.config.question_options import GENDER, TONE, Question
+from probes.config.observation import GENDER, TONE, Question
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.diagnostic import is_diagnostic
+from probes.prompts.prompt import asks_for_skills
 
 YES_NO: Mapping[str, tuple[str, ...]] = {"yes": ("yes",), "no": ("no",)}
 # the words that the authors' published code reads
@@ -102,7 +103,7 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     Where prompts ask for skills (`probes.prompts.paintskills`) it is each skill's question and nothing of a person: see
     `questions_by_prompt`.
     """
-    if paintskills.asks_for_skills(config):
+    if asks_for_skills(config):
         return _skill_questions(config)
     look = config.observe.skin_tone.look
     if look is False or not (look is True or is_diagnostic(config)):
@@ -114,7 +115,7 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
 def questions_by_prompt(config: Config, triplets: Iterable[int]) -> dict[int, tuple[ResolvedQuestion, ...]]:
     """Return what people are asked about the images of each prompt: `people_questions`, or the one of its skill."""
     known = people_questions(config)
-    if not paintskills.asks_for_skills(config):
+    if not asks_for_skills(config):
         return dict.fromkeys(triplets, known)
     of_skill, asked = {one.key: one for one in known}, paintskills.requests(config)
     return {

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from hooks.intervention import Intervention, Written
     from hooks.patch import Patch
     from hooks.probe import Probe
-    from hooks.prompt.positions import position_groups
-    from hooks.prompt.wordlist import Word, words
+    from hooks.prompt.wordlist import Word, position_groups, words
     from hooks.prompt.wordmap import WordMap
 
 _PLACES = {
@@ -53,7 +52,7 @@ _PLACES = {
     "definitions": "hooks.attention.definitions",
     "mask": "hooks.attention.masks",
     "normalise": "hooks.attention.masks",
-    "position_groups": "hooks.prompt.positions",
+    "position_groups": "hooks.prompt.wordlist",
     "sites": "hooks.sites",
     "word_heat": "hooks.attention.masks",
     "words": "hooks.prompt.wordlist",

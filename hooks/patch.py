@@ -49,7 +49,7 @@ class Patch:
     positions, source_positions : sequence of int, optional
         Token positions that are written, and those of the donor (the same, by default), at sites whose rows are
         tokens: text encoders, keys and values of cross-attention. All, by default;
-        `hooks.prompt.positions.position_groups` names them.
+        `hooks.position_groups` names them.
     heads : sequence of int, optional
         Heads that are written, of queries, keys, values, head outputs and probabilities. All, by default.
     steps : collection of int, optional

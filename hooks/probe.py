@@ -40,8 +40,8 @@ from hooks.attention.final import FinalSums, attention_sums
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
-from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.wordlist import PromptWords
 from hooks.recorder import PairPositions, Recorder
 from hooks.results import Kept, ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at

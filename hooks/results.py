@@ -15,8 +15,7 @@ from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.prompt.promptwords import PromptWords
-from hooks.prompt.wordlist import Word
+from hooks.prompt.wordlist import PromptWords, Word
 from hooks.prompt.wordmap import WordMap, from_array
 
 

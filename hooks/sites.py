@@ -52,7 +52,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from hooks.architectures import decoder
+from hooks.architectures import latents
 from hooks.architectures.batch import Batch
 from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
 from hooks.architectures.registry import architecture_of
@@ -159,8 +159,8 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
             attach_reader(module_at(bare, site.module), site, functools.partial(keep, site))
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
-        architecture.call_once(bare, size, architecture.prompt_tokens(pipe))
-        decoder.decode_once(architecture.decoder(bare), size)
+        text = architecture.blank_text(bare, architecture.prompt_tokens(pipe))
+        latents.decode(architecture.decoder(bare), architecture.blank_prediction(bare, size, text))
     for site in architecture.sites(pipe):
         if site.address in row:
             continue

@@ -1,6 +1,6 @@
-"""The door of ``python -m probes.run``, which is the command ``triptych run`` (`triptych.cli.run`)."""
+"""The door of ``python -m probes.run triplets.yaml``, which is ``triptych triplets.yaml`` (`triptych.cli.main`)."""
 
 if __name__ == "__main__":
     import runpy
 
-    runpy.run_module("triptych.cli.run", run_name="__main__")
+    runpy.run_module("triptych", run_name="__main__")

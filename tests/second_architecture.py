@@ -24,7 +24,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 from hooks.architectures.addresses import DENOISING, GROUPS, Place
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs
-from hooks.architectures.decoder import decoder_sites
+from hooks.architectures.latents import decoder_sites
 from hooks.architectures.layout import Component, Layout
 from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import text_sites

@@ -15,7 +15,7 @@ from probes.runs import parts, schemas
 from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
 from tests.runs import PATIENCE, ROOT, one_line, run_here
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 
 def status_of(path):
@@ -56,7 +56,7 @@ def test_images_show_in_datasets(tiny, tmp_path):
 @pytest.mark.slow
 def test_stages_one_by_one(tiny, tmp_path, capsys):
     path = tmp_path / "run"
-    stages = {"plan": "planned", "generate": "generated", "observe": "observed", "trace": "observed"}
+    stages = {"generate": "generated", "observe": "observed", "trace": "observed"}
     for stage, status in (stages | {"measure": "measured", "report": "complete"}).items():
         assert run_here(tiny.yaml, path, "--stage", stage) == 0, capsys.readouterr().err
         assert status_of(path) == status
@@ -72,7 +72,7 @@ def test_measure_again_from_the_run_directory_alone(tiny_copy):
     before = (tiny_copy / "tables" / "gap.csv").read_bytes()
     (tiny_copy / "tables" / "gap.csv").write_text("")
     code = (
-        "import sys; from triptych.cli.run import main; status = main(sys.argv[1:]);"
+        "import sys; from triptych.cli.main import main; status = main(sys.argv[1:]);"
         "print('torch' in sys.modules); sys.exit(status)"
     )
     command = [sys.executable, "-c", code, str(tiny_copy), "--stage", "measure"]

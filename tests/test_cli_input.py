@@ -10,8 +10,8 @@ import pytest
 
 from lab.validate.models import calibrate
 from tests.runs import PATIENCE, ROOT, one_line, run_here
+from triptych.cli.main import main
 from triptych.cli.main import main as analysis
-from triptych.cli.run import main
 
 YAML = """\
 name: small
@@ -41,8 +41,8 @@ def yaml_file(tiny, tmp_path_factory):
     return path
 
 
-def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
-    arguments = [str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]
+def test_a_plan_writes_nothing(yaml_file, tmp_path, capsys):
+    arguments = ["plan", str(yaml_file), "--out", str(tmp_path / "run"), "--limit", "2"]
     assert main([*arguments, "--samples"]) == 0
     out = capsys.readouterr().out
     assert "t00001-s1-individual" in out
@@ -57,7 +57,7 @@ def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
 
 def test_the_plan_of_the_default_run_fits_one_screen(capsys):
     """It names words, prompts, images, memory, disk and who observes."""
-    assert main([str(ROOT / "triplets.yaml"), "--dry-run"]) == 0
+    assert main(["plan", str(ROOT / "triplets.yaml")]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 40
     assert "  feminine: woman, lady, female\n" in out and "24 prompts\n" in out
@@ -82,7 +82,7 @@ def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):
     file.write_text(
         json.dumps({"prompts": ["a {person} in a hat", "a {person}"], "indicators": words}), "utf-8"
     )
-    assert main([str(file), "--dry-run"]) == 0
+    assert main(["plan", str(file)]) == 0
     out = capsys.readouterr().out
     assert "toyworld does not know “doctor” or “nonbinary”: its images say nothing of them" in out
     assert (
@@ -101,10 +101,10 @@ def test_options_stand_over_the_file(yaml_file, tmp_path):
     assert meta["config"]["passed"]["command_line"]["--seeds"] == [7]
 
 
-def test_the_dry_run_says_how_many_workers(yaml_file, capsys):
+def test_the_plan_says_how_many_workers(yaml_file, capsys):
     told = []
     for workers in (1, 2):
-        assert main([str(yaml_file), "--dry-run", "--workers", str(workers)]) == 0
+        assert main(["plan", str(yaml_file), "--workers", str(workers)]) == 0
         told.append(capsys.readouterr().out)
     assert "(1 worker of 1 thread)" in told[0] and "(2 workers of 1 thread)" in told[1]
 
@@ -225,9 +225,9 @@ def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
 
 def test_the_example_is_complete(tiny, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
-    assert main([str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny"), "--dry-run"]) == 0
-    from probes.config.loading import load_config
-    from probes.prompts.grammar.articles import article
+    assert main(["plan", str(ROOT / "triplets.yaml"), "--model", str(tiny.yaml.parent / "tiny")]) == 0
+    from probes.config.schema import load_config
+    from probes.prompts.grammar.english import article
 
     config = load_config(ROOT / "triplets.yaml")
     assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])

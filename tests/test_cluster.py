@@ -22,7 +22,7 @@ from probes.versions import pip_line
 from tests.probes.conftest import stored
 from tests.probes.execution.light_work import LightWork, light_part
 from tests.runs import PATIENCE, ROOT, run_here
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 on_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (triptych[cluster])")
 
@@ -36,8 +36,8 @@ def test_without_ray_one_line_says_what_to_install(tiny, tmp_path, capsys, monke
     assert not (tmp_path / "run").exists()
 
 
-def test_the_dry_run_names_the_workers_and_needs_no_cluster(tiny, capsys):
-    assert main([str(tiny.yaml), "--dry-run", "--cluster", "head:6379"]) == 0
+def test_the_plan_names_the_workers_and_needs_no_cluster(tiny, capsys):
+    assert main(["plan", str(tiny.yaml), "--cluster", "head:6379"]) == 0
     said = "cluster: as many workers of Ray (head:6379) as there is room for, each with a GPU, where there are any,"
     assert said in capsys.readouterr().out
 

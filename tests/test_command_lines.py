@@ -69,12 +69,12 @@ def test_every_module_that_can_be_run_goes_through_the_front():
 
 
 def test_help_ends_well_and_an_unknown_option_does_not(capsys):
-    for name in ("triptych.cli.run", *sorted(STUDIES)):
+    for name in sorted(STUDIES):
         main = main_of(name)
         with pytest.raises(SystemExit) as end:
             main(["--help"])
         assert end.value.code == 0
-        assert {"triptych.cli.run": "triptych run"}.get(name, name) in capsys.readouterr().out
+        assert name in capsys.readouterr().out
         assert_refused(main, ["--nosuch"], "", capsys)
 
 

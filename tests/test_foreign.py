@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 from probes.runs.run import Run
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 SETTINGS = {
     "indicators": {
@@ -238,6 +238,6 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
 )
 def test_faults_of_the_configuration_are_one_line(drawn, tmp_path, capsys, more, said):
     export(drawn, tmp_path / "pictures")
-    assert run(tmp_path, SETTINGS | {"images": {"from": "pictures"}} | more, "--dry-run") == 2
+    assert run(tmp_path, SETTINGS | {"images": {"from": "pictures"}} | more) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1

@@ -60,7 +60,7 @@ def test_it_is_said_in_a_line(stage, how, tiny, tiny_copy, monkeypatch, capsys):
 
 def test_what_is_read_from_it_meanwhile_is_no_bug(tiny, tiny_copy, monkeypatch, capsys):
     """Gone after the last part of the trace is written: its record is read then."""
-    path, counts = before("trace", tiny_copy), "probes.stages.trace.stage.image_faults.counts"
+    path, counts = before("trace", tiny_copy), "probes.stages.trace.stage.fault_counts"
     monkeypatch.setattr(counts, lambda faults: {}["a bug"])
     with pytest.raises(KeyError, match="a bug"):  # an error of another kind stays what it is
         run_here(tiny.yaml, path, "--stage", "trace")

@@ -6,7 +6,7 @@ from analysis.tables.objects.looked_for import PROMPTS_ALONE
 from probes.runs.run import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 YAML = """\
 model: {model}
@@ -34,7 +34,7 @@ def real(tmp_path):
 
 
 def test_a_real_model_is_looked_at_for_everyday_nouns_and_those_of_its_prompts(tmp_path, real, capsys):
-    assert main([written(tmp_path, "sd1", **real), "--dry-run"]) == 0
+    assert main(["plan", written(tmp_path, "sd1", **real)]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("observe: "))
     assert "tags from vocabulary, prompt (" in line and "passes of the detector over each image" in line
 

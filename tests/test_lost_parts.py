@@ -12,7 +12,7 @@ import pytest
 import analysis
 from probes.runs.run import Run
 from tests.runs import TINY, run_here
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 PARTS = len(TINY["prompts"])
 GENERATED, OBJECTS = ("samples", "captures", "words"), ("objects", "observed")

@@ -13,12 +13,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.runs import image_faults
-from probes.runs.image_faults import RATIO, SIDE
-from probes.runs.images import read_header, read_image
+from probes.runs.images import RATIO, SIDE, SIZE, UNREADABLE, read_header, read_image
 from probes.runs.run import Run
 from probes.stages.external_images.stage import OTHER_SIZE
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DRAW = np.random.default_rng(0)
@@ -60,7 +58,6 @@ def gif():
     return encoded(frames[0], "gif", save_all=True, append_images=frames[1:])
 
 
-SIZE, UNREADABLE = image_faults.SIZE, image_faults.UNREADABLE
 # one a triplet: an image, and what is at fault with it
 IMAGES = {
     "1x1": (encoded(picture(1, 1)), SIZE),

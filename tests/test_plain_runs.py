@@ -10,7 +10,7 @@ import yaml
 import triptych
 from probes.runs.run import Run
 from tests import runs
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 CHROMIUM = shutil.which("chromium")
 WORK = runs.PROFESSIONS
@@ -93,7 +93,7 @@ def test_what_is_left_out_is_named_in_table_and_report(drawn, taken):
 
 
 def test_the_plan_names_what_is_left_out(drawn, capsys):
-    assert main([str(drawn.path), "--dry-run"]) == 0
+    assert main(["plan", str(drawn.path)]) == 0
     said = capsys.readouterr().out
     assert "one indicator, so nothing is compared. Left out: similarity of two words" in said
 

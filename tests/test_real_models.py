@@ -33,7 +33,7 @@ from tests.probes.models.original_layout import original_layout
 
 RUN = """\
 import resource, sys
-from triptych.cli.run import main
+from triptych.cli.main import main
 code = main(sys.argv[1:])
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)

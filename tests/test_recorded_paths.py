@@ -9,7 +9,7 @@ from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.runs import ROOT, TINY
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 CONFIG = {
     **{name: value for name, value in TINY.items() if name not in ("observe", "trace")},

@@ -15,7 +15,7 @@ from hooks.architectures import addresses, registry
 from probes.models import loading
 from probes.runs.run import Run
 from tests.second_architecture import ADDRESSES, TinyTransformer, tiny_transformer_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 STEPS, SCALE = 3, 2.5
 BLOCKS = [f"transformer.{k}{part}" for k in range(3) for part in (".cross", "")]
@@ -97,7 +97,7 @@ def test_descriptions_that_do_not_fit_are_named(registered, model, tmp_path, cap
 @pytest.mark.slow
 def test_a_whole_run(registered, model, tmp_path, capsys):
     run = tmp_path / "run"
-    assert main([written(tmp_path, model), "--dry-run"]) == 0
+    assert main(["plan", written(tmp_path, model)]) == 0
     assert " MB on disk (" in capsys.readouterr().out
     assert main([written(tmp_path, model), "--out", str(run), "--quiet"]) == 0, capsys.readouterr().err
     meta = json.loads((run / "run.json").read_text())

@@ -112,11 +112,6 @@ def test_another_configuration_is_refused_beside_a_run_that_is_at_work(generated
         assert "observe.engine is 'toyworld-checker' there, expected 'toyworld-scenes'" in told
 
 
-def test_a_shard_is_refused_with_what_to_do(tiny, tmp_path, capsys):
-    assert run_here(tiny.yaml, tmp_path / "run", "--shard", "0/2") == 2
-    assert "--shard: removed, got '0/2': start the same command in each job" in capsys.readouterr().err
-
-
 # Who measures
 
 

@@ -16,7 +16,7 @@ from probes.prompts import paintskills
 from probes.runs.run import Run
 from probes.toyworld.palette import paint
 from tests.analysis.observe.random_detr import TINY, save_detr
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "paintskills.md"
 SETTINGS = {
@@ -149,7 +149,7 @@ def test_rows_that_name_no_prompt_or_several_are_one_line(tmp_path, capsys, rows
     table = [f"file,{head}", *(f"a.png,{line}" for line in lines)]
     (tmp_path / "pictures" / "metadata.csv").write_text("\n".join(table) + "\n")
     settings = SETTINGS | {"images": {"from": "pictures"}, "model": "closed"} | more
-    assert run(tmp_path, settings, "--dry-run") == 2
+    assert run(tmp_path, settings) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.runs.run import Run
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 YAML = """\
 model: {model}

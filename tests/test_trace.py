@@ -16,7 +16,7 @@ from probes.runs.run import Run
 from probes.stages.trace import requirements, stage
 from tests.probes.conftest import flipped
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 EXAMPLE = Path(__file__).parent.parent / "docs" / "how_to" / "trace.yaml"
 SETTINGS = {
@@ -282,8 +282,8 @@ def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys)
         requirements.require_drawn_here(config.model_copy(update={"images": object()}))
 
 
-def test_a_dry_run_says_what_it_will_take(model, tmp_path, capsys):
-    assert run(settings(tmp_path, model), tmp_path / "run", "--dry-run") == 0
+def test_a_plan_says_what_it_will_take(model, tmp_path, capsys):
+    assert main(["plan", str(settings(tmp_path, model)), "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     drawn, patched = 2 * (DRAWN - 2), DRAWN - 4
     assert f"trace: 2 triplets and seeds x {patched} variants: {drawn} images, " in said

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.tiny_transformers import tiny_transformer_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 CONFIG = {
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from analysis.loaded_run import LoadedRun, load_run
 from probes.config.schema import Config
-from probes.errors import UserError
-from triptych.request import STAGES, Command
-from triptych.request_configuration import Chosen, plain
+from probes.errors import UserError, nearest, printable
+from triptych.options import STAGES
+from triptych.request import Chosen, plain, read_request
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def run(
         ``triplets.yaml``; the folder of a run, to take it up again; or the configuration itself, as plain data or as
         a `triptych.Config`. Paths within a mapping begin in the current folder.
     stage : str, optional
-        Only this stage: ``plan``, ``generate``, ``observe``, ``trace``, ``measure`` or ``report``.
+        Only this stage: ``generate``, ``observe``, ``trace``, ``measure`` or ``report``.
     overwrite : bool
         Replace what the folder holds of another run.
     progress : bool
@@ -65,9 +65,14 @@ def run(
     """
     from triptych import stages
 
-    _require_stage(stage)
-    more = {"overwrite": overwrite, "quiet": not progress, "announce": progress}
-    return load_run(stages.run(Command(given(config), chosen(changes), stage, **more)).out_path)
+    if stage is not None and stage not in STAGES:
+        raise UserError(f"stage: {nearest('stage', stage, STAGES)}")
+    quiet = not progress
+    request = read_request(given(config), chosen(changes), stage, overwrite=overwrite, quiet=quiet)
+    planned, lines = stages.run(request)
+    if progress:
+        print(*map(printable, lines), sep="\n")
+    return load_run(planned.out_path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +89,7 @@ class Plan:
         One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed``, ``tokens`` ...
         Without rows where the images are another program's.
     text : str
-        The plan as the command ``triptych CONFIG --dry-run`` prints it: samples, contrasts, time, memory, storage.
+        The plan as the command ``triptych plan CONFIG`` prints it: prompts, contrasts, images, storage.
     """
 
     config: Config
@@ -121,10 +126,10 @@ def plan(config: Configuration, **changes: Any) -> Plan:
 
     from triptych import stages
 
-    command = Command(given(config), chosen(changes), dry=True, quiet=True, announce=False)
-    found, lines = stages.planned(command)
+    found, lines = stages.planned(read_request(given(config), chosen(changes), dry=True, quiet=True))
     samples = pd.DataFrame([sample.row() for sample in found.samples])
-    return Plan(found.config, len(samples) or found.images, samples, "\n".join(lines))
+    images = found.taken.images if found.taken else len(samples)
+    return Plan(found.config, images, samples, "\n".join(lines))
 
 
 def compare(
@@ -279,10 +284,3 @@ def _remedy(name: str) -> str:
         if any(name in kind.model_fields for kind in _sections(section)):
             return f"did you mean {section}={{{name!r}: ...}}?"
     return f"did you mean {close[0]}?" if close else "see help(triptych.Config)"
-
-
-def _require_stage(stage: str | None) -> None:
-    if stage is not None and stage not in STAGES:
-        close = difflib.get_close_matches(stage, STAGES, 1)
-        remedy = f"did you mean {close[0]}?" if close else "name one of them"
-        raise UserError(f"stage: expected one of {', '.join(STAGES)}, got {stage!r:.60}: {remedy}")

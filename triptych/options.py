@@ -6,12 +6,11 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, get_origin
+from typing import get_origin
 
 from probes import command_line
-from probes.config.documentation import field_at, flag_help
-from probes.config.schema import schema_text
-from probes.config.stop_options import from_text
+from probes.config.generation import from_text
+from probes.config.schema import field_at, flag_help, schema_text
 from probes.errors import UserError
 from probes.fields.types import types_in
 
@@ -19,7 +18,7 @@ UNTIL = (
     "stop when a question is answered: direction, equivalence, gap (either of both), or ±0.05, an interval so narrow"
     " (stop; default: all images are drawn)"
 )
-STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
+STAGES = ("generate", "observe", "trace", "measure", "report")
 EXAMPLES = {
     "triptych run triplets.yaml": "the bundled model, all stages; running it again goes on where it stopped",
     "triptych run runs/first-light --stage observe --overwrite": (
@@ -29,10 +28,6 @@ EXAMPLES = {
         "another model, three seeds, twenty steps, in a folder of its own"
     ),
 }
-# of a command that goes through stages: what an option of `triptych run` says, where it has none
-STAGED = {"stage": None, "until": None} | dict.fromkeys(("dry_run", "overwrite", "quiet", "samples"), False)
-
-
 # fields of ``triplets.yaml`` that a flag overrides, each with the name of its value, by the title of their group
 _FIELDS = {
     "what to generate": {"model": "MODEL", "seeds": "N", "limit": "N"},
@@ -66,12 +61,6 @@ def flag_of(place: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _no_shard(text: str) -> NoReturn:
-    raise UserError(
-        f"--shard: removed, got {text!r}: start the same command in each job of the array, they share the parts"
-    )
-
-
 def parser() -> command_line.Parser:
     """Return the parser of ``triptych run``; most of its options override a field of ``triplets.yaml``."""
     main = staged_parser(
@@ -83,11 +72,6 @@ def parser() -> command_line.Parser:
     which = main.add_argument_group("which work")
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
-    )
-    which.add_argument("--shard", type=_no_shard, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
-    which.add_argument(
-        "--samples", action="store_true", help="with --dry-run: list every image that is planned"
     )
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -112,7 +96,8 @@ def staged_parser(
     `config` says what its argument may be; a flag that it does not take is None in its arguments.
     """
     main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)
-    main.set_defaults(**STAGED)
+    # what an option of `triptych run` says, where a command has none
+    main.set_defaults(stage=None, until=None, overwrite=False, quiet=False)
     main.add_argument("config", help=config)
     for title, fields in _FIELDS.items():
         group = main.add_argument_group(title) if title in groups else None

@@ -1,78 +1,47 @@
-"""A request, one command of ``triptych run`` or one call of `triptych.run`: configuration, stages, hold on the run."""
+"""A request, one command of ``triptych run`` or one call of `triptych.run`: configuration, stages, hold on the run.
+
+The configuration is ``triplets.yaml``, a run directory or plain data, with the options put over it.
+"""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from probes.config.schema import Config, Trace
-from probes.errors import printable
-from probes.fields.messages import naming
-from probes.fields.yaml import YamlSource
-from probes.prompts.source import LoadedPrompts
-from triptych.options import STAGES, options
-from triptych.request_configuration import Chosen, configuration
+from pydantic import BaseModel
 
+from probes.config.schema import Config, Trace, build_config, load_data, read_source
+from probes.errors import UserError, printable
+from probes.fields.yaml import YamlSource, naming, yaml_text
+from probes.paths import expand_run
+from probes.prompts.captions import LoadedPrompts
+from probes.prompts.prompt import Prompt
+from probes.runs.run import Run
+from triptych.options import STAGES
+
+RECORD = "run.json"
 WINDOWS = 4  # of steps, in the map of one prompt
-
-
-@dataclass(frozen=True)
-class Command:
-    """What is asked for, by the command line or in Python, before its configuration is read."""
-
-    config: str | Config | Mapping[str, Any]  # or the path of triplets.yaml, or of a run
-    # put over it, by the place: the flag or name it was given by, and its value
-    chosen: Chosen = field(default_factory=dict)
-    stage: str | None = None  # the only one that is wanted
-    dry: bool = False  # show the plan and write nothing
-    overwrite: bool = False
-    quiet: bool = False  # no progress bars and no remarks
-    samples: bool = False  # list every image in the plan
-    announce: bool = True  # print where the report is, at the end
-
-    @classmethod
-    def of_arguments(cls, arguments: argparse.Namespace) -> Command:
-        """Return the command that arguments of `triptych.options.parser` make."""
-        return cls(
-            arguments.config,
-            options(arguments),
-            arguments.stage,
-            arguments.dry_run,
-            arguments.overwrite,
-            arguments.quiet,
-            arguments.samples,
-        )
-
-    def say(self, text: str) -> None:
-        """Tell the user in a line, on stderr, unless the command is to be quiet."""
-        if not self.quiet:
-            print(printable(text), file=sys.stderr, flush=True)
+# options by their places in ``triplets.yaml``, each with the flag or name it was given by, and its value
+Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A command and the configuration that it names, before anything is planned."""
+    """What is asked for, before anything is planned."""
 
-    command: Command
-    config: Config  # with the command line over it
+    config: Config  # with what was chosen over it
     yaml_source: YamlSource
     passed: dict[str, Any]  # for run.json
-    captions: LoadedPrompts | None  # that prompts were read from
+    loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
+    chosen: Chosen
     stages: tuple[str, ...]  # in their order
-
-    @property
-    def dry(self) -> bool:
-        """Return whether the plan is shown and nothing written."""
-        return self.command.dry
-
-    @property
-    def drawing(self) -> bool:
-        """Return whether images are to be planned or generated."""
-        return self.includes("plan", "generate")
+    dry: bool  # a plan is all that is asked for
+    overwrite: bool
+    quiet: bool  # no progress bars and no remarks
 
     @property
     def clustered(self) -> bool:
@@ -90,41 +59,126 @@ class Request:
 
     def replaces(self, stage: str) -> bool:
         """Return whether the stored results of a stage are to be replaced."""
-        return self.command.overwrite and stage in self.stages
+        return self.overwrite and stage in self.stages
 
     def place(self, field: str) -> str:
         """Return where a field of the configuration stands, for errors: the flag it was given by, or the file."""
-        flag, _ = self.command.chosen.get(tuple(field.split(".")), ("", None))
+        flag, _ = self.chosen.get(tuple(field.split(".")), ("", None))
         return flag or f"{self.yaml_source.name}: {field}"
+
+    @property
+    def captions(self) -> LoadedPrompts | None:
+        """The captions that prompts were read from."""
+        return self.loaded if self.loaded and self.loaded.source else None
 
     def naming(self) -> contextlib.AbstractContextManager[None]:
         """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
-        return naming(Config, self.yaml_source, self.command.chosen)
+        return naming(Config, self.yaml_source, self.chosen)
 
     def say(self, text: str) -> None:
-        """Tell the user in a line, on stderr."""
-        self.command.say(text)
-
-    def announce(self, text: str) -> None:
-        """Print a line on what was done."""
-        if self.command.announce:
-            print(printable(text))
+        """Tell the user in a line, on stderr, unless the command is to be quiet."""
+        if not self.quiet:
+            print(printable(text), file=sys.stderr, flush=True)
 
 
-def read_request(command: Command) -> Request:
-    """Return the configuration that a command names, and the stages to go through."""
-    config, yaml_source, passed, captions = configuration(command.config, command.chosen, command.say)
-    config, stages = _stages(config, command.stage)
-    return Request(command, config, yaml_source, passed, captions, stages)
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured  # not before: pandas
+
+    return configured(*given)
 
 
-def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
-    """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
-    if config.trace is not None or stage == "trace":
+def read_request(
+    given: str | Config | Mapping[str, Any],
+    chosen: Chosen,
+    stage: str | None = None,
+    *,
+    dry: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Request:
+    """Return the configuration that is given, with what was chosen over it, and the stages to go through.
+
+    `given` is the path of a YAML file or of a run directory, or the configuration itself; `stage` the only one that is
+    wanted.
+    """
+    folder, before, loaded = Path(), None, list[LoadedPrompts]()
+    if isinstance(given, str):
+        path = expand_run(given, "command line")
+        if path.name == RECORD and path.is_file():
+            raise UserError(
+                f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
+            )
+        if path.is_dir():
+            before, source = _of_run(path)
+            config = build_config(source.data, source, chosen)
+        else:
+            source, folder = read_source(path), path.parent
+            named = replace(source, data={"name": path.stem, **source.data})
+    else:
+        named = source = YamlSource("config", "", plain(given))
+    if before is None:
+        config = load_data(named, folder, chosen, loaded, _external_images)
+        before = {"file": source.data}
+        # the copy that the run keeps; not before it is known to be right
+        source = source if source.text else replace(source, text=yaml_text(source.data))
+    passed = _passed(before, chosen)
+    stages = STAGES if stage is None else (stage,)
+    if config.trace is None and stage != "trace":
+        stages = tuple(one for one in stages if one != "trace")
+    else:
         config = config.model_copy(update={"trace": _traced(config, config.trace or Trace())})
-    if stage is None:
-        return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
-    return config, (stage,)
+    request = Request(config, source, passed, next(iter(loaded), None), chosen, stages, dry, overwrite, quiet)
+    for line in request.loaded.summary() if request.loaded else ():
+        request.say(line)
+    if config.out is not None and not config.out.strip():
+        place = request.place("out")
+        raise UserError(f"{place}: expected a folder, got {config.out!r}: name one, or leave it out")
+    if config.out:
+        expand_run(config.out, request.place("out"))  # one that no file system takes is refused
+    return request
+
+
+def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:
+    """What was passed when a run began, and the configuration that its record holds."""
+    record = Run.open(path).meta.get("config")
+    before, resolved = (
+        record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
+    )
+    if not isinstance(before, dict) or not isinstance(resolved, dict):
+        raise UserError(
+            f"{path / RECORD}: expected the configuration of a run, found none: run it from triplets.yaml"
+        )
+    # a folder whose name begins with ~ is the folder, and no one's home
+    out = str(path.absolute() if str(path).startswith("~") else path)
+    return before, YamlSource(name=f"{path / RECORD}", text="", data={**resolved, "out": out})
+
+
+def plain(value: Any) -> Any:
+    """Return the fields of a configuration, or of a part of it, that are not left to their defaults, as plain data.
+
+    >>> plain({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
+    {'prompts': ['a {person}'], 'seeds': [0, 1], 'out': 'runs'}
+    """
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Prompt):
+        return value.written()
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(one) for one in value]
+    if type(value).__module__ == "numpy":
+        return plain(value.tolist())
+    return str(value) if isinstance(value, Path) else value
+
+
+def _passed(before: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
+    """What ``run.json`` keeps: the file, flags of the command line, and changes of a call by their dotted fields."""
+    flags = {flag: value for flag, value in chosen.values() if flag.startswith("-")}
+    passed = {**before, "command_line": {**before.get("command_line", {}), **flags}}
+    if changes := {name: value for name, value in chosen.values() if not name.startswith("-")}:
+        passed["changes"] = {**before.get("changes", {}), **changes}
+    return passed
 
 
 def _traced(config: Config, trace: Trace) -> Trace:

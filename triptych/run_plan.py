@@ -1,21 +1,27 @@
-"""The plan of what a command generates, or its refusal, before anything is written."""
+"""The plan of what a command generates, or its refusal, before anything is written; and its text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analysis.report.format import counted
+from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
+from probes.errors import printable
 from probes.runs import directory
 from probes.stages import captions
-from triptych import plan_text
 from triptych.request import Request
 
 if TYPE_CHECKING:
     from probes.models.source import Source
     from probes.prompts.sample import Sample
     from probes.stages.external_images.stage import Taken
+
+PROMPTS, SIDES, WIDTH = 5, 8, 90  # prompts, and sides of words, that are named; characters of a prompt
+CONTRASTS = 12  # that are named
 
 
 @dataclass(frozen=True)
@@ -24,114 +30,102 @@ class RunPlan:
 
     config: Config  # with the prompts that the model can read
     source: Source | None = None  # the model, where a stage asks for one
-    samples: Sequence[Sample] = ()  # empty where their number is enough
-    images: int = 0  # their number, where it is enough
+    samples: Sequence[Sample] = ()
     captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
     taken: Taken | None = None  # images of another program that are taken in instead
 
     def described(self, *, samples: bool = False) -> list[str]:
         """Return lines on what is to be generated; with `samples`, on every image."""
+        config = self.config
         if self.taken:
-            return [str(self.taken), *plan_text.comparison(self.config)]
+            return [str(self.taken), *filter(None, (contrasts(config), few_prompts(config)))]
         assert self.source is not None
-        from analysis.report.prompt_tokens import PromptTokens
         from probes.stages.estimate import estimate
 
-        read = PromptTokens.from_texts(self.samples)
-        generated, more = estimate(self.config, self.samples, self.source), []
-        if self.config.trace is not None:
+        generated, more = estimate(config, self.samples, self.source), []
+        if config.trace is not None:
             from probes.stages.trace.estimate import estimated
 
-            more.append(estimated(self.config, self.source))
-        table = [plan_text.table(self.samples)] if samples else []
-        return [
-            *table,
-            *plan_text.describe(self.config, read),
-            *plan_text.stopping_lines(self.config),
-            f"{generated}{', where all of them are generated' if self.config.stop else ''}",
+            more.append(estimated(config, self.source))
+        first = f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"
+        lines = [
+            first,
+            *_words(config),
+            *_prompts(config),
+            contrasts(config),
+            *warnings(config, self.samples),
+            *_gallery(config),
+            *_stopping(config),
+            f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
-            *plan_text.cluster_lines(self.config),
+            *cluster_lines(config),
         ]
+        return [*(_table(self.samples) if samples else ()), *map(printable, lines)]
 
 
 def make_plan(request: Request) -> RunPlan:
     """Return the plan of what a command generates, or refuse it."""
+    config, drawing = request.config, request.dry or request.includes("generate")
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_drawn_here
 
-        require_drawn_here(request.config)
-    if request.config.images is not None and (request.dry or request.drawing):
-        result = _taken_in(request)
-    elif request.dry or request.drawing or request.includes("trace"):
+        require_drawn_here(config)
+    if drawing and config.images is not None:
+        from probes.stages.external_images import stage
+
+        taken = stage.plan(config, request.yaml_source.name)
+        for line in () if request.dry else taken.lines:
+            request.say(line)
+        result = RunPlan(config, taken=taken)
+    elif drawing or request.includes("trace"):
         result = _drawn(request)
     else:
-        result = RunPlan(captions.as_planned(request.config) if request.captions else request.config)
-    if request.captions and not request.command.overwrite:
+        result = RunPlan(captions.as_planned(config) if request.captions else config)
+    if request.captions and not request.overwrite:
         captions.require_unchanged(result.config, request.captions.file)
     return result
 
 
-def _taken_in(request: Request) -> RunPlan:
-    """Images of another program."""
-    from probes.stages.external_images import stage
-
-    taken = stage.plan(request.config, request.yaml_source.name)
-    if not request.dry:
-        for line in taken.lines:
-            request.say(line)
-    return RunPlan(request.config, images=taken.images, taken=taken)
-
-
 def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
-    from analysis.report.prompt_tokens import PromptTokens
     from probes.models import requirements
     from probes.stages import plan
 
-    source = _source(request)
+    source, file = _source(request), request.yaml_source.name
     tokenizers, limit = source.tokenizers, source.token_limit
     config, record = request.config, None
     if request.captions:
         config, record = captions.without_long_ones(
-            config, request.captions, tokenizers, limit, request.yaml_source.name, request.say
+            config, request.captions, tokenizers, limit, file, request.say
         )
-    result = RunPlan(config, source, captions=record)
-    samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
-    if request.dry or request.includes("generate", "trace"):
-        result = replace(result, samples=samples)
-    else:
-        result = replace(result, images=len(samples))
+    samples = plan.plan(config, tokenizers, limit, file)
     requirements.check(config, source)
     if config.capture.keep and (request.dry or request.includes("generate")):
         from probes.stages.estimate import require_room_for_kept
 
-        require_room_for_kept(config, source, len(result.samples) or result.images)
+        require_room_for_kept(config, source, len(samples))
     if request.includes("trace"):
+        from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
+        from analysis.methods.tracing.outcomes import chosen_outcomes
         from probes.stages.trace import requirements as tracing
 
-        tracing.check(config, source, result.samples)
-        _check_outcomes(request, config)
-    if request.drawing and not request.dry:
-        for warning in plan_text.warnings(config, PromptTokens.from_texts(result.samples)):
+        tracing.check(config, source, samples)
+        # an outcome that the images cannot have; a plan fetches no classifier
+        if CLASSIFIER in chosen_outcomes(config.measure.outcomes, config.model) and not (
+            request.dry and config.measure.logits.classifier
+        ):
+            require_networks([CLASSIFIER], logit_settings(config))
+    if request.includes("generate") and not request.dry:
+        for warning in warnings(config, samples):
             request.say(warning)
-    return result
-
-
-def _check_outcomes(request: Request, config: Config) -> None:
-    """Refuse an outcome that a trace's images cannot have, before they are drawn; a plan fetches no classifier."""
-    from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
-    from analysis.methods.tracing.outcomes import chosen_outcomes
-
-    names = chosen_outcomes(config.measure.outcomes, config.model)
-    if CLASSIFIER in names and not (request.dry and config.measure.logits.classifier):
-        require_networks([CLASSIFIER], logit_settings(config))
+    return RunPlan(config, source, samples, record)
 
 
 def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
     from probes.models import hub, loading, requirements
 
-    config, overwrite = request.config, request.command.overwrite
+    config, overwrite = request.config, request.overwrite
     revision = config.revision or (None if overwrite else directory.pinned(config))
     source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
     requirements.check_before_weights(config, source)
@@ -140,10 +134,157 @@ def _source(request: Request) -> Source:
 
         trace_plan(config, source)
     if source.kind == "hub" and request.includes("generate", "trace") and not request.dry:
-        hub.fetch_weights(source, revision)
+        hub.fetch(source, revision)
     if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, source.files, published)
-    place = request.place("sampler.negative_prompt")
-    requirements.check_negative_prompt(config, source, place)
     return source
+
+
+# Text
+
+
+def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
+    """Return lines on what so few prompts cannot show, on words that the model does not know, and on tokens."""
+    read = PromptTokens.from_texts(samples)
+    lines = (
+        few_prompts(config),
+        unknown_words_line(read, config.model),
+        token_counts_line(read, config.reference),
+    )
+    return [line for line in lines if line]
+
+
+def _gallery(config: Config) -> list[str]:
+    """A line where the report shows some triplets of many and no folder with every one."""
+    triplets = len(config.prompts[: config.limit]) * len(config.seeds)
+    if config.report.all_triplets != "auto" or config.report.shows_all(triplets):
+        return []
+    return [
+        f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
+        f" {math.ceil(triplets * 4e-5)} GB at most"
+    ]
+
+
+def _words(config: Config) -> list[str]:
+    """A line for each side: its word, and its synonyms; nothing where prompts hold no word of an indicator."""
+    if not any(prompt.template for prompt in config.prompts) and not config.compares:
+        return []
+    sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
+    for entry in config.indicators.values():
+        if entry.control:
+            sides[config.reference if entry.control is True else entry.control].append(entry.word)
+    lines = [
+        f"  {name}{' (reference)' if name == config.reference else ''}: {_listed(own, 12)}"
+        for name, own in sides.items()
+    ]
+    more = [f"  and {len(lines) - SIDES} more sides"] if len(lines) > SIDES else []
+    return ["words", *lines[:SIDES], *more]
+
+
+def _prompts(config: Config) -> list[str]:
+    """The first prompts, a line each."""
+    prompts = config.prompts[: config.limit]
+    texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
+    more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
+    return [counted(len(prompts), "prompt"), *(f"  {text}" for text in texts), *more]
+
+
+def _listed(values: Sequence[object], most: int) -> str:
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return f"{', '.join(map(str, values[:most]))}{more}"
+
+
+def _table(samples: Sequence[Sample]) -> list[str]:
+    """The images as text, one row per image."""
+    width = max(len(sample.sample_id) for sample in samples)
+    rows = (
+        f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
+        f"  {printable(' '.join(sample.prompt.split()))}"
+        for sample in samples
+    )
+    return [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt", *rows]
+
+
+def contrasts(config: Config) -> str:
+    """Return the contrasts in a line.
+
+    >>> contrasts(Config(prompts=["a {person}"]))
+    'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
+    >>> contrasts(Config(prompts=["a nurse"]))[:59]
+    'one indicator, so nothing is compared. Left out: similarity'
+    """
+    if not config.compares:
+        from analysis.tables.not_measured import left_out
+
+        return f"one indicator, so nothing is compared. Left out: {'; '.join(left_out(config))}"
+    words = {name: f"{name} ({indicator.word})" for name, indicator in config.indicators.items()}
+    pairs = [f"{words[first]} - {words[second]}" for first, second in config.contrasts or []]
+    if len(pairs) > CONTRASTS:
+        pairs = [*pairs[:CONTRASTS], f"and {len(pairs) - CONTRASTS} more"]
+    listed = "; ".join(pairs) or "none, so no gap is measured (there is no second word beside the reference)"
+    if not pairs and len(config.indicators) > 2:
+        listed = "none, so no gap is measured"
+    return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
+
+
+def _stopping(config: Config) -> list[str]:
+    """Lines on the question that ends a run, and on how many images it will take; none without one."""
+    if config.stop is None:
+        return []
+    from analysis.methods.stopping.expected import EFFECTS, expected_prompts
+    from analysis.methods.stopping.question import INTERVAL, StopQuestion
+    from analysis.methods.stopping.wording import question_text
+
+    question = StopQuestion.of(config)
+    each = len(config.seeds) * len(config.indicators)
+    lines = [
+        f"    {effect:g} standard deviations: some {n:,} prompts, {n * each:,} images"
+        for effect in EFFECTS
+        if (n := expected_prompts(effect, level=question.level)) <= 2 * question.most
+    ]
+    off = "`within` is" if question.question == INTERVAL else "the gap is off 0, or off `within`, by"
+    return [
+        f"stops when this is answered: {question_text(question, config.reference, question.shown)}",
+        f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
+        f"  answered, in standard deviations between prompts, where {off}",
+        *lines,
+    ]
+
+
+def cluster_lines(config: Config) -> list[str]:
+    """Return a line on the workers of a cluster, if there are to be any.
+
+    >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
+    >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))
+    ['cluster: up to 8 workers of Ray (head:6379), each with 1 GPU and 1 CPU']
+    """
+    if not config.clustered or (options := config.cluster) is None:
+        return []
+    gpus = options.gpus_per_worker
+    count = "as many workers" if options.workers == "auto" else f"up to {options.workers} workers"
+    each = "a GPU, where there are any," if gpus == "auto" else f"{gpus:g} GPU{'s' if gpus > 1 else ''}"
+    cpus = f"{options.cpus_per_worker} CPU{'s' if options.cpus_per_worker > 1 else ''}"
+    room = " as there is room for" if options.workers == "auto" else ""
+    return [f"cluster: {count} of Ray ({options.address}){room}, each with {each} and {cpus}"]
+
+
+def few_prompts(config: Config) -> str:
+    """Return the warning that no p can fall below the level with so few prompts; nothing where it can.
+
+    Prompts are exchangeable under the null hypothesis up to the sign of their gap: of 2^n equally likely signs two
+    are as extreme as the most extreme, so that the smallest p is 2^-(n - 1).
+
+    >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
+    'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
+    """
+    count = len(config.seeds if config.unit == "seed" else config.prompts[: config.limit])
+    alpha = 1 - config.measure.level
+    needed = math.floor(1 - math.log2(alpha)) + 1
+    if not config.contrasts or needed <= count:
+        return ""
+    prompts = counted(count, "prompt")
+    if config.unit == "seed":
+        prompts = f"1 prompt and {counted(count, 'seed')}"
+    more = f"{needed} or more are needed for one below {alpha:.3g}"
+    return f"with {prompts} no p of a gap can fall below {2.0 ** -(count - 1):g}: {more}"

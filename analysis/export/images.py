@@ -13,7 +13,7 @@ import pandas as pd
 
 from probes.errors import UserError
 from probes.runs.images import read_header, read_image
-from probes.runs.parts import part_number, read_part
+from probes.runs.parts import read_part
 
 if TYPE_CHECKING:
     from probes.runs.run import Run
@@ -54,10 +54,10 @@ class ExportedImage:
 def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
     """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`), a part at a time."""
     left_out, grouped, there = run.left_out(), _groups(run), 0
-    beside = {part_number(file): file for file in run.parts("objects")}
+    beside = {file.name: file for file in run.parts("objects")}
     for file in run.parts("samples"):
         table = read_part(file, [*TEXTS, "image"])
-        found = _detections(beside.get(part_number(file)), grouped)
+        found = _detections(beside.get(file.name), grouped)
         images = [
             _exported(row, found.get(row["sample_id"], []), drawn_here=run.config.images is None)
             for row in table.to_pylist()

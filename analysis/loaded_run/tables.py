@@ -18,7 +18,7 @@ from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
-from probes.config.question_options import READERS
+from probes.config.observation import READERS
 from probes.errors import UserError, nearest
 from probes.runs.run import Run
 

@@ -26,7 +26,7 @@ from hooks.attention.masks import mask
 from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import HumanWords, lemma
-from probes.runs.coco_masks import run_lengths
+from probes.runs.images import run_lengths
 
 _DEFAULTS = Measure()
 SIGMA, SIGMA_HUMAN, THETA = _DEFAULTS.sigma, _DEFAULTS.sigma_human, _DEFAULTS.theta
@@ -70,8 +70,8 @@ def coverages(objects: Sequence[str], words: Sequence[ArrayLike], size: tuple[in
 
     Examples
     --------
-    >>> from probes.runs.coco_masks import encode
-    >>> thing = encode(np.array([[True, True], [True, True]]))
+    >>> from probes.runs.images import encode_mask
+    >>> thing = encode_mask(np.array([[True, True], [True, True]]))
     >>> coverages([thing], [[[True, False], [False, False]], [[True, True], [True, False]]], (2, 2))
     array([[0.25, 0.75]])
     """

@@ -10,7 +10,7 @@ from analysis.observe.checkpoints import find, size
 from analysis.observe.features.observer import is_requested
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.questions.observer import is_questioned
-from probes.config.question_options import BLIP2_WEIGHTS
+from probes.config.observation import BLIP2_WEIGHTS
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import nouns

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from probes.config.schema import Config
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.runs.run import Run
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Observer(ABC):
     name : str
         For messages and progress bars.
     schemas : mapping of str to pyarrow.Schema
-        The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
-        `probes.runs.directory.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
+        The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among or in
+        those of `probes.runs.schemas.OBSERVED_KINDS`, or they would outlive ``--overwrite``.
     batch : int
         Images that are observed in one batch; one that alters what is seen is among the `fields`.
     whole_triplets : bool

@@ -12,7 +12,7 @@ from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.observer import Observer
 from analysis.observe.questions.observer import question_observer
 from analysis.observe.skin.observer import skin_observer
-from probes.config.question_options import READERS
+from probes.config.observation import READERS
 from probes.config.schema import Config
 
 # By name: from a configuration as resolved to the observer that it asks for; or to none, and why (nothing where it is

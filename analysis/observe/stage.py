@@ -28,9 +28,9 @@ from probes.errors import UserError
 from probes.execution import loop, workers
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Helpers, Tick, Work
-from probes.models.devices import deterministic
-from probes.runs import image_faults, parts
-from probes.runs.images import read_image
+from probes.models.weights import deterministic
+from probes.runs import parts
+from probes.runs.images import UNREADABLE, fault_reason, read_image
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 
@@ -264,8 +264,8 @@ class _Stored:
         others = tuple(text for text in self.prompts[row["triplet"], row["seed"]] if text != prompt)
         shown = partial(StoredImage, {name: row[name] for name in KEY}, prompt, others=others)
         # of one that cannot be read it is said why
-        if row.get("fault") not in (None, image_faults.UNREADABLE):
-            return shown(pixels=None, fault=image_faults.reason(row["fault"]))
+        if row.get("fault") not in (None, UNREADABLE):
+            return shown(pixels=None, fault=fault_reason(row["fault"]))
         try:
             return shown(pixels=np.asarray(read_image((row["image"] or {}).get("bytes"))))
         except ValueError as error:

@@ -10,8 +10,7 @@ import torch
 
 from analysis.observe.checkpoints import find, from_folder, read_json, sha256, weight_files
 from analysis.observe.features.weights import cached
-from probes.config.observe_options import Captions
-from probes.config.question_options import Questions
+from probes.config.observation import Captions, Questions
 from probes.errors import UserError
 from probes.models.pretrained import auto, quiet, readable
 from probes.paths import expand_model, name_of

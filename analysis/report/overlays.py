@@ -14,7 +14,7 @@ import pandas as pd
 from skimage.measure import find_contours
 
 from analysis.metrics.dependency import GROUPS
-from probes.runs.coco_masks import decode
+from probes.runs.images import decode_mask
 
 LARGEST = 256  # pixels: outlines of larger masks are taken from a reduced mask
 DETECTED = (
@@ -95,7 +95,7 @@ def overlays(
         entry = {"name": row.lemma, "label": row.label, "group": group}
         if row.object >= 0:
             seen = found[row.sample_id, row.object]
-            path, reduction = trace(decode(seen.mask, seen.height, seen.width))
+            path, reduction = trace(decode_mask(seen.mask, seen.height, seen.width))
             x0, x1 = seen.x0 / seen.width, seen.x1 / seen.width
             y0, y1 = seen.y0 / seen.height, seen.y1 / seen.height
             entry |= {

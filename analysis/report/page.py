@@ -47,8 +47,8 @@ from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
+from probes.config.measurement import MOST_TRIPLETS
 from probes.config.schema import Config
-from probes.config.sections import MOST_TRIPLETS
 from probes.execution.processes import Helpers
 
 if TYPE_CHECKING:

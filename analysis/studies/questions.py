@@ -14,7 +14,7 @@ from analysis.metrics.skin_tone import monk_colours
 from analysis.questions import questions_by_prompt
 from analysis.studies.labelling import store_answers, write_sheets
 from analysis.tables.objects.human_answers import LABELS, UNDECIDED, human_answers, read_answers
-from probes.config.question_options import TONE
+from probes.config.observation import TONE
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 

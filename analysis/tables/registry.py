@@ -363,7 +363,7 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
-    (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))
+    run.write_table(name, with_unit(frame, run.config), csv=row.csv)
 
 
 def read(run: Run, name: str) -> pd.DataFrame:

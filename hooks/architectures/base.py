@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures import decoder
+from hooks.architectures import latents
 from hooks.architectures.batch import Batch, Inputs, Step
-from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.layout import Layout, MisfitError
 from hooks.architectures.site import Site, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
 from hooks.errors import HookError
@@ -23,7 +23,7 @@ from hooks.errors import HookError
 if TYPE_CHECKING:
     from torch import Tensor
 
-UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `prediction.predict_x0` takes
+UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `latents.predict_x0` takes
 MOST_LATENTS = 1024  # along a side; beyond what any model has
 
 
@@ -117,11 +117,7 @@ class Architecture(ABC):
             got = "none" if size is None else f"{size!r:.40}"
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-        decoder.check(self.decoder(pipe).config)
-
-    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile | None:
-        """Tell what a file of all weights is, by the shapes of its tensors; None where no such files are read."""
-        return None
+        latents.check(self.decoder(pipe).config)
 
     # Its sites
 
@@ -192,22 +188,20 @@ class Architecture(ABC):
     ) -> Iterator[tuple[str, Tensor]]:
         """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first.
 
-        x0 of a flow is the sample less sigma times the velocity; of others, see `hooks.architectures.prediction`.
+        x0 of a flow is the sample less sigma times the velocity; of others, see `hooks.architectures.latents`.
         """
-        from hooks.architectures.prediction import current_sigma, predict_x0, signal_level
-
         guided = self.unpacked(step.output, inputs.batch)
         yield "noise_pred.guided", guided
         kind = self.prediction_type(pipe.scheduler)
         if "x0_pred" not in wanted:
             return
         if kind == "flow_prediction":
-            sigma = current_sigma(pipe.scheduler, step.timestep)
+            sigma = latents.current_sigma(pipe.scheduler, step.timestep)
             x0 = step.sample.float() - sigma.float() * step.output.float()
             yield "x0_pred", self.unpacked(x0, inputs.batch)
         else:
-            level = signal_level(pipe.scheduler, step.timestep, guided.device)
-            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+            level = latents.signal_level(pipe.scheduler, step.timestep, guided.device)
+            yield "x0_pred", latents.predict_x0(inputs.latent, guided, level, kind)
 
     def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
         """Latents or predictions as pictures, shape (rows, c, h, w)."""
@@ -227,7 +221,7 @@ class Architecture(ABC):
 
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
         """z0, as the denoiser sees latents, from what the decoder is given; both of shape (rows, c, h, w)."""
-        return decoder.final_latent(self.decoder(pipe), given)
+        return latents.final_latent(self.decoder(pipe), given)
 
     def calls(self, pipe: Any, steps: int) -> int:
         """Calls of the denoiser in so many steps: some schedulers make more of them than steps."""
@@ -300,7 +294,7 @@ class Architecture(ABC):
 
     def latent_scale(self, pipe: Any) -> int:
         """Pixels of the image to one of the latent, along a side."""
-        return decoder.latent_scale(self.decoder(pipe))
+        return latents.latent_scale(self.decoder(pipe))
 
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """Height and width of the latent for an image of this size in pixels; None: the model's own size.
@@ -356,9 +350,10 @@ class Architecture(ABC):
     def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
         """All arguments of a call of the denoiser on the meta device, for one image of a latent of this size."""
 
-    def call_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
-        """Call a denoiser without weights, for one image with a latent of this size and so many tokens."""
-        self.denoiser(bare)(**self.blank_call(bare, size, self.blank_text(bare, tokens)))
+    def blank_prediction(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> Tensor:
+        """The prediction of a denoiser without weights, for one image with a latent of this size."""
+        call = self.blank_call(pipe, size, text)
+        return self.prediction(self.inputs(pipe, (), call), self.denoiser(pipe)(**call))
 
 
 def set_steps(scheduler: Any, steps: int) -> None:

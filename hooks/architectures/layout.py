@@ -53,7 +53,7 @@ class Layout:
         What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two,
         or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     template : str
-        What the pipeline puts around prompts, one of `hooks.prompt.given.TEMPLATES`; "" where it is nothing.
+        What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing.
     unguided : float
         The largest scale at which the denoiser is not called without the prompt, too.
     """
@@ -118,23 +118,8 @@ class Layout:
         return getattr(importlib.import_module(self.library), self.pipeline)
 
 
-@dataclass(frozen=True)
-class SingleFile:
-    """Kind of a file with all weights of a pipeline, by the names and shapes of its tensors.
-
-    `width` is that of the text that its attentions read (0: the file does not say), `expected` names the published
-    widths for a message, and `published` the descriptions in `probes/models/descriptions` of that width by what they
-    predict.
-    """
-
-    pipeline: str
-    width: int
-    expected: str
-    published: Mapping[str, str]
-
-
 class MisfitError(HookError):
-    """A description of a component, or a file of weights (component ""), that does not fit the architecture."""
+    """A description of a component that does not fit the architecture."""
 
     def __init__(self, component: str, expected: str, got: str, remedy: str) -> None:
         super().__init__(f"{component}: expected {expected}, but got {got}: {remedy}")

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hooks.architectures import decoder
+from hooks.architectures import latents
 from hooks.architectures.base import Architecture
 from hooks.architectures.batch import Batch, Inputs, other_branches
-from hooks.architectures.layout import Layout, MisfitError, SingleFile
+from hooks.architectures.layout import Layout, MisfitError
 from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at
 from hooks.architectures.text_encoders import text_core, text_sites
-from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,9 +27,7 @@ _AFTER = (
 )
 TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")
 TEXT_MODELS = ("CLIPTextModel", "CLIPTextModelWithProjection")
-GUIDED = ("unconditional", "conditional")
 THREE_WAY = ("conditional", "image", "unconditional")  # InstructPix2Pix; "image": the image without the text
-_ANOTHER = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 _DENOISER = ("unet", "UNet2DConditionModel")
 
 
@@ -64,16 +61,12 @@ class UNet(Architecture):
     def check(self, pipe: Any) -> None:
         """Refuse a UNet that takes or gives anything but a latent, too."""
         super().check(pipe)
-        config, latent = pipe.unet.config, _latent_channels(pipe)
+        config, latent = pipe.unet.config, pipe.vae.config.latent_channels
         if (config.in_channels, config.out_channels) != (latent, latent):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
             got = f"{config.in_channels} and {config.out_channels}"
-            remedy = f"{_ANOTHER}, not one for inpainting or editing"
+            remedy = f"choose a text-to-image model of {self.models}, not one for inpainting or editing"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-
-    def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-        """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
-        return single_file(shapes, _ANOTHER)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
@@ -88,7 +81,7 @@ class UNet(Architecture):
             yield Site(f"noise_pred.{branch}", "unet", read="pipeline", read_only=_AFTER)
         if self.unavailable(pipe, "x0_pred") is None:
             yield Site("x0_pred", "unet", read="pipeline", read_only=_AFTER)
-        yield from decoder.decoder_sites(pipe.vae)
+        yield from latents.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The UNet's cross- or self-attentions, with the factor by which their block is smaller than the latent."""
@@ -103,9 +96,14 @@ class UNet(Architecture):
         names = ("sample", "timestep", "encoder_hidden_states")
         sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
-        batch = _batch(pipe, sample)
+        branches: tuple[str, ...] = ("conditional",)
+        if getattr(pipe, "do_classifier_free_guidance", False):
+            branches = THREE_WAY if _three_way(pipe) else ("unconditional", "conditional")
+        if sample.shape[0] % len(branches):
+            raise other_branches(pipe, branches, len(sample), "a number that they do not divide")
+        batch = Batch(sample.shape[0] // len(branches), branches, *sample.shape[-2:])
         # an inpainting UNet is given a mask and an image behind the latent's channels
-        latent = batch.conditional(sample, "latent")[:, : _latent_channels(pipe)]
+        latent = batch.conditional(sample, "latent")[:, : pipe.vae.config.latent_channels]
         text = batch.conditional(states, "text.final")
         return Inputs(batch, timestep, latent, text, any(mask is not None for mask in masks))
 
@@ -125,7 +123,7 @@ class UNet(Architecture):
 
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
         """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
-        return decoder.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
+        return latents.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
         """See `Architecture.decoding_dtype`; XL's pipeline keeps to float32 where its decoder says so.
@@ -183,16 +181,6 @@ def _three_way(pipe: Any) -> bool:
     return any(base.__name__ == "StableDiffusionInstructPix2PixPipeline" for base in type(pipe).__mro__)
 
 
-def _batch(pipe: Any, sample: Tensor) -> Batch:
-    """The batch that the UNet is given now; refuses rows that do not divide by the guidance's branches."""
-    branches = ("conditional",)
-    if getattr(pipe, "do_classifier_free_guidance", False):
-        branches = THREE_WAY if _three_way(pipe) else GUIDED
-    if sample.shape[0] % len(branches):
-        raise other_branches(pipe, branches, len(sample), "a number that they do not divide")
-    return Batch(sample.shape[0] // len(branches), branches, *sample.shape[-2:])
-
-
 def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
     added = None
     if pooled is not None:
@@ -214,10 +202,6 @@ def _unread(pipe: Any, site: Site) -> bool:
 
 def _is_xl(pipe: Any) -> bool:
     return "XL" in type(pipe).__name__
-
-
-def _latent_channels(pipe: Any) -> int:
-    return pipe.vae.config.latent_channels
 
 
 def _unet_sites(unet: Any) -> Iterator[Site]:

@@ -6,9 +6,8 @@ Some templates hold a system prompt, which says what to make of the prompt; anot
 from __future__ import annotations
 
 import inspect
-import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,10 +16,11 @@ from typing import Any
 
 from hooks.architectures.layout import Layout
 from hooks.errors import HookError
-from hooks.prompt.spans import Span, require_fast
+from hooks.prompt.spans import Span
 
 _MARK = "\x00"  # stands for the prompt in a template that is asked for
 NOWHERE: Span = (0, 0)
+SYSTEM_PROMPTS = ("instruction", "system prompt", "format")  # templates that hold one which can be set
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,6 @@ class Template:
     def written(self, prompt: str) -> tuple[str, list[Span]]:
         """The whole text, and for each of its characters those of the prompt that it stands for.
 
-        Examples
-        --------
         >>> Template("say ", "!", plain=True).written(" Hi ")
         ('say hi!', [(0, 0), (0, 0), (0, 0), (0, 0), (1, 2), (2, 3), (0, 0)])
         """
@@ -66,19 +64,17 @@ class Template:
         return f"{self.before}{text}{self.after}", spans
 
 
+@dataclass(eq=False)
 class PromptTokenizer:
     """A tokenizer as a pipeline uses it: of prompts, which it puts into their template, cut at the pipeline's length.
 
     Token ids are those of the whole text; spans count in the prompt, and are empty for tokens of the template.
     """
 
-    def __init__(self, tokenizer: Any, template: Template, length: int, layout: Layout | None = None) -> None:
-        self.tokenizer, self.template, self.model_max_length, self.layout = (
-            tokenizer,
-            template,
-            length,
-            layout,
-        )
+    tokenizer: Any
+    template: Template
+    model_max_length: int
+    layout: Layout | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -107,12 +103,14 @@ def _joined(spans: Sequence[Span]) -> Span:
 
 def vectors_of(tokenizer: Any) -> dict[str, str]:
     """Placeholders of textual inversions of several vectors, and the tokens that diffusers puts in their places."""
-    added = getattr(tokenizer, "added_tokens_encoder", {})
-    further = {
-        token: [*itertools.takewhile(added.__contains__, (f"{token}_{k}" for k in itertools.count(1)))]
-        for token in added
-    }
-    return {token: " ".join([token, *rest]) for token, rest in further.items() if rest}
+    added, found = getattr(tokenizer, "added_tokens_encoder", {}), {}
+    for token in added:
+        names = [token]
+        while (name := f"{token}_{len(names)}") in added:
+            names.append(name)
+        if len(names) > 1:
+            found[token] = " ".join(names)
+    return found
 
 
 def with_vectors(tokenizer: Any) -> Any:
@@ -125,8 +123,8 @@ def with_vectors(tokenizer: Any) -> Any:
 def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
     """A pipeline's tokenizer of this number as it uses it, with another system prompt where one is given.
 
-    Itself where it reads prompts as they are. Refuses one that does not tell the characters of its tokens, or has no
-    template of a conversation where the pipeline needs one.
+    Itself where it reads prompts as they are. Refuses one without a template of a conversation where the pipeline needs
+    it.
     """
     template = _template(layout, tokenizer, system)
     length = layout.lengths[index] + template.spared if layout.lengths else tokenizer.model_max_length
@@ -134,7 +132,6 @@ def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: 
         template = replace(template, vectors=vectors)
     if template == Template() and length >= tokenizer.model_max_length:
         return tokenizer
-    require_fast(tokenizer, layout.tokenizers[index].name)
     return PromptTokenizer(tokenizer, template, length, layout)
 
 
@@ -177,6 +174,13 @@ def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator
         vars(pipe).update(own)
 
 
+@cache
+def _bare(layout_pipeline: Any) -> Any:
+    """A pipeline without components, which states its template."""
+    names = list(inspect.signature(layout_pipeline.__init__).parameters)[1:]
+    return layout_pipeline(**dict.fromkeys(names))
+
+
 def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
     """A pipeline's template, with another system prompt where one is given."""
     if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
@@ -187,36 +191,25 @@ def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Temp
             f"expected a model whose system prompt can be set ({', '.join(having)}), got "
             f"{layout.pipeline if layout else 'one without'}: take `system` out"
         )
-    return TEMPLATES[layout.template](layout, tokenizer, system) if layout.template else Template()
-
-
-@cache
-def _bare(layout_pipeline: Any) -> Any:
-    """A pipeline without components, which states its template."""
-    names = list(inspect.signature(layout_pipeline.__init__).parameters)[1:]
-    return layout_pipeline(**dict.fromkeys(names))
-
-
-def _plain(layout: Layout, tokenizer: Any, system: str | None) -> Template:
-    return Template(plain=True)
-
-
-def _instructed(layout: Layout, tokenizer: Any, system: str | None) -> Template:
-    """Sana's: an instruction; of all, the first token and the last 299 are taken, as many as the prompt may have."""
-    parameters = inspect.signature(layout.pipeline_class().__call__).parameters
-    lines = parameters["complex_human_instruction"].default if system is None else [system]
-    before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
-    return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2, arguments=arguments)
-
-
-def _of_system(layout: Layout, tokenizer: Any, system: str | None) -> Template:
-    own = _bare(layout.pipeline_class()).system_prompt if system is None else system
-    return Template(before=f"{own} <Prompt Start> ", arguments={"system_prompt": own})
-
-
-def _formatted(layout: Layout, tokenizer: Any, system: str | None) -> Template:
-    """Qwen-Image's, of which it drops the tokens of all that stands before the prompt."""
-    bare = _bare(layout.pipeline_class())
+    if layout is None or not layout.template:
+        return Template()
+    if layout.template == "lower case":
+        return Template(plain=True)
+    kind = layout.pipeline_class()
+    if layout.template == "conversation":
+        return _conversation(kind, layout.tokenizers[0].name, tokenizer)
+    if (
+        layout.template == "instruction"
+    ):  # Sana's; the first token and the last 299, as many as the prompt may have
+        own = inspect.signature(kind.__call__).parameters["complex_human_instruction"].default
+        lines = own if system is None else [system]
+        before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
+        return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2, arguments=arguments)
+    bare = _bare(kind)
+    if layout.template == "system prompt":
+        own = bare.system_prompt if system is None else system
+        return Template(before=f"{own} <Prompt Start> ", arguments={"system_prompt": own})
+    # Qwen-Image's, of which it drops the tokens of all that stands before the prompt
     before, after = bare.prompt_template_encode.split("{}")
     if system is None:
         return Template(before, after, spared=bare.prompt_template_encode_start_idx)
@@ -228,8 +221,9 @@ def _formatted(layout: Layout, tokenizer: Any, system: str | None) -> Template:
     return Template(before, after, spared=spared, attributes=attributes)
 
 
-def _conversation(layout: Layout, tokenizer: Any, system: str | None) -> Template:
-    kind, spared = layout.pipeline_class(), 0
+def _conversation(kind: Any, name: str, tokenizer: Any) -> Template:
+    """The template of a conversation; `name` is the tokenizer's, for errors."""
+    spared = 0
     try:
         if hasattr(kind, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
             bare = _bare(kind)
@@ -241,18 +235,6 @@ def _conversation(layout: Layout, tokenizer: Any, system: str | None) -> Templat
                 messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
             )
     except ValueError as error:
-        raise HookError(
-            f"{layout.tokenizers[0].name}: expected a chat_template, but got none: add it"
-        ) from error
+        raise HookError(f"{name}: expected a chat_template, but got none: add it") from error
     before, _, after = whole.partition(_MARK)
     return Template(before, after, spared=spared)
-
-
-TEMPLATES: Mapping[str, Callable[[Layout, Any, str | None], Template]] = {
-    "lower case": _plain,
-    "instruction": _instructed,
-    "system prompt": _of_system,
-    "format": _formatted,
-    "conversation": _conversation,
-}
-SYSTEM_PROMPTS = ("instruction", "system prompt", "format")  # templates that hold one which can be set

@@ -1,4 +1,4 @@
-"""Span of a word in a prompt: its characters in the text, and the tokens laid over them. Imports no torch.
+"""Span of a word in a prompt: its characters in the text, and the tokens over and around them. Imports no torch.
 
 A *word* is what stands between white space, without the punctuation at its edges: "non-binary" and "woman's" are one.
 Words are what ``samples/`` stores, what the members of a triplet are compared over, and what a heat map is stored of.
@@ -18,6 +18,9 @@ from hooks.errors import HookError
 
 Span = tuple[int, int]  # characters of a text, half open
 
+WORD, REST = "word", "rest"  # all but the word
+# of token positions, by their place around a word
+GROUPS = ("start", "before", WORD, "after", "end", "padding")
 _EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
 
 
@@ -40,44 +43,26 @@ def split_words(text: str) -> list[tuple[str, Span]]:
 def split_pieces(text: str) -> list[Span]:
     """Spans of the pieces of a text's words: runs of letters with their accents, or of digits.
 
-    Examples
-    --------
     >>> [text[a:b] for text in ("A woman's non-binary hat, 42 cm2!",) for a, b in split_pieces(text)]
     ['A', 'woman', 's', 'non', 'binary', 'hat', '42', 'cm', '2']
     """
-    return [(start + a, start + b) for word, (start, _) in split_words(text) for a, b in _runs(word)]
-
-
-def _runs(word: str) -> list[Span]:
-    spans: list[Span] = []
-    before = ""
-    for i, character in enumerate(word):
-        kind = "d" if character.isnumeric() else "l" if character.isalpha() else ""
-        if before and unicodedata.category(character).startswith("M"):
-            kind = before  # an accent, of the letter before it
-        if kind and kind == before:
-            spans[-1] = (spans[-1][0], i + 1)
-        elif kind:
-            spans.append((i, i + 1))
-        before = kind
-    return spans
-
-
-def require_fast(tokenizer: Any, place: str) -> None:
-    """Raise a HookError where a tokenizer does not tell the characters of its tokens; `place` says what it is for."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise HookError(
-            f"{place}: expected a fast tokenizer, which tells the characters of a token, but got "
-            f"{type(tokenizer).__name__}: install transformers>=5"
-        )
+    kinds = [
+        "d" if one.isnumeric() else "l" if one.isalpha() else unicodedata.category(one)[0] for one in text
+    ]
+    return [match.span() for match in re.finditer("l[lM]*|d[dM]*", "".join(kinds))]  # M: accents
 
 
 def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[int], list[Span]]]:
     """Token ids of texts, uncut, with start and end of text, and the characters of each token.
 
-    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none.
+    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none;
+    `place` says what it is for.
     """
-    require_fast(tokenizer, place)
+    if not getattr(tokenizer, "is_fast", False):
+        raise HookError(
+            f"{place}: expected a fast tokenizer, which tells the characters of a token, but got "
+            f"{type(tokenizer).__name__}: install transformers>=5"
+        )
     encoded = tokenizer(
         list(texts), return_offsets_mapping=True, return_attention_mask=False, truncation=False, verbose=False
     )
@@ -87,8 +72,6 @@ def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[
 def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
     """Positions of the tokens that have a character in a span.
 
-    Examples
-    --------
     >>> token_positions([(0, 0), (0, 1), (2, 5), (5, 7), (0, 0)], (2, 7))
     (2, 3)
     """
@@ -98,8 +81,6 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
 def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
     """Positions of the tokens of each word, by its span.
 
-    Examples
-    --------
     >>> tokens_of_words([(0, 0), (0, 1), (2, 5), (5, 8), (8, 9), (0, 0)], [(0, 1), (2, 8)])
     ((1,), (2, 3))
     """
@@ -107,3 +88,39 @@ def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tup
     return tuple(
         tuple(place for place, start, end in tokens if start < stop and begin < end) for begin, stop in spans
     )
+
+
+def joined_groups(groups: str) -> tuple[str, ...]:
+    """Return the groups of positions that are joined by ``+``; those around the word for `REST`.
+
+    >>> joined_groups("start+before"), joined_groups("rest")
+    (('start', 'before'), ('start', 'before', 'after', 'end', 'padding'))
+    """
+    return tuple(one for one in GROUPS if one != WORD) if groups == REST else tuple(groups.split("+"))
+
+
+def groups_around(
+    inside: Sequence[int], tokens: int, length: int, *, start: bool = True, end: bool = True
+) -> dict[str, tuple[int, ...]]:
+    """Token positions around those of a word, see `position_groups`.
+
+    What stands between several places of the word (in a caption of its own) counts as after it. `start`, `end`: the
+    tokenizer puts such a token around the text; T5's puts none before.
+
+    >>> (
+    ...     groups_around((2, 3), tokens=6, length=8)["after"],
+    ...     groups_around((2, 3), tokens=6, length=8)["padding"],
+    ... )
+    ((4,), (6, 7))
+    """
+    last = tokens - end
+    inner = [position for position in range(start, last) if position not in inside]
+    first = min(inside, default=last)
+    return {
+        "start": (0,) * start,
+        "before": tuple(position for position in inner if position < first),
+        "word": tuple(inside),
+        "after": tuple(position for position in inner if position > first),
+        "end": (last,) * end,
+        "padding": tuple(range(tokens, length)),
+    }

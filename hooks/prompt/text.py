@@ -10,9 +10,10 @@ templates, selections, padding or other encoders' tokens stand around it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,14 +52,12 @@ class TextRun:
         Some state of the run, as it is or normed, must hold all that is given or be held by it whole; positions without
         any channel of this run's width are padding.
         """
-        candidates = [self.final, *reversed(self.states), *reversed(self.normed)]
-        for state in candidates:
+        for state in (self.final, *reversed(self.states), *reversed(self.normed)):
             if state is None:
                 continue
             if state.shape == conditional.shape and torch.equal(state.to(conditional), conditional):
                 return torch.arange(state.shape[1]).expand(len(state), -1)
-            found = matched_tokens(state.to(conditional), conditional)
-            if found is not None:
+            if (found := matched_tokens(state.to(conditional), conditional)) is not None:
                 return found
         return None
 
@@ -69,6 +68,14 @@ class TextRun:
         own, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
 
+    def by_prompt(self, given: Tensor) -> Tensor | None:
+        """One row a prompt of what is given for its images; None where these differ, or are of other prompts."""
+        prompts = self.states[0].shape[0]
+        if given.shape[0] % prompts:
+            return None
+        each = given.unflatten(0, (prompts, -1))
+        return each[:, 0] if torch.equal(each, each[:, :1].expand_as(each)) else None
+
 
 def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     """Number of the token (rows, positions) of a text encoder's run at each position of what a denoiser is given.
@@ -76,8 +83,6 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     -1 where none of the run's states stands; a position of zeros is padding. None unless in every row all positions but
     padding are found, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
 
-    Examples
-    --------
     >>> states = torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])
     >>> matched_tokens(states, torch.tensor([[[3.0], [4.0], [0.0]]]))
     tensor([[ 2,  3, -1]])
@@ -123,7 +128,9 @@ class TextReader:
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
         )
         self._ends = core.ends
-        self._before = _width_before(pipe, name)
+        # channels of the text encoders before this one
+        others = itertools.takewhile(lambda other: other != name, text_cores(pipe))
+        self._before = sum(text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size for other in others)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
         self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
@@ -131,59 +138,45 @@ class TextReader:
 
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Hook the encoder and what is read inside it; closing the stack takes the hooks off."""
-
-        def add(handle: Any) -> None:
+        hooks = [
+            self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True),
+            self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True),
+            *(
+                module.register_forward_hook(functools.partial(self._receive, "states"))
+                for module in (self._embeddings, *self._layers)
+            ),
+            *(
+                attach_reader(module, site, functools.partial(self._receive, site.address))
+                for site, module in self._inside
+            ),
+            self._norm.register_forward_hook(functools.partial(self._receive, "final")),
+            self.encoder.register_forward_hook(self._end),
+        ]
+        for handle in hooks:
             stack.callback(handle.remove)
-
-        def keep(put: Callable[[TextRun, Tensor], None]) -> Callable[..., None]:
-            def hook(*given: Any) -> None:
-                if self._current is not None:
-                    put(self._current, tensor_of(given[-1]))
-
-            return hook
-
-        add(self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True))
-        add(self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True))
-        for module in (self._embeddings, *self._layers):
-            add(module.register_forward_hook(keep(lambda run, values: run.states.append(values))))
-        for site, module in self._inside:
-            put = keep(lambda run, values, site=site: run.inside.update({site.address: values}))
-            add(attach_reader(module, site, put))
-        add(self._norm.register_forward_hook(keep(lambda run, values: setattr(run, "final", values))))
-        add(self.encoder.register_forward_hook(self._end))
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
         """The first held run that gave `conditional`, or else the pooled vectors; None if none did.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
-        several may follow one another.
+        several may follow one another. A run that gave `conditional` then knows its places.
         """
-        run = self._matching(conditional, self._gives)
-        return self._matching(pooled, TextRun.pools) if run is None and pooled is not None else run
-
-    def _matching(self, given: Tensor, gives: Callable[[TextRun, Tensor], bool]) -> TextRun | None:
-        for run in self.runs:
-            prompts = run.states[0].shape[0]
-            if given.shape[0] % prompts == 0:
-                each = given.unflatten(0, (prompts, -1))
-                if torch.equal(each, each[:, :1].expand_as(each)) and gives(run, each[:, 0]):
-                    return run
-        return None
-
-    def _gives(self, run: TextRun, conditional: Tensor) -> bool:
-        """Return whether a run gives the states of prompts; it then knows its places."""
-        places = (run.placed(own) for own in self._channels(conditional))
-        run.places = next((one for one in places if one is not None), None)
-        return run.places is not None
-
-    def _channels(self, conditional: Tensor) -> Iterator[Tensor]:
-        """Channels of the denoiser's text that may be this encoder's."""
         width = text_config(self.encoder).hidden_size
         # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of their
         # own
-        for begin in dict.fromkeys((self._before, 0)):
-            if begin + width <= conditional.shape[-1]:
-                yield conditional[..., begin : begin + width]
+        begins = [
+            begin for begin in dict.fromkeys((self._before, 0)) if begin + width <= conditional.shape[-1]
+        ]
+        for run in self.runs:
+            if (given := run.by_prompt(conditional)) is not None:
+                places = (run.placed(given[..., begin : begin + width]) for begin in begins)
+                run.places = next((one for one in places if one is not None), None)
+                if run.places is not None:
+                    return run
+        for run in self.runs if pooled is not None else ():
+            if (given := run.by_prompt(pooled)) is not None and run.pools(given):
+                return run
+        return None
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
         """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
@@ -209,6 +202,16 @@ class TextReader:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
 
+    def _receive(self, name: str, *given: Any) -> None:
+        """Keep what a module or a site gave; `given` ends with it."""
+        run, values = self._current, tensor_of(given[-1])
+        if run is not None and name == "states":
+            run.states.append(values)
+        elif run is not None and name == "final":
+            run.final = values
+        elif run is not None:
+            run.inside[name] = values
+
     @torch.no_grad()
     def _end(self, module: Any, args: Any, output: Any) -> None:
         run, self._current = self._current, None
@@ -218,14 +221,6 @@ class TextReader:
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
-
-
-def _width_before(pipe: Any, name: str) -> int:
-    """Channels of the text encoders before this one."""
-    width = 0
-    for other in itertools.takewhile(lambda other: other != name, text_cores(pipe)):
-        width += text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size
-    return width
 
 
 def branches_by_text(

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.templates import render
-from probes.config.documentation import flow_text
-from probes.config.schema import schema_text
+from probes.config.schema import flow_text, schema_text
 
 PAGE = re.compile(r"docs/(\w+)/(\w+)\.md")
 _BOUNDS = {

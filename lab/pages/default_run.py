@@ -21,7 +21,7 @@ from lab.templates import render
 from lab.validate.models.gaps import headline_gaps
 from lab.validate.runs import whole_run
 from probes import command_line
-from probes.config.loading import load_config
+from probes.config.schema import load_config
 from probes.errors import UserError
 from triptych.cli.main import main as triptych
 

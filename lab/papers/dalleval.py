@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.scores import LEVEL, TONES, even_p_values
+from analysis.methods.dalleval.scores import TONES, even_p_values
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
@@ -145,7 +145,7 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
                 "s.d.": number(floor.sd),
                 "MAD − floor": number(floor.excess),
                 "p": p_text(floor.p_value),
-                "professions, adjusted p < 0.05": f"{int((adjust_p_values(p) < LEVEL).sum())} of {len(p)}",
+                "professions, adjusted p < 0.05": f"{int((adjust_p_values(p) < 0.05).sum())} of {len(p)}",
                 "professions with nine alike": f"{int(female[m].isin([0, IMAGES]).sum())} of {len(p)}",
             }
         )

@@ -21,7 +21,7 @@ from lab.templates import render
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS
-from triptych.cli.run import stages
+from triptych.cli import run
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation"
 TABLES = ("alignment_retrieval", "alignment_captions", "alignment_quality")
@@ -35,7 +35,8 @@ def measured(model: str, folder: Path) -> list[dict[str, Any]]:
     settings = yaml.safe_load((DOCS / "alignment.yaml").read_text("utf-8"))
     write_bytes(path, yaml.safe_dump({"name": model, "model": model, **settings}).encode())
     for stage in ("generate", "observe", "measure"):
-        stages([str(path), "--out", str(folder / model), "--stage", stage, "--quiet"])
+        line = [str(path), "--out", str(folder / model), "--stage", stage, "--quiet"]
+        run.work(run.parser().parse_args(line))
     made = measure(options_of_alignment().parse_args([str(folder / model), "--reference", "renderings"]))
     return [_stored(table, row) for table in TABLES for row in of_all_images(made, table)]
 

@@ -45,7 +45,8 @@ from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_st
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
-from probes.toyworld.checker import LEAST, VERSION, thing_masks
+from probes.toyworld.checker import LEAST, VERSION, read_colours, supported, zone
+from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
 
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
@@ -53,6 +54,13 @@ FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
 SEED, TRANSFORMER_SEED = 700_000, 800_000
 JOINT = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
+
+
+def thing_masks(images: np.ndarray, thing: str) -> np.ndarray:
+    """Masks ``(n, 64, 64)`` bool of what is seen of a thing's own colour; all false where it counts as absent."""
+    mask = supported((read_colours(images) == INDEX[thing]) & zone(thing))
+    mask[mask.sum((1, 2)) < LEAST[thing]] = False
+    return mask
 
 
 @dataclass(frozen=True)

@@ -1,114 +1,42 @@
-"""Indicators in their short form, contrasts, and checks between fields of ``triplets.yaml``."""
+"""What is put into a configuration before it is validated (presets, synonyms), and checks between its fields."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
-from probes.fields.types import IMAGES, PERSON, as_text, fail, shown
-from probes.prompts.prompt import ABOUT, normal
+import yaml
 
-FEWEST = 6  # prompts, of fewer than which no direction is told
+from probes.config.generation import FEWEST, Indicator, Stop
+from probes.fields.types import PERSON, as_text, fail, shown
+from probes.prompts.prompt import ABOUT, Prompt, normal
+
+# settings of publications, by name
+PRESETS = {file.stem: file for file in sorted((Path(__file__).parent / "presets").glob("*.yaml"))}
+_SECTIONS = ("sampler", "capture", "generate", "observe", "measure", "report")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
-INDICATORS = 40  # every pair of them is compared at every site and step
 
 
-def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Sequence[Any]) -> None:
-    """Refuse names and controls that do not fit, and words that do not differ."""
-    names = list(indicators)
-    at = ("indicators",)
-    if not names:
-        raise fail(f"expected an indicator for {PERSON} in the prompts, got none: add one", at=at)
-    for name in names:
-        if not _NAME.fullmatch(name) or name in ABOUT:
-            raise fail(
-                f"expected a name of letters, digits and _ (not {', '.join(ABOUT)}), got `{name}`: rename it",
-                at=at,
-            )
-    if reference not in names:
-        raise fail(f"expected one of {names}, got `{reference}`: choose one", at=("reference",))
-    if indicators[reference].control:
-        raise fail(
-            "the reference cannot be its own control: take `control` out", at=("indicators", reference)
-        )
-    for name, indicator in indicators.items():
-        others = [n for n in names if n != name and not indicators[n].control]
-        if isinstance(indicator.control, str) and indicator.control not in others:
-            raise fail(
-                f"expected true (the reference) or one of {others}, got `{indicator.control}`:"
-                " name what the word can stand for",
-                at=("indicators", name, "control"),
-            )
-    _check_words({name: indicator.word for name, indicator in indicators.items()})
+def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data of a configuration over the preset that it names; an unknown name is left to the schema.
 
-
-def _check_words(words: Mapping[str, str]) -> None:
-    """A word that stands twice would be compared with itself. Text encoders do not tell case or spaces apart."""
-    first: dict[str, str] = {}
-    for name, word in words.items():
-        key = normal(word)
-        if key in first:
-            raise fail(
-                f"expected a word that differs, got {word!r}, which is that of `{first[key]}`: choose another",
-                at=("indicators", name),
-            )
-        first[key] = name
-
-
-def default_contrasts(indicators: Mapping[str, Any], reference: str) -> list[list[str]]:
-    """Return every pair of indicators that are neither the reference nor a control, each against the reference.
-
-    Pairs stand in the order of the indicators; of masculine and feminine the masculine comes first, so that a
-    positive gap is one towards it.
+    A field of a section (``sampler: {steps: ...}``) takes the place of that field alone; anything else, such as the
+    indicators or a list, of the whole.
     """
-    others = [name for name, indicator in indicators.items() if name != reference and not indicator.control]
-    pairs = [list(pair) for pair in combinations(others, 2)]
-    return [pair if pair != ["feminine", "masculine"] else pair[::-1] for pair in pairs]
-
-
-def check_contrasts(
-    contrasts: Sequence[Sequence[str]], indicators: Mapping[str, Any], reference: str
-) -> None:
-    """Refuse contrasts that are no pair of two others than the reference, or stand twice."""
-    others = [name for name in indicators if name != reference]
-    first: dict[frozenset[str], int] = {}
-    for index, pair in enumerate(contrasts):
-        at = ("contrasts", index)
-        if len(pair) != 2 or len(set(pair)) != 2 or not set(pair) <= set(others):
-            raise fail(f"expected two different ones of {others}, got {pair}: choose two", at=at)
-        if frozenset(pair) in first:
-            raise fail(f"the same pair as contrasts[{first[frozenset(pair)]}]: keep one", at=at)
-        first[frozenset(pair)] = index
-
-
-def check_size(prompts: int, seeds: int, indicators: int) -> None:
-    """Refuse a run of more images than any machine generates."""
-    if (images := prompts * seeds * indicators) > IMAGES:
-        raise fail(
-            f"expected at most {IMAGES} images, got {images} (prompts x seeds x indicators):"
-            " take fewer, or several runs",
-            at=("seeds",) if seeds > prompts else ("prompts",),
-        )
-
-
-def check_stop(config: Any) -> None:
-    """Refuse a question of a run that has no such gap, or whose prompts are no sample that can be looked at early."""
-    at = ("stop",)
-    if config.images is not None:
-        raise fail("expected images that this run draws, got those of another program: leave it out", at=at)
-    if not config.contrasts:
-        raise fail(
-            "expected words that are compared, got no contrast: give three indicators, or leave it out", at=at
-        )
-    if config.sampler.noise == "shared":
-        raise fail(
-            "expected prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out",
-            at=at,
-        )
-    if (prompts := len(config.prompts[: config.limit])) < FEWEST:
-        raise fail(f"expected at least {FEWEST} prompts, got {prompts}: give more, or leave it out", at=at)
+    name = data.get("preset")
+    if name not in [*PRESETS]:
+        return dict(data)
+    merged: dict[str, Any] = yaml.safe_load(PRESETS[name].read_text(encoding="utf-8"))
+    for key, value in data.items():
+        under = merged.get(key)
+        joined = key in _SECTIONS and isinstance(value, Mapping) and isinstance(under, Mapping)
+        merged[key] = {**under, **value} if joined else value
+    return merged
 
 
 def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
@@ -118,43 +46,130 @@ def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
     each under the name that its word makes.
     """
     words = data.get("indicators")
-    if not isinstance(words, Mapping) or not any(isinstance(entry, list) for entry in words.values()):
+    if not isinstance(words, Mapping):
         return dict(data)
     reference = data.get("reference", reference)
     sides, synonyms = dict(words), {}
-    for side, entry in words.items():
-        if not isinstance(entry, list):
-            continue
-        if not entry:
+    for side, written in words.items():
+        if written == []:
             raise fail("expected a word, and its synonyms, got none: write one", at=("indicators", side))
-        sides[side], *others = (_fields(one, ("indicators", side, at)) for at, one in enumerate(entry))
-        for at, fields in enumerate(others, 1):
-            name = _name(fields["word"], f"{side}_{at + 1}")
+        for index, entry in enumerate(written if isinstance(written, list) else ()):
+            at = ("indicators", side, index)
+            fields = {"word": entry} if isinstance(entry, str) else entry
+            if not isinstance(fields, Mapping) or not isinstance(word := fields.get("word"), str):
+                raise fail(f"expected a word, got {shown(entry)}: {as_text(entry)}", at=at)
+            if "control" in fields:
+                raise fail(
+                    "expected no `control` in a list, whose first word the others are synonyms of: take it out",
+                    at=(*at, "control"),
+                )
+            if index == 0:
+                sides[side] = dict(fields)
+                continue
+            name = re.sub(r"[^A-Za-z0-9]+", "_", word).strip("_")
+            if not (word.isascii() and _NAME.fullmatch(name)):  # no letters that a name may have
+                name = f"{side}_{index + 1}"
             if name in words or name in synonyms:
                 raise fail(
-                    f"expected a synonym with a name of its own, got {fields['word']!r}, and `{name}` is there: choose"
-                    f" another, or write it as `{side}_{at + 1}: {{word: ..., control: {side}}}`",
-                    at=("indicators", side, at),
+                    f"expected a synonym with a name of its own, got {word!r}, and `{name}` is there: choose another,"
+                    f" or write it as `{side}_{index + 1}: {{word: ..., control: {side}}}`",
+                    at=at,
                 )
             synonyms[name] = {**fields, "control": True if side == reference else side}
     return {**data, "indicators": {**sides, **synonyms}}
 
 
-def _fields(entry: Any, at: tuple) -> dict[str, Any]:
-    """An entry of a list as fields of an indicator."""
-    if isinstance(entry, str):
-        entry = {"word": entry}
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("word"), str):
-        raise fail(f"expected a word, got {shown(entry)}: {as_text(entry)}", at=at)
-    if "control" in entry:
+def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> None:
+    """Refuse names and controls that do not fit, and a word that stands twice, which would be compared with itself."""
+    if not indicators:
         raise fail(
-            "expected no `control` in a list, whose first word the others are synonyms of: take it out",
-            at=(*at, "control"),
+            f"expected an indicator for {PERSON} in the prompts, got none: add one", at=("indicators",)
         )
-    return dict(entry)
+    words: dict[str, str] = {}  # text encoders do not tell case or spaces apart
+    for name in indicators:
+        if not _NAME.fullmatch(name) or name in ABOUT:
+            raise fail(
+                f"expected a name of letters, digits and _ (not {', '.join(ABOUT)}), got `{name}`: rename it",
+                at=("indicators",),
+            )
+    if reference not in indicators:
+        raise fail(f"expected one of {[*indicators]}, got `{reference}`: choose one", at=("reference",))
+    for name, indicator in indicators.items():
+        at = ("indicators", name)
+        if name == reference and indicator.control:
+            raise fail("the reference cannot be its own control: take `control` out", at=at)
+        if isinstance(indicator.control, str):
+            others = [other for other in indicators if other != name and not indicators[other].control]
+            if indicator.control not in others:
+                raise fail(
+                    f"expected true (the reference) or one of {others}, got `{indicator.control}`:"
+                    " name what the word can stand for",
+                    at=(*at, "control"),
+                )
+        if (first := words.setdefault(normal(indicator.word), name)) != name:
+            raise fail(
+                f"expected a word that differs, got {indicator.word!r}, which is that of `{first}`: choose another",
+                at=at,
+            )
 
 
-def _name(word: str, otherwise: str) -> str:
-    """The name that a word makes; `otherwise` where it has no letters that a name may have."""
-    name = re.sub(r"[^A-Za-z0-9]+", "_", word).strip("_")
-    return name if word.isascii() and _NAME.fullmatch(name) else otherwise
+def checked_contrasts(
+    contrasts: list[list[str]] | None, indicators: Mapping[str, Indicator], reference: str
+) -> list[list[str]]:
+    """Return contrasts, each a pair of two others than the reference that stands once; without any: every pair.
+
+    Every pair is of indicators that are neither the reference nor a control, in the order of the indicators; of
+    masculine and feminine the masculine comes first, so that a positive gap is one towards it.
+    """
+    others = [*indicators]
+    others.remove(reference)
+    if contrasts is None:
+        pairs = combinations([name for name in others if not indicators[name].control], 2)
+        return [["masculine", "feminine"] if pair == ("feminine", "masculine") else [*pair] for pair in pairs]
+    first: dict[frozenset[str], int] = {}
+    for index, pair in enumerate(contrasts):
+        at = ("contrasts", index)
+        if len(pair) != 2 or len({*pair}.intersection(others)) != 2:
+            raise fail(f"expected two different ones of {others}, got {pair}: choose two", at=at)
+        if (before := first.setdefault(frozenset(pair), index)) != index:
+            raise fail(f"the same pair as contrasts[{before}]: keep one", at=at)
+    return contrasts
+
+
+def check_stop(config: Any) -> None:
+    """Refuse a question of a run that has no such gap, or whose prompts are no sample that can be looked at early."""
+    wrong = None
+    if config.images is not None:
+        wrong = "images that this run draws, got those of another program: leave it out"
+    elif not config.contrasts:
+        wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
+    elif config.sampler.noise == "shared":
+        wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
+    elif (prompts := len(config.prompts[: config.limit])) < FEWEST:
+        wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
+    if wrong:
+        raise fail(f"expected {wrong}", at=("stop",))
+
+
+def in_order(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
+    """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
+
+    Each level has its proportion of any beginning, as far as whole prompts go.
+    """
+    if options.order == "listed":
+        return [*prompts]
+    groups: dict[str, list[tuple[int, Prompt]]] = {}
+    for prompt in prompts:
+        stratum = dict(prompt.levels) or None
+        number = _drawn_number(json.dumps(prompt.written(), sort_keys=True), options.seed)
+        groups.setdefault(json.dumps(stratum, sort_keys=True), []).append((number, prompt))
+    placed = []
+    for stratum, members in groups.items():
+        offset = _drawn_number(stratum, options.seed) / 2**64
+        for place, (number, prompt) in enumerate(sorted(members, key=lambda member: member[0])):
+            placed.append(((place + offset) / len(members), number, prompt))
+    return [prompt for *_, prompt in sorted(placed, key=lambda one: one[:2])]
+
+
+def _drawn_number(text: str, seed: int) -> int:
+    return int.from_bytes(sha256(f"stop\n{seed}\n{text}".encode()).digest()[:8], "big")

@@ -1,205 +1,178 @@
-"""``triplets.yaml``: its schema; the defaults of its sections stand in `probes.config.sections`.
+"""``triplets.yaml``: its schema, and configurations of a file and the command line, which lies over it.
 
-`probes.config.loading` makes a :class:`Config` of a file and the command line.
+Nothing is guessed: an unknown key, a key given twice or a value of another kind than expected is a
+:class:`~probes.errors.UserError` of one line (place, rule, what was found, remedy), the first that is found. Sections
+with their defaults stand in `generation`, `observation` and `measurement` beside this.
 """
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
 
-from probes.config import checks, presets
-from probes.config.audit_options import DallEval, Gep, Skills
-from probes.config.checks import INDICATORS
-from probes.config.edit_options import Edit
-from probes.config.image_options import Images
-from probes.config.measure_options import Measure
-from probes.config.observe_options import Observe
-from probes.config.sections import Capture, Cluster, Generate, Indicator, Report, Sampler
-from probes.config.stop_options import Stop, in_order
-from probes.config.trace_options import Trace
+from probes.config import checks
+from probes.config.generation import (
+    Capture,
+    Cluster,
+    Edit,
+    Generate,
+    Images,
+    Indicator,
+    Sampler,
+    Seeds,
+    Stop,
+)
+from probes.config.measurement import DallEval, Gep, Measure, Report, Skills, Trace
+from probes.config.observation import Observe
 from probes.errors import UserError
-from probes.fields.messages import message
 from probes.fields.types import (
     FLAVOUR,
+    HINT,
+    IMAGES,
     NAME,
-    PERSON,
-    Alters,
     Model,
     Positive,
     Section,
-    Seeds,
     Word,
+    as_text,
+    fail,
     option,
     require_printable,
+    section_in,
+    shown,
     takes,
 )
-from probes.fields.yaml import YamlSource, yaml_text
+from probes.fields.yaml import YamlSource, message, naming, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
-from probes.prompts import paintskills
-from probes.prompts.prompt import check_prompts, from_written
+from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
 
-__all__ = [
-    "PERSON",
-    "Capture",
-    "Cluster",
-    "Config",
-    "DallEval",
-    "Edit",
-    "Generate",
-    "Gep",
-    "Indicator",
-    "Measure",
-    "Observe",
-    "Report",
-    "Sampler",
-    "Skills",
-    "Stop",
-    "Trace",
-    "schema_text",
-]
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
-Preset = Literal[*presets.names()]  # type: ignore[valid-type]
+INDICATORS = 40  # every pair of them is compared at every site and step
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
+Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
-_Words = Annotated[
-    Word | Indicator | Annotated[list[_Word], Field(min_length=1)],
-    takes("a word, a list of a word and its synonyms, or {word: ..., control: true}"),
-]
+_INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"
+_Words = Annotated[Word | Indicator | Annotated[list[_Word], Field(min_length=1)], takes(_INDICATOR)]
 
 
 def _indicator(value: Any) -> Any:
     """Take a bare word for ``{word: ...}``."""
+    if not isinstance(value, str | Mapping | Indicator):
+        raise fail(f"expected {_INDICATOR}, got {shown(value)}{HINT}: {as_text(value)}")
     return {"word": value} if isinstance(value, str) else value
 
 
 class Config(Section):
     """All that ``triplets.yaml`` can say."""
 
-    name: Annotated[
-        str, Field(pattern=NAME, max_length=100), option(example="first-light"), Alters("nothing")
-    ] = "run"
+    name: str = option("run", pattern=NAME, max_length=100, example="first-light", alters="nothing")
     """Name of the run, in its report and its folder."""
-    preset: Annotated[Preset | None, option(null="none", example="wu2025"), Alters("nothing")] = None
+    preset: Preset | None = option(None, null="none", example="wu2025", alters="nothing")
     """Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use
     it to reproduce a paper; its values are recorded."""
     # a model is known by its content, not by its name
-    model: Annotated[Model, option(example="CompVis/stable-diffusion-v1-4"), Alters("nothing")] = "toyworld"
+    model: Model = option("toyworld", example="CompVis/stable-diffusion-v1-4", alters="nothing")
     """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a
     hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the
     tool; docs/how_to/models.md says what others are read."""
-    revision: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        option(null="the default branch", example="main"),
-        Alters("nothing"),
-    ] = None
+    revision: str | None = option(
+        None, min_length=1, null="the default branch", example="main", alters="nothing"
+    )
     """Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit
     in any case."""
-    variant: Annotated[
-        Annotated[str, Field(pattern=FLAVOUR)] | None,
-        option(null="full precision where it is there", example="fp16"),
-        Alters("nothing"),
-    ] = None
-    """The weights of a folder or hub model that are called so. fp16 is half the download."""
-    edit: Annotated[Edit | None, option(null="nothing", example={"words": {"person": {"woman": 0.25}}})] = (
-        None
+    variant: str | None = option(
+        None, pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
     )
+    """The weights of a folder or hub model that are called so. fp16 is half the download."""
+    edit: Edit | None = option(None, null="nothing", example={"words": {"person": {"woman": 0.25}}})
     """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
-    indicators: Annotated[
-        dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]],
-        option(
-            example={
-                "neutral": ["person", "human"],
-                "feminine": ["woman", "lady"],
-                "masculine": ["man", "male"],
-            }
-        ),
-    ] = Field(
-        default={
+    indicators: dict[
+        str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]
+    ] = option(
+        {
             "neutral": Indicator(word="person"),
             "feminine": Indicator(word="woman"),
             "masculine": Indicator(word="man"),
         },
         max_length=INDICATORS,
+        example={"neutral": ["person", "human"], "feminine": ["woman", "lady"], "masculine": ["man", "male"]},
     )
     """The words for the person by names of your own: the reference and the sides that are held against each
     other. A list is a word with its synonyms, which become controls of that side; with three words a side a gap
     can be told from what any other word makes. With one, or with none and plain prompts, no words are
     compared."""
-    reference: Annotated[str, option(example="neutral")] = "neutral"
+    reference: str = option("neutral", example="neutral")
     """The indicator to whose images those of all others are compared."""
-    contrasts: Annotated[
-        list[list[str]] | None,
-        option(
-            null="every pair of indicators that are neither the reference nor a synonym of another",
-            example=[["masculine", "feminine"]],
-        ),
-        Alters("measure"),
-    ] = None
+    contrasts: list[list[str]] | None = option(
+        None,
+        null="every pair of indicators that are neither the reference nor a synonym of another",
+        example=[["masculine", "feminine"]],
+        alters="measure",
+    )
     """Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the
     first than to the second."""
     # known by the prompts and the content of its images
-    images: Annotated[
-        Images | None,
-        option(null="none: the model generates", example={"from": "images.csv"}),
-        Alters("nothing"),
-    ] = None
+    images: Images | None = option(
+        None, null="none: the model generates", example={"from": "images.csv"}, alters="nothing"
+    )
     """Images that another program generated, to be measured in place of a model
     (docs/how_to/foreign_images.md)."""
     prompts: Annotated[
-        Prompts, option(example=["a {person} riding a bike", "a {person} in a hat"]), Alters("part")
+        Prompts, option(example=["a {person} riding a bike", "a {person} in a hat"], alters="part")
     ]
     """The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare
     no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of
     captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:
     take at least 24."""
-    limit: Annotated[Positive | None, option(unit="prompts", null="all", example=4), Alters("part")] = None
+    limit: Positive | None = option(None, unit="prompts", null="all", example=4, alters="part")
     """Only the first so many prompts. Use it to try a configuration."""
-    seeds: Annotated[Seeds, option(unit="seed", example=[0, 1, 2]), Alters("part")] = [0]
+    seeds: Seeds = option([0], unit="seed", example=[0, 1, 2], alters="part")
     """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
     prompt, more prompts more of the model."""
-    stop: Annotated[
-        Stop | None,
-        option(null="all images are drawn", example={"question": "interval", "within": 0.05}),
-        Alters("part"),
-    ] = None
+    stop: Stop | None = option(
+        None, null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"
+    )
     """A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
     defaults; `prompts`, `limit` and `seeds` say how many images it may take."""
-    sampler: Annotated[Sampler, option(example={"steps": 20})] = Sampler()
+    sampler: Sampler = option(Sampler(), example={"steps": 20})
     """Steps, guidance, noise and size of an image."""
-    capture: Annotated[Capture, option(example={"sites": ["unet.*", "latent"]})] = Capture()
+    capture: Capture = option(Capture(), example={"sites": ["unet.*", "latent"]})
     """Which sites and word maps are kept."""
-    generate: Annotated[Generate, option(example={"workers": 2})] = Generate()
+    generate: Generate = option(Generate(), example={"workers": 2})
     """Batches, parts, number format, device and processes."""
-    cluster: Annotated[
-        Cluster | None,
-        option(null="no cluster, the processes of this machine", example={"address": "auto"}),
-        Alters("nothing"),
-    ] = None
+    cluster: Cluster | None = option(
+        None, null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
+    )
     """A Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
-    observe: Annotated[Observe, option(example={"objects": False}), Alters("observe")] = Observe()
+    observe: Observe = option(Observe(), example={"objects": False}, alters="observe")
     """Which networks observe the images, and what they look for."""
-    trace: Annotated[
-        Trace | None, option(null="nothing is traced", example={"sites": ["unet.*.cross"]}), Alters("trace")
-    ] = None
+    trace: Trace | None = option(
+        None, null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace"
+    )
     """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes
     all defaults; it takes longer than all other stages."""
-    measure: Annotated[Measure, option(example={"primary": "ssim"}), Alters("measure")] = Measure()
+    measure: Measure = option(Measure(), example={"primary": "ssim"}, alters="measure")
     """Resamples, levels, thresholds, and the gap that would matter."""
-    gep: Annotated[Gep, option(example={"ensemble": 1}), Alters("measure")] = Gep()
+    gep: Gep = option(Gep(), example={"ensemble": 1}, alters="measure")
     """An audit of attributes by prompts with contexts (docs/how_to/gep.md)."""
-    dalleval: Annotated[DallEval, option(example={"tone": "ciede2000"}), Alters("measure")] = DallEval()
+    dalleval: DallEval = option(DallEval(), example={"tone": "ciede2000"}, alters="measure")
     """An audit of professions (docs/how_to/dalleval.md)."""
-    skills: Annotated[Skills, option(example={"count": "only"}), Alters("measure")] = Skills()
+    skills: Skills = option(Skills(), example={"count": "only"}, alters="measure")
     """An audit of visual skills (docs/how_to/paintskills.md)."""
-    report: Annotated[Report, option(example={"gallery": 100}), Alters("report")] = Report()
+    report: Report = option(Report(), example={"gallery": 100}, alters="report")
     """What the page shows."""
-    out: Annotated[str | None, option(null="runs/NAME", example="runs/first-light"), Alters("nothing")] = None
+    out: str | None = option(None, null="runs/NAME", example="runs/first-light", alters="nothing")
     """Run directory."""
 
     if not TYPE_CHECKING:  # who checks types reads the fields
@@ -220,26 +193,33 @@ class Config(Section):
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
-        usual = cls.model_fields["reference"].default
-        data = checks.expand_synonyms(presets.applied(data), usual)
-        context = info.context or {}
+        usual, context = cls.model_fields["reference"].default, info.context or {}
+        data = checks.expand_synonyms(checks.apply_preset(data), usual)
         return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        checks.check_indicators(self.indicators, self.reference, self.prompts)
-        if self.contrasts is None:
-            contrasts = checks.default_contrasts(self.indicators, self.reference)
-            object.__setattr__(self, "contrasts", contrasts)
-        checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
+        checks.check_indicators(self.indicators, self.reference)
+        contrasts = checks.checked_contrasts(self.contrasts, self.indicators, self.reference)
+        object.__setattr__(self, "contrasts", contrasts)
         check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
-        paintskills.check(self.prompts, list(self.indicators))
+        if any(SKILL in prompt.levels for prompt in self.prompts):
+            from probes.prompts import paintskills
+
+            paintskills.check(self.prompts, list(self.indicators))
+        own = self.prompts[: self.limit]
         if self.stop is not None:
             checks.check_stop(self)
-            own = self.prompts[: self.limit]
-            object.__setattr__(self, "prompts", [*in_order(own, self.stop), *self.prompts[len(own) :]])
-        if self.images is None:  # else they are there already
-            checks.check_size(len(self.prompts[: self.limit]), len(self.seeds), len(self.indicators))
+            ordered = checks.in_order(own, self.stop)
+            object.__setattr__(self, "prompts", [*ordered, *self.prompts[len(own) :]])
+        prompts, seeds = len(own), len(self.seeds)
+        images = prompts * seeds * len(self.indicators)
+        if self.images is None and images > IMAGES:  # else they are there already
+            raise fail(
+                f"expected at most {IMAGES} images, got {images} (prompts x seeds x indicators):"
+                " take fewer, or several runs",
+                at=("seeds",) if seeds > prompts else ("prompts",),
+            )
         return self
 
     @classmethod
@@ -281,9 +261,6 @@ class Config(Section):
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name
 
-    def __str__(self) -> str:
-        return repr(self)
-
     def _repr_html_(self) -> str:
         """Show as YAML what is not a default."""
         return f"<pre>{html.escape(yaml_text(self.model_dump(mode='json', exclude_defaults=True)))}</pre>"
@@ -300,3 +277,109 @@ def schema_text() -> str:
     """
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def load_config(path: str | Path, options: Options | None = None, **more: Any) -> Config:
+    """Return the configuration of a file, which gives the run its name, with options put over it; see `load_data`."""
+    source = read_source(path)
+    named = {"name": Path(path).stem, **source.data}
+    return load_data(replace(source, data=named), Path(path).parent, options, **more)
+
+
+def read_source(path: str | Path) -> YamlSource:
+    """Read ``triplets.yaml`` as plain data; a `UserError` where it holds no mapping."""
+    source = read_yaml(path)
+    if not isinstance(source.data, dict):
+        raise UserError(
+            f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
+        )
+    return source
+
+
+def load_data(
+    source: YamlSource,
+    folder: Path,
+    options: Options | None = None,
+    loaded: list[LoadedPrompts] | None = None,
+    read_images: Callable[..., Mapping[str, Any]] | None = None,
+) -> Config:
+    """Validate plain data, whose relative paths begin in the folder, with options put over it.
+
+    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
+    captions, `read_images` (`probes.stages.external_images.configuration.configured`, which stands above this room)
+    puts what the rows of ``images:`` say in place.
+    """
+    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
+    data, options = dict(source.data), dict(options or {})
+    if ("images",) in options:  # they say what other fields are
+        data["images"] = options.pop(("images",))[1]
+    with naming(Config, source, options):
+        if data.get("images") is not None:
+            if read_images is None:
+                raise UserError(
+                    f"{source.name}: images: expected a model that generates, got images: name a model"
+                )
+            data = dict(read_images(data, source, options, context, build_config))
+        return build_config(data, source, options, context)
+
+
+def build_config(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Config:
+    """Validate plain data with the command line's options over it ; `context` is that of `probes.prompts.source`."""
+    options, merged = options or {}, dict(data)
+    for loc, (_, value) in options.items():
+        section = merged
+        for key in loc[:-1]:
+            inner = section.get(key)
+            section[key] = dict(inner) if isinstance(inner, Mapping) else {}
+            section = section[key]
+        section[loc[-1]] = value
+    try:
+        return Config.model_validate(merged, context=context)
+    except ValidationError as error:
+        raise UserError(message(error, Config, source, options)) from None
+
+
+def field_at(place: str) -> FieldInfo:
+    """Return the field of the configuration at a place such as ``sampler.steps``."""
+    section, _, name = place.rpartition(".")
+    return (section_in(field_at(section).annotation) if section else Config).model_fields[name]
+
+
+def flag_help(place: str) -> str:
+    """Return a line for ``--help`` on the flag that overrides a field: first sentence, unit, default and example.
+
+    >>> flag_help("sampler.steps")
+    'Denoising steps of an image (steps; default: 30; for example 50)'
+    """
+    field = field_at(place)
+    summary = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join((field.description or place).split()))[
+        0
+    ].removesuffix(".")
+    section = field_at(place.rpartition(".")[0]) if "." in place else field
+    without = section if section.get_default() is None else field
+    default = without.json_schema_extra["null"] if without.default is None else flow_text(without.default)
+    facts = [(field.json_schema_extra or {}).get("unit", ""), f"default: {default}"]
+    for example in field.examples or ():
+        facts.append(re.sub(r'[][,"]', "", f"for example {flow_text(example)}"))
+    return f"{summary} ({'; '.join(filter(None, facts))})"
+
+
+def flow_text(value: Any) -> str:
+    """Return a value as a line of YAML.
+
+    >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
+    ('{count: 3}', '["a {person}", 0.5]', 'null', 'true')
+    """
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {flow_text(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow_text, value))}]"
+    if isinstance(value, str):
+        plain = re.fullmatch(r"[A-Za-z_/][\w./+*@ -]*(:\w[\w./+*@ -]*)*", value) and value.strip() == value
+        return value if plain and value not in ("null", "true", "false", "yes", "no") else json.dumps(value)
+    return json.dumps(value)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from probes import locks
 from probes.errors import UserError
-from probes.runs.directory import FOLDERS
 from probes.runs.parts import disk_error, is_leftover
 from probes.runs.run import Run
+from probes.runs.schemas import FOLDERS
 
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
 

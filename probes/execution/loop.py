@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -25,14 +25,11 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
 from probes.locks import locked, require_there
-from probes.runs import directory, image_faults
+from probes.runs import directory
 from probes.runs import parts as files
-from probes.runs.identity import differing
-from probes.runs.record import REGISTERED
+from probes.runs.images import fault_counts
+from probes.runs.record import REGISTERED, differing
 from probes.runs.run import Run
-
-if TYPE_CHECKING:
-    from probes.execution.on_ray import RayWorkers
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -81,7 +78,7 @@ class StageCall:
     # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
     captions: Mapping[str, Any] | None = None
     helpers: Helpers = field(default_factory=Helpers)  # processes of this machine
-    cluster: RayWorkers | None = None  # workers of Ray that make the parts in their place
+    cluster: Any = None  # `probes.execution.on_ray.RayWorkers` that make the parts in their place
     # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
 
@@ -133,8 +130,8 @@ def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Pat
 
 def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
-    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
-    directory.record_stage(run, "generated", monotonic() - began)
+    faults = fault_counts(list(run.faults().values()))
+    directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:

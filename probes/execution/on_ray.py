@@ -23,8 +23,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from probes.config.generation import AUTO, LOCAL, Cluster
 from probes.config.schema import Config
-from probes.config.sections import AUTO, LOCAL, Cluster
 from probes.errors import UserError
 from probes.execution import signals, workers
 from probes.execution.loop import Part

@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
+from probes.fields.types import WORKER
 
 DRAWING = (
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
@@ -60,8 +61,12 @@ class Helpers(contextlib.ExitStack):
         if self._count < workers - 1:
             self.close()
             self._count, context = workers - 1, multiprocessing.get_context(START)
-            reader, leash = context.Pipe(duplex=False)
-            self._executor = ProcessPoolExecutor(self._count, context, initializer=_begin, initargs=(reader,))
+            (reader, leash), numbers = context.Pipe(duplex=False), context.SimpleQueue()
+            for number in range(1, workers):
+                numbers.put(number)
+            self._executor = ProcessPoolExecutor(
+                self._count, context, initializer=_begin, initargs=(reader, numbers)
+            )
             self.callback(self._executor.shutdown, cancel_futures=True)
             self.callback(leash.close)  # before: whatever they are at
         try:
@@ -196,8 +201,9 @@ def loading_libraries() -> Iterator[None]:
 # In a helper, and in a worker of Ray
 
 
-def _begin(leash: Connection) -> None:
-    """Begin a helper, which ends when the other end of `leash` is closed: by the process that has it, or its end."""
+def _begin(leash: Connection, numbers: Any) -> None:
+    """Begin a helper with the next number; it ends when the other end of `leash` is closed, or its process ends."""
+    os.environ[WORKER] = str(numbers.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared between processes, and would outlive this one
     threading.Thread(target=_end_with, args=(leash,), daemon=True).start()

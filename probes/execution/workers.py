@@ -1,6 +1,9 @@
-"""Number of workers of a stage, and their settings, such that the number alters no byte.
+"""Number of workers of a stage, their threads, and the sizes of batches: what a machine has room for.
 
-Loads no torch until it is asked for threads.
+The number of workers alters no byte. A batch's size may alter the last bits of what is drawn, so the size that was
+chosen when a run began is a field of each part's identity, and a part of which some batches were smaller, since a
+device had no room, says so (`batch` in its metadata; ``run.json`` lists the sizes). Loads no torch until it is asked
+for threads or batches.
 """
 
 from __future__ import annotations
@@ -8,12 +11,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from math import ceil, inf
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, floor, inf
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.runs.parts import read_identity
+from probes.runs.run import Run
 from probes.toyworld import MODELS
 from probes.versions import pip_line
 
@@ -24,21 +32,24 @@ EACH = 32
 _EACH_MEASURED = 100  # the same where they are measured, in a process that starts in 3 s
 _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
+# Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
+# 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
+# are measured when a run begins (`probes.stages.drawing.image_bytes`); before, Stable Diffusion 1.5's are assumed.
+_CPU_IMAGES = 1.0
+_GPU_IMAGE_BYTES = 0.21e9
+_REFERENCE_AREA = 64 * 64
+
+Result = TypeVar("Result")
 
 
 def cores() -> int:
     """Cores that this process may use: its affinity, or less where a container is given a share of the machine."""
+    # which not every system has
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = (_CGROUP / "cpu.max").read_text().split()
-        return max(1, min(_affinity(), ceil(int(quota) / int(period))))
-    return _affinity()
-
-
-def _affinity() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
+        count = max(1, min(count, ceil(int(quota) / int(period))))
+    return count
 
 
 def total_memory() -> float:
@@ -61,39 +72,47 @@ def threads(parameters: float, device: str) -> int:
     return torch.get_num_threads()
 
 
+def model_threads(pipe: Any, device: str) -> int:
+    """Threads that torch is given for the model of a pipeline."""
+    from hooks.architectures.registry import architecture_of
+    from probes.models.weights import parameters
+
+    return threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
+
+
 def worker_count(
     setting: int | Literal["auto"], *, device: str, threads: int, images: float, each: int = EACH
 ) -> int:
     """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
-    `threads`: of one worker; `each`: images for which a further one is worth its start. Of a GPU one makes full use.
+    `threads`: of one worker; `each`: images for which a further one is worth its start. Each GPU has one.
     """
     if setting != "auto":
         return setting
+    if device == "cuda":
+        import torch
+
+        kinds = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+        return int(max(1, min(kinds.count(kinds[0]) if len({*kinds}) == 1 else 1, images / each)))
     if device.split(":")[0] != "cpu":
         return 1
     return int(max(1, min(cores() // threads, total_memory() / PROCESS_BYTES, images / each)))
 
 
-def expected_workers(config: Config) -> int:
-    """Return how many workers a new run will want, as far as is known before the model is read: else one.
+def expected_workers(config: Config, stage: str) -> int:
+    """Return how many workers a stage will want, as far as is known before it begins: else one.
 
-    Helpers take as long to load their libraries as this process does, so they are best started first.
+    Helpers take as long to load their libraries as this process does, so they are best started first. A new run's
+    images are drawn by several where the model is a bundled one, on a CPU.
     """
-    generate = config.generate
+    generate, each = config.generate, {"generate": EACH, "measure": _EACH_MEASURED}.get(stage, 1)
+    images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
-    known = config.images is None and config.model in MODELS and on_cpu
-    return worker_count(generate.workers, device="cpu", threads=1, images=_images(config) if known else 0)
-
-
-def result_workers(config: Config, stage: str) -> int:
-    """Return how many processes measure a run, or write out its figures: those set, or as many as serve."""
-    images, each = (_images(config), _EACH_MEASURED) if stage == "measure" else (inf, 1)
-    return worker_count(config.generate.workers, device="cpu", threads=1, images=images, each=each)
-
-
-def _images(config: Config) -> int:
-    return len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
+    if stage == "generate" and not (config.images is None and config.model in MODELS and on_cpu):
+        images = 0
+    return worker_count(
+        generate.workers, device="cpu", threads=1, images=inf if stage == "report" else images, each=each
+    )
 
 
 def require_cluster(config: Config, place: str = "--cluster") -> None:
@@ -108,3 +127,80 @@ def require_cluster(config: Config, place: str = "--cluster") -> None:
                 f"{field}.device: expected auto, cpu, cuda or mps on a cluster, whose workers see their own GPUs alone,"
                 f" got {device}: take its number out"
             )
+
+
+# Batches
+
+
+def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
+    """Draws per batch that a device holds comfortably, at least one and at most a part; see `auto_images`."""
+    draws = auto_images(pipe, device, config, image_bytes) / len(config.indicators)
+    return max(1, min(floor(draws), config.generate.part_triplets))
+
+
+def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> float:
+    """Images per batch that a device holds comfortably; may be less than one. The pipeline needs no weights.
+
+    On a CPU that is about one image of 64x64 latents; on a GPU half of the free memory is used, of which an image takes
+    `image_bytes`, where they were measured.
+    """
+    import torch
+
+    from hooks.architectures.registry import architecture_of
+    from probes.models.requirements import image_size
+
+    height, width = architecture_of(pipe).latent_size(pipe, *image_size(pipe, config))
+    share = height * width / _REFERENCE_AREA
+    if device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(torch.device(device))
+        return float(0.5 * free / (image_bytes or _GPU_IMAGE_BYTES * share))
+    return _CPU_IMAGES / share
+
+
+def no_room(error: BaseException) -> bool:
+    """Return whether an error says that the device has no room for a batch."""
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    return isinstance(error, MemoryError) or (
+        isinstance(error, Exception) and should_reduce_batch_size(error)
+    )
+
+
+@dataclass
+class BatchSize:
+    """A size of batches that is halved, for good in this process, where the device has no room for one."""
+
+    stage: str
+    size: int
+    what: str  # for messages: triplets, images
+    smallest: int  # fewer are no batch
+    smallest_named: str
+    dtype: str
+
+    def fit(self, make: Callable[[int], Result], most: int) -> Result:
+        """Return what `make` gives for the largest size that fits; no batch of it holds more than `most`."""
+        from accelerate.utils.memory import clear_device_cache
+
+        while True:
+            try:
+                return make(self.size)
+            except (RuntimeError, MemoryError) as error:
+                if not no_room(error):
+                    raise
+            clear_device_cache(garbage_collection=True)  # what the frames of the attempt held
+            size = min(self.size, most)
+            if size <= self.smallest:
+                half = " use --dtype float16, smaller --height and --width (both with another --out), or"
+                raise UserError(
+                    f"{self.stage}: expected room on the device for {self.smallest_named}, found too little:"
+                    f"{half if self.dtype == 'float32' else ''} free its memory and run again, finished parts are kept"
+                )
+            self.size = max(self.smallest, size // 2)
+            line = f"{self.stage}: no room on the device for {size} {self.what} at a time: goes on with {self.size}"
+            print(line, file=sys.stderr, flush=True)
+
+
+def used_sizes(run: Run, kind: str, planned: int) -> list[int]:
+    """Return the sizes of the batches that the parts of a kind were drawn with, the one that was planned first."""
+    used = {read_identity(file).get("batch", planned) for file in run.parts(kind)}
+    return sorted({planned, *used}, reverse=True)

@@ -1,19 +1,26 @@
-"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and the errors of a wrong one."""
+"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and the errors of a wrong one.
+
+Where a value may be of several kinds pydantic tells what is wrong with it as each of them; `takes` makes one error of
+these: the innermost fault (``trace.windows[2]``), or what the place takes.
+"""
 
 from __future__ import annotations
 
-import builtins
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
-
-from hooks.attention import definitions
+from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
@@ -23,6 +30,7 @@ KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
 ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
 DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
+WORKER = "TRIPTYCH_WORKER"  # environment variable: the number of a helper, by which it takes its GPU
 DEVICES = "auto, cpu, cuda, cuda:1 or mps"
 TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for
@@ -38,32 +46,53 @@ FORMS = {  # what of a text each asks for
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
-TAKES = "takes"  # key of the JSON schema: what a place takes, in errors
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
-WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
-STEPS = 1000  # of windows: more than any sampler has
 LISTED = 4  # entries of a list that a repr shows
+Loc = tuple[str | int, ...]  # a place in a configuration
+
+_BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+_OTHER_KIND = re.compile(
+    r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
+)
+_EXPECTED = {  # by the type of a fault: what was expected, and a remedy
+    "int_type": ("an integer", "write a whole number"),
+    "int_from_float": ("an integer", "write a whole number"),
+    "float_type": ("a number", "write it with a decimal point, as 1.0e-3"),
+    "finite_number": ("a number that is finite", "choose another"),
+    "bool_type": ("true or false", "write one of them"),
+    "list_type": ("a list", "write it so"),
+    "dict_type": ("`key: value` lines", "write it so"),
+    "model_type": ("`key: value` lines", "write it so"),
+}
+
+# Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
+_FORMATS = "coco textcaps karpathy flickr30k flickr30k-csv gcc text csv tsv json jsonl xlsx parquet"
+_REMOVED = {
+    **{f"format={name}": "a file of captions is read by its ending" for name in _FORMATS.split()},
+    "edit.kind=steer": "`keys_and_values` edits the words in closed form",
+    "edit.kind=steer_choice": "`keys_and_values` edits the words in closed form",
+    "observe.engine=transformers": "`groundingdino` reads its checkpoints, too",
+    "observe.skin_tone.skin": "tones are read from the cheeks, as by the paper's mask",
+    "observe.tagger": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
+    "observe.tagger_top": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
+    "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
+    "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
+    "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
+    "trace.channels": "list the pooled text and the text encoders' embeddings in `trace.sites`",
+    "trace.curve": "`trace.windows` patches each site within windows of steps",
+    "trace.pairs": "the report compares all places at once with the sum of each; patch a pair with hooks.Intervention",
+    "trace.shapley": "sufficiency and necessity of each place stand in `trace_shares`",
+}
 
 
 # name, folder or file of a model; the mark stands in the JSON schema, so that what names one can be found
 Model = Annotated[str, Field(min_length=1, json_schema_extra={"format": "model"})]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Pixels = Annotated[int, Field(ge=8, le=8192)]
-Step = Annotated[int, Field(ge=0, le=STEPS)]
-
-
-@dataclass(frozen=True)
-class Alters:
-    """Mark of a field, or of a section: the stage whose results it alters. Without one: the images.
-
-    ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
-    """
-
-    stage: Literal["nothing", "part", "observe", "trace", "measure", "report"]
+Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
+Device = Annotated[str, Field(pattern=DEVICE)]
 
 
 class Section(BaseModel):
@@ -78,72 +107,179 @@ class Section(BaseModel):
         """Return a section from plain data of a run's record, which was checked when it was written."""
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.__name__}: expected fields, got {shown(values)}")
-        fields = {name: field.alias or name for name, field in cls.model_fields.items()}
-        return cls.model_construct(
-            **{
-                name: _stored(cls.model_fields[name].annotation, values[key])
-                for name, key in fields.items()
-                if key in values
-            }
-        )
+        fields = {}
+        for name, field in cls.model_fields.items():
+            if (key := field.alias or name) not in values:
+                continue
+            value, section = values[key], section_in(field.annotation)
+            if section is not None and value is not None:
+                by_name = get_origin(field.annotation) is dict
+                value = (
+                    {key: section.stored(entry) for key, entry in value.items()}
+                    if by_name
+                    else section.stored(value)
+                )
+            fields[name] = value
+        return cls.model_construct(**fields)
 
-    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """Yield what is not a default."""
+    def __repr__(self) -> str:
+        """What is not a default."""
+        fields = []
         for name, field in type(self).model_fields.items():
-            value = getattr(self, name, None)
-            if field.is_required() or value != field.get_default(call_default_factory=True):
-                yield name, _Shortened(value) if isinstance(value, list) and len(value) > LISTED else value
+            if (value := getattr(self, name, None)) != field.default:
+                text = repr(value)
+                if isinstance(value, list) and len(value) > LISTED:
+                    text = f"{repr(value[:LISTED])[:-1]}, ... {len(value) - LISTED} more]"
+                fields.append(f"{name}={text}")
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+    __str__ = __repr__
 
 
 def types_in(annotation: Any) -> list[type]:
     """Return the types that an annotation is made of, through unions and containers."""
-    inner = [kind for argument in get_args(annotation) for kind in types_in(argument)]
-    return [annotation, *inner] if isinstance(annotation, type) else inner
+    types = [annotation] if isinstance(annotation, type) else []
+    for argument in get_args(annotation):
+        types += types_in(argument)
+    return types
 
 
 def section_in(annotation: Any) -> type[Section] | None:
     """Return the section that a field of this annotation holds; None if none."""
-    return next((kind for kind in types_in(annotation) if issubclass(kind, Section)), None)
+    for kind in types_in(annotation):
+        if issubclass(kind, Section):
+            return kind
+    return None
 
 
-def _stored(annotation: Any, value: Any) -> Any:
-    """Return a stored value of a field, its sections (those of a mapping or a list one by one) made again."""
-    section = section_in(annotation)
-    if section is None or value is None:
-        return value
-    match get_origin(annotation):
-        case builtins.dict:
-            return {key: section.stored(entry) for key, entry in value.items()}
-        case builtins.list:
-            return [section.stored(entry) for entry in value]
-    return section.stored(value)
-
-
-class _Shortened:
-    """A long list as a repr shows it."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self._values = values
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self._values[:LISTED]))}, ... {len(self._values) - LISTED} more]"
-
-
-def option(text: str | None = None, *, example: Any = None, unit: str = "", null: str = "") -> FieldInfo:
-    """Return what the schema says of a field of ``triplets.yaml``, in the field's ``Annotated``.
+def option(
+    default: Any = PydanticUndefined,
+    *,
+    example: Any = None,
+    unit: str = "",
+    null: str = "",
+    alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
+    **bounds: Any,
+) -> Any:
+    """Return pydantic's field of an option with its default, bounds, and what the schema says of it.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
-    or true and false, needs no `example`.
+    or true and false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, the
+    images if none. ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
-    more = {name: value for name, value in (("unit", unit), ("null", null)) if value}
-    examples = None if example is None else [example]
-    return Field(description=text, examples=examples, json_schema_extra=more)
+    more = {"unit": unit, "null": null, "alters": alters}
+    extra = {name: value for name, value in more.items() if value}
+    return Field(default, examples=None if example is None else [example], json_schema_extra=extra, **bounds)
 
 
-def takes(text: str) -> FieldInfo:
+def takes(text: str) -> GetPydanticSchema:
     """Return what errors say that a value of one of several kinds may be, in the value's ``Annotated``."""
-    return Field(json_schema_extra={TAKES: text})
+
+    def schema(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        section = section_in(source)
+
+        def check(value: Any, inner: Callable[[Any], Any]) -> Any:
+            try:
+                return inner(value)
+            except ValidationError as error:
+                raise _innermost(error, text, section) from None
+
+        return core_schema.no_info_wrap_validator_function(check, handler(source))
+
+    return GetPydanticSchema(schema, lambda core, handler: {**handler(core), "takes": text})
+
+
+def _innermost(error: ValidationError, text: str, section: type[Section] | None) -> PydanticCustomError:
+    """The innermost of the faults that a value has as each of several kinds, the names of the kinds left out."""
+    faults = []
+    for fault in error.errors(include_url=False):
+        named = fault["loc"] and isinstance(fault["loc"][0], str)
+        loc = _place({**fault, "loc": fault["loc"][1:] if named else fault["loc"]})
+        empty = fault["type"] == "too_short" and fault["ctx"]["min_length"] == 1
+        faults.append((len(loc), empty or not _OTHER_KIND.fullmatch(fault["type"]), loc, fault))
+    depth, of_its_kind, loc, fault = max(faults, key=lambda fault: fault[:2])
+    if depth or of_its_kind:
+        return fail(_describe(fault, loc, section), at=loc)
+    remedy = as_text(fault["input"]) if faults[0][3]["type"] == "string_type" else "choose one of them"
+    return fail(f"expected {text}, got {shown(fault['input'])}{HINT}: {remedy}")
+
+
+def first_fault(error: ValidationError, section: type[Section]) -> tuple[Loc, str, int]:
+    """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
+    faults = [(_place(fault), fault) for fault in error.errors(include_url=False)]
+    loc, first = faults[0]
+    return loc, _describe(first, loc, section), len({loc for loc, _ in faults}) - 1
+
+
+def _place(fault: Mapping[str, Any]) -> Loc:
+    return (*(step for step in fault["loc"] if step != "[key]"), *fault.get("ctx", {}).get("at", ()))
+
+
+def _describe(fault: Mapping[str, Any], loc: Loc, section: type[Section] | None) -> str:
+    """Describe a fault at a place of a section: what was expected, what was found, the remedy."""
+    value, context = fault["input"], fault.get("ctx", {})
+    match fault["type"]:
+        case "triptych":
+            return context["message"]
+        case "extra_forbidden":
+            return _unknown_key(value, loc, section)
+        case "missing":
+            return "expected this key, found none: add it"
+        case "string_too_short":
+            return f"expected a text, got an empty one{HINT}: write one, or leave the key out"
+        case "string_too_long":
+            return f"expected at most {context['max_length']} characters, got {len(value)}{HINT}: shorten it"
+        case "string_pattern_mismatch":
+            expected = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
+            remedy = "write another `name:`" if loc == ("name",) else "write another"
+        case "too_short" | "too_long":
+            least, most = context.get("min_length"), context.get("max_length")
+            expected = f"at least {least}" if most is None else f"at most {most}"
+            remedy = (
+                "write fewer"
+                if least is None
+                else "write more"
+                if least > 1
+                else "write one, or leave the key out"
+            )
+            entries = "entry" if 1 in (least, most) else "entries"
+            return f"expected {expected} {entries}, got {context['actual_length'] or 'none'}{HINT}: {remedy}"
+        case "literal_error" if removed := _REMOVED.get(f"{'.'.join(map(str, loc))}={value}"):
+            return f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
+        case "literal_error":
+            expected, remedy = context["expected"], "choose one of them"
+        case "string_type":
+            expected, remedy = "a text", as_text(value)
+        case kind if kind in _EXPECTED:
+            expected, remedy = _EXPECTED[kind]
+        case _:
+            ((name, bound),) = ((name, context[name]) for name in _BOUNDS if name in context)
+            expected, remedy = f"a number {_BOUNDS[name]} {bound}", "choose another"
+    return f"expected {expected}, got {shown(value)}{HINT}: {remedy}"
+
+
+def _unknown_key(value: Any, loc: Loc, section: type[Section] | None) -> str:
+    """The error of a key that a section does not have: what it was, or the nearest key there and outside."""
+    *within, name = map(str, loc)
+    if removed := _REMOVED.get(".".join(map(str, loc))):
+        return f"expected no such key, which 0.3 removed, got {shown(value)}: {removed}"
+    keys = outside = _fields(section)
+    for step in within:
+        keys = _fields(section_in(keys[step].annotation)) if step in keys else keys
+    if close := difflib.get_close_matches(name, keys, 1):
+        remedy = f"did you mean `{close[0]}`?"
+    elif above := difflib.get_close_matches(name, outside, 1, 0.8):
+        remedy = f"did you mean `{above[0]}`, outside of `{loc[0]}`?"
+    else:
+        remedy = f"known are {', '.join(keys)}"
+    return f"unknown key, got {shown(value)}: {remedy}"
+
+
+def _fields(section: type[Section] | None) -> dict[str, FieldInfo]:
+    """The fields of a section by their keys."""
+    fields = section.model_fields if section else {}
+    return {field.alias or name: field for name, field in fields.items()}
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
@@ -163,31 +299,24 @@ def as_text(value: Any) -> str:
     return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
-def require_printable(data: Any) -> None:
+def require_printable(data: Any, at: Loc = ()) -> None:
     """Refuse control characters and lone surrogates in any text or key of plain data."""
-    for at, text in _texts_within(data, ()):
-        if found := _CONTROL.search(text):
-            raise fail(
-                f"expected text without control characters, got {found[0]!r} in {shown(text)}: take it out",
-                at=at,
-            )
-
-
-def _texts_within(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
-    if isinstance(data, str):
-        if not data.isprintable():
-            yield at, data
-    elif isinstance(data, Mapping):
+    if isinstance(data, str) and (control := _CONTROL.search(data)):
+        raise fail(
+            f"expected text without control characters, got {control[0]!r} in {shown(data)}: take it out",
+            at=at,
+        )
+    if isinstance(data, Mapping):
         for key, value in data.items():
-            yield from _texts_within(key, at)
-            yield from _texts_within(value, (*at, key))
+            require_printable(key, at)
+            require_printable(value, (*at, key))
     elif isinstance(data, list):
         for index, value in enumerate(data):
-            yield from _texts_within(value, (*at, index))
+            require_printable(value, (*at, index))
 
 
 def _require_letter(value: str) -> str:
-    if not any(char.isalnum() for char in value):
+    if not re.search(r"[^\W_]", value):
         raise fail(f"expected a word, got {shown(value)}: write one")
     return value
 
@@ -197,11 +326,11 @@ def one(place: str, noun: str) -> Callable[..., str]:
 
     def check(value: str, at: tuple = ()) -> str:
         if (count := value.count(place)) != 1:
-            found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
-            remedy = (
-                f"did you mean {place} for {near}" if (near := nearest(place, value)) and not count else ""
+            near = "" if count else nearest(place, value)
+            remedy = f"did you mean {place} for {near}" if near else f"write it where the {noun} goes"
+            raise fail(
+                f"expected a text with one {place}, got {count or 'none'} in {shown(value)}: {remedy}", at=at
             )
-            raise fail(f"{found}: {remedy or f'write it where the {noun} goes'}", at=at)
         return value
 
     return check
@@ -221,21 +350,6 @@ def nearest(place: str, text: str) -> str:
     return ""
 
 
-one_person = one(PERSON, "word")
-
-
-def _sentence_template(value: str) -> str:
-    """A sentence with places for a subject, an attribute and, if there is one, a context."""
-    places = re.findall(r"{([^{}]*)}", value)
-    wrong = next((name for name in places if name not in ("subject", "attribute", "context")), None)
-    if wrong is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
-        return value
-    found = f"{{{wrong}}}" if wrong else shown(value)
-    raise fail(
-        f"expected {{subject}}, {{attribute}} and {{context}}, each once at most, got {found}: write them"
-    )
-
-
 def _each_once(values: list[Any]) -> list[Any]:
     known = set()
     for index, value in enumerate(values):
@@ -245,73 +359,7 @@ def _each_once(values: list[Any]) -> list[Any]:
     return values
 
 
-def _definition(value: Any) -> Any:
-    if value in (names := _definitions()):
-        return value
-    raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
-
-
-def _definitions() -> list[str]:
-    return [*definitions.names(), "default"]
-
-
-def _require_order(steps: list[int]) -> list[int]:
-    if steps[0] >= steps[1]:
-        raise fail(
-            f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
-        )
-    return steps
-
-
-# Values of several kinds are pydantic's unions: `takes` says what is expected, in errors.
-Control = Annotated[bool | str, takes("true (the reference) or the name of an indicator")]
-SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
+one_person = one(PERSON, "word")
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
-Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
-Globs = Annotated[
-    Literal["default"] | Annotated[list[str], Field(min_length=1)],
-    takes("`default` or a list of sites such as [unet.*, latent]"),
-]
 AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]
-AutoOrWorkers = Annotated[
-    Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
-    takes(f"`auto` or an integer from 1 to {WORKERS}"),
-]
-Definition = Annotated[str, BeforeValidator(_definition, json_schema_input_type=Literal[*_definitions()])]
-Device = Annotated[str, Field(pattern=DEVICE)]
-_Window = Annotated[
-    list[Step],
-    Field(min_length=2, max_length=2),
-    takes("the first step and the one after the last, as [0, 10]"),
-    AfterValidator(_require_order),
-]
-Windows = Annotated[
-    Step | list[_Window],
-    takes(f"a number from 0 to {STEPS} or a list of windows such as [[0, 10], [10, 20]]"),
-]
-
-
-class SeedRange(Section):
-    """Seeds of a given number, the first of which is `start`."""
-
-    count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
-    """Number of seeds."""
-    start: Annotated[Seed, option(unit="seed", example=100)] = 0
-    """First of the seeds. Change it to get other images of the same prompts."""
-
-
-def _seed_list(value: list[int] | SeedRange) -> list[int]:
-    if not isinstance(value, SeedRange):
-        return value
-    if value.start + value.count > 2**63:
-        raise fail(f"expected seeds from 0 to 2^63 - 1, got {value.start}: choose another", at=("start",))
-    return list(range(value.start, value.start + value.count))
-
-
-_WrittenSeeds = Annotated[
-    Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
-    takes("a list of integers or {count: N, start: S}"),
-    AfterValidator(_seed_list),
-]
-Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]

@@ -1,20 +1,25 @@
-"""Reading YAML without its traps: duplicate keys, keys that are no text, octal and sexagesimal numbers, bombs.
+"""YAML with the places of its values, without its traps: duplicate keys, keys that are no text, odd numbers, bombs.
 
 PyYAML composes the nodes with their lines. A YAML 1.1 reader turns ``no`` into ``False``, ``010`` into 8 and ``1:30``
 into 90, lets the second of two equal keys win in silence, and unfolds a few hundred bytes of aliases into more values
-than fit a machine: that is refused here, and bare words are kept beside their values, for errors.
+than fit a machine: that is refused here, and bare words are kept beside their values, for errors. Every error is one
+line: place, rule, value, remedy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from probes.errors import UserError
+from probes.fields.types import HINT, Loc, Section, first_fault
 from probes.paths import require_regular
 
 DEPTH = 20  # lists and mappings within each other; the schema has five
@@ -34,8 +39,8 @@ _KINDS = ("null", "bool", "int", "float", "timestamp", "str", "merge", "value", 
 # what YAML 1.1 allows in a file: neither control characters nor halves of a surrogate pair
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MISREAD = re.compile(r"^[-+]?0[0-7_]+$|:")  # octal and sexagesimal numbers
+_FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads ten times as fast
-Loc = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class YamlSource:
     data: Any
     root: yaml.Node | None = None
 
-    def hint(self, loc: Loc, value: Any) -> str:
+    def hint(self, loc: Loc) -> str:
         """Return what YAML made of a bare word: `` (YAML reads a bare `no` as False)``, or nothing."""
         node = self.root
         for step in loc:
@@ -56,16 +61,46 @@ class YamlSource:
             else:
                 known = isinstance(node, yaml.SequenceNode) and isinstance(step, int)
                 node = node.value[step] if known and step < len(node.value) else None
-        raw = node.value if isinstance(node, yaml.ScalarNode) and not node.style else ""
-        if isinstance(value, str) or raw == repr(value):
+        if not isinstance(node, yaml.ScalarNode) or node.style:
             return ""
-        if value is None and not raw:
+        value = yaml.constructor.SafeConstructor().construct_object(node)
+        if isinstance(value, str) or node.value == repr(value):
+            return ""
+        if not node.value:
             return " (nothing is written there)"
         kind = type(value).__name__
-        seen = {"NoneType": "nothing", "bool": value, "int": "a number", "float": "a number"}.get(
-            kind, f"a {kind}"
-        )
-        return f" (YAML reads a bare `{raw}` as {seen})" if raw else ""
+        kinds = {"NoneType": "nothing", "bool": value, "int": "a number", "float": "a number"}
+        return f" (YAML reads a bare `{node.value}` as {kinds.get(kind, f'a {kind}')})"
+
+
+def message(
+    error: ValidationError, schema: type[Section], source: YamlSource, options: Mapping[tuple, tuple]
+) -> str:
+    """Return the first fault as a line; `options` says which values came from which flag of the command line."""
+    loc, text, others = first_fault(error, schema)
+    option = _flag_at(loc, options)
+    place = option or f"{source.name}: {show(loc)}"
+    text = text.replace(HINT, "" if option else source.hint(loc))
+    return f"{place}: {text}{f' ({others} more like this)' if others else ''}"
+
+
+@contextlib.contextmanager
+def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
+    """Add to errors that begin with a field of the configuration the file, or the flag, that it was given by."""
+    try:
+        yield
+    except UserError as error:
+        field = _FIELD.match(str(error))
+        loc = tuple(re.split(r"[.\[]", field[1])) if field else ()
+        if field is None or loc[0] not in schema.model_fields:
+            raise
+        place = _flag_at(loc, options) or f"{source.name}: {field[1]}"
+        raise UserError(f"{place}: {str(error)[field.end() :]}") from None
+
+
+def _flag_at(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
+    """The flag of the command line that gave what stands at a place; None where it stands in the file."""
+    return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
 def show(loc: Loc) -> str:
@@ -111,8 +146,7 @@ def read_yaml(path: str | Path) -> YamlSource:
 
 def parse_yaml(text: str, name: str) -> YamlSource:
     """Parse YAML text; `name` stands for the file in errors (see :func:`read_yaml`)."""
-    forbidden = _FORBIDDEN.search(text)
-    if forbidden:
+    if forbidden := _FORBIDDEN.search(text):
         line = text.count("\n", 0, forbidden.start()) + 1
         raise UserError(
             f"{name}: line {line}: expected text without control characters, got {forbidden[0]!r}: take it out"
@@ -120,9 +154,10 @@ def parse_yaml(text: str, name: str) -> YamlSource:
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
-        if root is not None:
-            _Checks(text, name, loader).check(root, ())
-        return YamlSource(name, text, None if root is None else loader.construct_document(root), root)
+        if root is None:
+            return YamlSource(name, text, None)
+        _Checks(text, name, loader).check(root, ())
+        return YamlSource(name, text, loader.construct_document(root), root)
     except RecursionError:
         raise UserError(f"{name}: {_TOO_DEEP}") from None
     except yaml.MarkedYAMLError as error:
@@ -132,8 +167,8 @@ def parse_yaml(text: str, name: str) -> YamlSource:
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
-    mark = error.problem_mark or error.context_mark
-    line = text.splitlines()[mark.line].strip() if mark and mark.line < len(text.splitlines()) else ""
+    mark, lines = error.problem_mark or error.context_mark, text.splitlines()
+    line = lines[mark.line].strip() if mark and mark.line < len(lines) else ""
     place = f"{name}: line {mark.line + 1}" if mark else name
     problem = error.problem or error.context or ""
     if known := next((text for start, text in _PROBLEMS.items() if problem.startswith(start)), None):
@@ -154,13 +189,15 @@ def _undefined(text: str, mark: yaml.Mark) -> str:
     return f"expected an anchor written before, got `*{anchor}`: write it out"
 
 
+@dataclass
 class _Checks:
     """Checks of what is YAML and no configuration: tags, deep nesting, bombs, odd numbers and keys."""
 
-    def __init__(self, text: str, name: str, loader: Any):
-        self.text, self.name, self.loader = text, name, loader
-        self.left = UNFOLDED  # values that aliases may still add
-        self.seen: set[yaml.Node] = set()
+    text: str
+    name: str
+    loader: Any
+    left: int = UNFOLDED  # values that aliases may still add
+    seen: set[yaml.Node] = field(default_factory=set)
 
     def check(self, node: yaml.Node, loc: Loc, within: tuple[yaml.Node, ...] = ()) -> None:
         """Refuse what a node at `loc`, within others, may not hold."""
@@ -207,16 +244,15 @@ class _Checks:
             raise refused("a plain decimal number", "write it without leading zeros or colons", note)
 
     def _keys(self, node: yaml.MappingNode, loc: Loc) -> None:
-        place = f"{self.name}: {show(loc) + ': ' if loc else ''}"
         lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
+            wrong = ""
             if key.tag not in (_STR, _MERGE):
                 got = f"`{key.value}`" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
-                raise UserError(
-                    f"{place}expected a text as key, got {got} (no text to YAML), line {line}: quote it"
-                )
-            if key.tag == _STR and key.value in lines:
-                twice = f"stands twice, on lines {lines[key.value]} and {line}"
-                raise UserError(f"{place}key `{key.value}` {twice}: keep one")
+                wrong = f"expected a text as key, got {got} (no text to YAML), line {line}: quote it"
+            elif key.tag == _STR and key.value in lines:
+                wrong = f"key `{key.value}` stands twice, on lines {lines[key.value]} and {line}: keep one"
+            if wrong:
+                raise UserError(f"{self.name}: {show(loc)}{': ' if loc else ''}{wrong}")
             lines[key.value] = line

@@ -49,22 +49,19 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
         config = {"architecture": "topk", "k": config.get("k")}
     kind, k = _architecture(place, config)
     place = folder / (_SURKOV_WEIGHTS if surkov else WEIGHTS)
-    stored = _weights(place)
-    if "log_threshold" in stored:  # of training
-        stored["threshold"] = stored.pop("log_threshold").exp()
     names = _SURKOV_NAMES if surkov else _NAMES
-    _require(place, stored, (*names, *(("threshold",) if kind == "jumprelu" else ())))
+    stored = _weights(place, (*names, "threshold") if kind == "jumprelu" else names)
     encoder, bias, decoder, subtracted = (stored[name] for name in names)
-    if surkov:  # as `torch.nn.Linear` holds them
-        encoder, decoder = encoder.T, decoder.T
-    if config.get("rescale_acts_by_decoder_norm"):  # then latents count in units of their directions
-        norm = decoder.norm(dim=-1)
-        encoder, bias, decoder = encoder * norm, bias * norm, decoder / norm[:, None]
     try:
         if encoder.ndim != 2:
             raise HookError(
                 f"encoder: expected a matrix, but got shape {tuple(encoder.shape)}: mend the file"
             )
+        if surkov:  # as `torch.nn.Linear` holds them
+            encoder, decoder = encoder.T, decoder.T
+        if config.get("rescale_acts_by_decoder_norm"):  # then latents count in units of their directions
+            norm = decoder.norm(dim=-1)
+            encoder, bias, decoder = encoder * norm, bias * norm, decoder / norm[:, None]
         return SparseAutoencoder(
             *(one.float().contiguous() for one in (encoder, bias, decoder, subtracted)),
             k=k,
@@ -78,9 +75,8 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
 
 def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:
     """The architecture that a configuration of SAELens describes, and of TopK its k."""
-    kind = config.get("architecture", "standard")
+    kind, k = config.get("architecture", "standard"), config.get("k")
     function = config.get("activation_fn", config.get("activation_fn_str", "relu"))  # before version 6
-    k = config.get("k")
     if function == "topk":
         kind, k = "topk", (config.get("activation_fn_kwargs") or {}).get("k", k)
     elif function != "relu":
@@ -90,14 +86,12 @@ def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | No
             f"{place}: architecture: expected one of {', '.join(_ARCHITECTURES)}, got {kind!r:.60}:"
             " choose another file"
         )
-    for name in ("normalize_activations", "reshape_activations"):
+    for name in ("normalize_activations", "reshape_activations", "finetuning_scaling_factor"):
         if config.get(name) not in (None, False, "none"):
             raise UserError(
                 f"{place}: {name}: expected none, got {config[name]!r:.60}: fold it into the weights, or choose"
                 " another file"
             )
-    if config.get("finetuning_scaling_factor"):
-        raise UserError(f"{place}: finetuning_scaling_factor: expected false, got true: choose another file")
     if kind == "topk" and not (isinstance(k, int) and k >= 1):
         raise UserError(f"{place}: k: expected a whole number of at least 1, got {k!r:.60}: mend the file")
     return kind, k if kind == "topk" else None
@@ -118,23 +112,23 @@ def _config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _weights(path: Path) -> dict[str, Any]:
-    """The tensors of a file by name."""
+def _weights(path: Path, names: tuple[str, ...]) -> dict[str, Tensor]:
+    """The tensors of a file by name: these, and others."""
     if not path.is_file():
         raise UserError(
             f"{path.parent}: expected {path.name} beside its configuration, found none: name the folder that holds both"
         )
     with readable(str(path), "weights of a sparse autoencoder"):
         stored = tensors(path)
-        return dict(stored.get("state_dict", stored))
-
-
-def _require(path: Path, weights: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        stored = dict(stored.get("state_dict", stored))
+        if "log_threshold" in stored:  # of training
+            stored["threshold"] = stored.pop("log_threshold").exp()
     for name in names:
-        if not isinstance(weights.get(name), Tensor):
+        if not isinstance(stored.get(name), Tensor):
             raise UserError(
                 f"{path}: expected {', '.join(names)}, found no {name} among"
-                f" {', '.join(sorted(map(str, weights)))!s:.120}: choose another file"
+                f" {', '.join(sorted(map(str, stored)))!s:.120}: choose another file"
             )
-        if not bool(torch.isfinite(weights[name]).all()):
+        if not bool(torch.isfinite(stored[name]).all()):
             raise UserError(f"{path}: {name}: expected finite numbers, got others: download it again")
+    return stored

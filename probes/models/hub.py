@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub: from its cache or fetched, pinned to a commit; and what to run where it gives none.
+"""Models of the Hugging Face hub: from its cache or fetched, pinned to a commit; what to run where it gives none.
 
 A revision (a branch, a tag, a commit) is resolved once, when the description is asked for; everything else is read at
 the commit it stands for, which ``run.json`` keeps.
@@ -20,51 +20,33 @@ from urllib.request import getproxies
 import yaml
 
 from probes.errors import UserError, first_line
-from probes.models import weight_files
 from probes.models.pretrained import download_pipeline, quiet
-from probes.models.source import IMAGE_READERS, INDEX, SUPPORTED, Source
+from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source
+from probes.models.weights import stored_weights
 
-# parameters of the text encoders of published transformers, counted on the configurations of the models that they were
-# taken from, and of Qwen2.5-VL, of which a part looks at pictures, as the hub states them
-TOWERS = {
-    "clip-l": 123_060_480,
-    "clip-g": 694_659_840,
-    "t5-xxl": 4_762_310_656,
-    "gemma-2-2b": 2_614_341_888,
-    "qwen3-4b": 4_022_468_096,
-    "qwen2.5-vl-7b": 8_292_166_656,
-}
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
 _UNREACHED = "not in the cache, and the hub can't be reached"
-_VOCABULARIES = ("vocab.json", "tokenizer.json", "spiece.model", "tokenizer.model")
 
 
 @cache
 def known() -> Mapping[str, Mapping[str, Any]]:
-    """The U-Nets of the hub that are known by name: ``known_models.yaml``."""
+    """The models of the hub that are known by name: ``known_models.yaml``."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def transformers() -> Mapping[str, Mapping[str, Any]]:
-    """Published diffusion transformers by name: class and configuration, its size, text encoders."""
-    text = (files(__package__) / "published_transformers.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)["models"]
-
-
 def gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Size of what is read of a known model, in 10^9 bytes; None for others. Transformers are drawn in bfloat16."""
-    if identifier in transformers():
-        entry = transformers()[identifier]
-        return 2 * (entry["parameters"] + sum(TOWERS[name] for name in entry["towers"])) / 1e9
-    parameters = known().get(identifier, {}).get("parameters")
-    return parameters * (2 if variant == "fp16" else 4) / 1e9 if parameters else None
+    """Size of what is read of a known model, in 10^9 bytes; None for others."""
+    entry = known().get(identifier)
+    half = entry is not None and (entry.get("transformer") or variant == "fp16")
+    return entry["parameters"] * (2 if half else 4) / 1e9 if entry else None
 
 
 def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
     """The command that puts into the hub's cache what is read of a pipeline, and no more."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
-    if identifier in transformers():  # in several files each, with vocabularies of other kinds
+    if (
+        known().get(identifier, {}).get("transformer")
+    ):  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
     included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", *weights))
@@ -87,16 +69,18 @@ def cached(identifier: str) -> bool:
 
 def missing(source: Source, weights: bool = True) -> list[str]:
     """The components of which a model's folder lacks files: descriptions, tokenizers and, if asked, weights."""
+
+    def holds(*names: str) -> bool:
+        return any((source.path / name).is_file() for name in names)
+
     lacks = []
-    for one in (*source.layout.networks, *source.layout.tokenizers):
-        folder = source.path / one.name
-        there = any((folder / file).is_file() for file in _VOCABULARIES)
-        if one in source.layout.networks:
-            there = (folder / "config.json").is_file()
-            if there and weights:
-                there = weight_files.choose(folder, source.variant) in weight_files.variants(folder)
-        lacks += [] if there else [one.name]
-    return lacks + ["scheduler"] * (not (source.path / "scheduler/scheduler_config.json").is_file())
+    for one in source.layout.networks:
+        _, there, variant = stored_weights(source, one.name)
+        whole = not weights or variant in there
+        lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
+    for one in source.layout.tokenizers:
+        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
+    return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
 
 
 def find(name: str, revision: str | None, variant: str | None) -> Source:
@@ -104,7 +88,7 @@ def find(name: str, revision: str | None, variant: str | None) -> Source:
 
     `variant`: the weights called so (``fp16``); None: full precision if any.
     """
-    from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     identifier, _, at = name.partition("@")
     if at and revision and at != revision:
@@ -115,28 +99,25 @@ def find(name: str, revision: str | None, variant: str | None) -> Source:
             _require_network()
         folder = Path(hf_hub_download(identifier, INDEX, revision=revision)).parent
     source = Source(name, "hub", folder, folder, folder.name, variant)
-    if missing(source, weights=False):  # an unsupported pipeline is refused by that before it is fetched
-        with _answering(name, revision, variant), quiet():
-            _require_network()
-            patterns = ["*.json", "*.txt", "tokenizer*/*"]
-            snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
-        _require_all(source, revision, weights=False)
+    fetch(source, revision, weights=False)
     return source
 
 
-def fetch_weights(source: Source, revision: str | None = None) -> None:
-    """Fetch what the cache lacks of a model of the hub; `revision` is what the user called its commit."""
-    if not missing(source):
+def fetch(source: Source, revision: str | None = None, *, weights: bool = True) -> None:
+    """Fetch what the cache lacks of a model of the hub, or of its description; `revision`: what the user called it."""
+    from huggingface_hub import snapshot_download
+
+    if not missing(source, weights):  # an unsupported pipeline is refused by that before it is fetched
         return
     identifier = source.name.partition("@")[0]
     with _answering(source.name, revision, source.variant), quiet():
         _require_network()
-        options = {unused: None for unused in IMAGE_READERS if unused in source.index}
-        download_pipeline(identifier, revision=source.revision, variant=source.variant, **options)
-    _require_all(source, revision)
-
-
-def _require_all(source: Source, revision: str | None, weights: bool = True) -> None:
+        if weights:
+            unused = {name: None for name in IMAGE_READERS if name in source.index}
+            download_pipeline(identifier, revision=source.revision, variant=source.variant, **unused)
+        else:
+            patterns = ["*.json", "*.txt", "tokenizer*/*"]
+            snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
     if lacks := missing(source, weights):
         why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
         raise _absent(source.name, revision, source.variant, why)
@@ -200,10 +181,9 @@ def _absent(name: str, revision: str | None, variant: str | None, why: str) -> U
 
 def _near(identifier: str) -> str:
     """That an id is of no known model, with the nearest that are; empty for a known one."""
-    names = [*known(), *transformers()]
-    if identifier in names:
+    if identifier in known():
         return ""
-    near = difflib.get_close_matches(identifier, names, 2, 0.75)
+    near = difflib.get_close_matches(identifier, known(), 2, 0.75)
     return f"; no known id: did you mean {' or '.join(near)}?" if near else "; no known id, it may be wrong"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
+from hooks.architectures.registry import SUPPORTED_PIPELINES, drawing_pipelines
 from probes.json_text import parse_json
 from probes.models import hub, single_file
 from probes.models.source import INDEX
@@ -28,27 +28,24 @@ def layouts() -> list[Row]:
     for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
         sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
     rows = []
-    for architecture in ARCHITECTURES:
-        for layout in architecture.layouts:
-            tested = f"random weights in the layouts of {', '.join(sizes[layout.pipeline])}"
-            if architecture.transformer:
-                tested = "tiny random weights in the published folder layout"
-            parts = dict.fromkeys(one.classes[0] for one in layout.networks)
-            rows.append((layout.pipeline, tested, ", ".join(parts)))
+    for pipeline, (architecture, layout) in drawing_pipelines().items():
+        tested = f"random weights in the layouts of {', '.join(sizes[pipeline])}"
+        if architecture.transformer:
+            tested = "tiny random weights in the published folder layout"
+        parts = dict.fromkeys(one.classes[0] for one in layout.networks)
+        rows.append((pipeline, tested, ", ".join(parts)))
     return rows
 
 
 def readable_only() -> list[str]:
     """The pipelines into which a probe looks but with which a run does not draw."""
-    return [name for one in ARCHITECTURES for name in one.pipelines if name not in drawing_pipelines()]
+    return [name for name in SUPPORTED_PIPELINES if name not in drawing_pipelines()]
 
 
 def published() -> list[Row]:
-    """The models of the hub that are known by name and can be drawn with."""
-    drawn = {name for one in ARCHITECTURES for layout in one.layouts for name in layout.denoiser.classes}
-    known = {name: entry for name, entry in hub.transformers().items() if entry["class"] in drawn}
+    """The models of the hub that are known by name."""
     rows = []
-    for identifier, entry in (hub.known() | known).items():
+    for identifier, entry in hub.known().items():
         about = [f"{hub.gigabytes(identifier):.1f} GB"]
         if "withdrawn" in entry:
             about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")

@@ -7,31 +7,31 @@ blackens images after the fact, and that is recorded.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
-from probes.config.edit_options import Edit
+from probes.config.generation import Edit
 from probes.errors import UserError
-from probes.models import edits, hub, single_file, weight_files
-from probes.models.devices import pick_device
+from probes.models import hub, single_file
 from probes.models.pretrained import quiet
 from probes.models.schedulers import scheduler_record, usable_scheduler
-from probes.models.source import CARD, INDEX, UNQUANTIZED, Source
+from probes.models.source import INDEX, UNQUANTIZED, Source
 from probes.models.weights import (
     assemble,
     modules,
     parameters,
+    pick_device,
     read_network,
     require_finite,
+    stored_weights,
     weight_hash,
 )
 from probes.paths import expand_model
-from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, SHARED, WEIGHTS, bundled_folder
+from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, bundled_folder
+from probes.versions import versions
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 # text encoders trained in bfloat16
@@ -63,13 +63,14 @@ def resolve(
         if value and source.kind not in kinds:
             raise UserError(f"{place}: {name} has none, it is no model of the hub: take {value!r:.60} out")
     if weights and source.kind == "hub":
-        hub.fetch_weights(source, revision)
+        hub.fetch(source, revision)
     return source
 
 
 def _find(name: str, revision: str | None, variant: str | None) -> Source:
     if name in MODELS:
-        return _bundled(name)
+        path, bases = bundled_folder(name), tuple(map(bundled_folder, REGISTRY[name].bases))
+        return Source(name, "bundled", path, path, versions().get("triptych", "unknown"), bases=bases)
     path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
@@ -98,19 +99,6 @@ def _find(name: str, revision: str | None, variant: str | None) -> Source:
         f"model {name}: unknown; expected {BENCHMARK_MODELS[0]} or another that `triptych models` lists, a hub id"
         f" (owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
-
-
-def _bundled(name: str) -> Source:
-    """Where a benchmark model lies, and those of which it borrows what is not stored of it."""
-    path = bundled_folder(name)
-    for file in (path / CARD, WEIGHTS / SHARED / INDEX):
-        if not file.exists():
-            raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    bases = tuple(map(bundled_folder, REGISTRY[name].bases))
-    revision = "unknown"
-    with contextlib.suppress(metadata.PackageNotFoundError):  # the package's, of what it bundles
-        revision = metadata.version("triptych")
-    return Source(name, "bundled", path, path, revision, bases=bases)
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
@@ -144,15 +132,17 @@ def load(
     variant = None
     if source.kind == "file":
         pipe = single_file.read(source)
-    elif source.kind == "bundled" and (assembled := REGISTRY[source.name].assemble):
+    elif source.kind == "bundled" and (maker := REGISTRY[source.name].maker):
+        from probes.toyworld import pipelines
+
         with quiet():
-            pipe = assembled(source.name, source.path)
+            pipe = getattr(pipelines, maker)(source.name, source.path)
     else:
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
         stored = dtype if architecture.transformer else None
         networks = {name: read_network(source, name, stored) for name in networks}
         pipe = assemble(source, networks, chosen)
-        variant = weight_files.choose(source.component(layout.denoiser.name), source.variant)
+        _, _, variant = stored_weights(source, layout.denoiser.name)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
     try:
@@ -181,6 +171,8 @@ def load(
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
     if edit is not None:
+        from probes.models import edits
+
         edited = edits.apply(pipe, edit)
         record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
         record["weight_hash"] = edited.hash(weight_hash(pipe))

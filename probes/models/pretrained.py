@@ -176,6 +176,7 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
     Its networks are described in the folder's ``open_clip_config.json``, not named on the hub; else a `ValueError`.
     """
     import open_clip
+    from open_clip.transform import PreprocessCfg, image_transform_v2
 
     if _text_config(folder / "open_clip_config.json").get("hf_model_name"):
         raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
@@ -183,7 +184,8 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
     with sealed(), quiet():
         model = open_clip.create_model(f"local-dir:{folder}", **options)
         open_clip.load_checkpoint(model, str(weights), strict=True, weights_only=True)
-        return model, _transform(model)
+        transform = PreprocessCfg(**model.visual.preprocess_cfg)
+        return model, image_transform_v2(transform, is_train=False)
 
 
 def _text_config(file: Path) -> Mapping[str, Any]:
@@ -219,15 +221,12 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
         return HFTokenizer(str(folder), context_length=model.context_length, **stated, **fixed)
 
 
-def open_clip_tokenizer_by_name(architecture: str) -> Callable[..., Any]:
-    """The tokenizer of an architecture that open_clip knows by name; fetched where it is on the hub."""
-    import open_clip
+def clip_tokenizer(cls: Any, settings: Mapping[str, Any]) -> Any:
+    """CLIP's tokenizer as a class of transformers, with the vocabulary (Radford et al. 2021) that open_clip carries."""
+    from open_clip.tokenizer import SimpleTokenizer
 
-    with sealed(fetch=True), quiet():
-        return open_clip.get_tokenizer(architecture)
-
-
-def _transform(model: Any) -> Any:
-    from open_clip.transform import PreprocessCfg, image_transform_v2
-
-    return image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+    own = SimpleTokenizer()
+    symbols = [*[*own.encoder][:-2], "<|startoftext|>", "<|endoftext|>"]
+    names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
+    vocabulary = {symbol: number for number, symbol in enumerate(symbols)}
+    return cls(vocab=vocabulary, merges=[*own.bpe_ranks], **{name: settings[name] for name in names})

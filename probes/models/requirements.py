@@ -11,7 +11,7 @@ from hooks.attention import definitions
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import edits, loading
+from probes.models import loading
 from probes.models.source import Source
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
@@ -27,23 +27,6 @@ def guided(config: Config, source: Source) -> bool:
     """Tell whether the denoiser is called without the prompt, too; no weights are loaded."""
     scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
     return source.architecture.guided(source.denoiser_config, scale, true_scale)
-
-
-def check_negative_prompt(config: Config, source: Source, place: str) -> None:
-    """Refuse a negative prompt that changes nothing since there is no guidance; `place` is where it was written."""
-    if not config.sampler.negative_prompt or guided(config, source):
-        return
-    if source.layout.guidance == "distilled":
-        raise UserError(
-            f"{place}: expected none for {source.architecture.models}, whose guidance was distilled into one branch,"
-            f" got {config.sampler.negative_prompt!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
-        )
-    scale = guidance_scale(config, source)
-    whose = "" if config.sampler.guidance_scale is not None else ", the model's own"
-    raise UserError(
-        f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
-        f" {scale:g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or take the negative prompt out"
-    )
 
 
 def check_before_weights(config: Config, source: Source) -> None:
@@ -64,6 +47,19 @@ def check_before_weights(config: Config, source: Source) -> None:
         raise UserError(
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
+        )
+    if (negative := config.sampler.negative_prompt) and not guided(config, source):
+        place = "sampler.negative_prompt"
+        if layout.guidance == "distilled":
+            raise UserError(
+                f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"
+                f" {negative!r:.60}: set sampler.true_cfg_scale above 1, or take it out"
+            )
+        whose = "" if scale is not None else ", the model's own"
+        raise UserError(
+            f"{place}: expected guidance, without which a negative prompt changes nothing, got a guidance scale of"
+            f" {guidance_scale(config, source):g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or"
+            " take the negative prompt out"
         )
     definition, taken = config.capture.definition, definitions.names(*architecture.readings)
     if config.capture.words and definition not in ("default", *taken):
@@ -97,6 +93,8 @@ def check(config: Config, source: Source) -> None:
     architecture = source.architecture
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
+        from probes.models import edits
+
         edits.require(pipe, config.edit, source.tokenizers, source.token_limit)
     image_size(pipe, config)  # raises
     capture = config.capture

@@ -61,41 +61,33 @@ def usable_scheduler(source: Source, name: str | None = None, steps: int | None 
 
     Refused is one that cannot drive the model, or cannot make so many `steps`.
     """
-    chosen, architecture = _own_scheduler(source), source.architecture
-    if name is not None:
-        chosen = pick_scheduler(name, chosen)
-    missing = [one for one in architecture.scheduler_methods if not callable(getattr(chosen, one, None))]
-    kind, why, cls = architecture.prediction_type(chosen), None, type(chosen)
-    if missing:
-        why = f"has no {missing[0]}()"
-    elif kind not in architecture.predicts:
-        why = f"has the prediction type {kind!r:.40} and not {', '.join(architecture.predicts)}"
-    try:
-        if why is None:
-            set_steps(cls.from_config(chosen.config), steps or 2)
-    except Exception as error:  # damaged settings raise errors of every kind
-        why = f"fails with `{first_line(error)}`"
-        if steps is not None:
-            expected = f"expected what {cls.__name__} can do, got {steps}, which {why}"
-            raise UserError(f"sampler.steps: {expected}: change it") from None
-    if why is not None:
-        place = f"model {source.name}: {SCHEDULER}" if name is None else _FIELD
-        remedy = f"use one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "mend it"
-        expected = f"expected a scheduler that can drive {architecture.name}, got {cls.__name__}, which {why}"
-        raise UserError(f"{place}: {expected}: {remedy}")
-    return chosen
-
-
-def _own_scheduler(source: Source) -> Any:
-    """The model's scheduler from its description."""
     import diffusers
 
-    kind, config = source.index["scheduler"][1], source.read(SCHEDULER)
-    cls = getattr(diffusers, str(kind), None)
-    if not inspect.isclass(cls) or not issubclass(cls, diffusers.SchedulerMixin):
-        raise source.fault(SCHEDULER, "a scheduler of diffusers", f"{kind!s:.60}", "mend it")
-    with source.readable(SCHEDULER, f"the settings of a {kind!s:.60}", "mend it"):
-        return cls.from_config(config)
+    architecture, kind = source.architecture, source.index["scheduler"][1]
+    config = source.read(SCHEDULER)
+    with source.readable(SCHEDULER, f"the settings of a scheduler, {kind!s:.60}", "mend it"):
+        chosen = getattr(diffusers, kind).from_config(config)
+    if name is not None:
+        chosen = pick_scheduler(name, chosen)
+    cls, predicted = type(chosen).__name__, architecture.prediction_type(chosen)
+    missing = [one for one in architecture.scheduler_methods if not callable(getattr(chosen, one, None))]
+    if missing:
+        why = f"has no {missing[0]}()"
+    elif predicted not in architecture.predicts:
+        why = f"has the prediction type {predicted!r:.40} and not {', '.join(architecture.predicts)}"
+    else:
+        try:
+            set_steps(type(chosen).from_config(chosen.config), steps or 2)
+            return chosen
+        except Exception as error:  # damaged settings raise errors of every kind
+            why = f"fails with `{first_line(error)}`"
+            if steps is not None:
+                expected = f"expected what {cls} can do, got {steps}, which {why}"
+                raise UserError(f"sampler.steps: {expected}: change it") from None
+    place = f"model {source.name}: {SCHEDULER}" if name is None else _FIELD
+    remedy = f"use one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "mend it"
+    expected = f"expected a scheduler that can drive {architecture.name}, got {cls}, which {why}"
+    raise UserError(f"{place}: {expected}: {remedy}")
 
 
 def pick_scheduler(name: str, current: Any) -> Any:
@@ -124,17 +116,14 @@ def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.
     σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
     ``class`` and ``set`` as in ``run.json``.
     """
-    given = np.asarray(timesteps, float)
-    if "class" not in scheduler:
-        return np.full(given.shape, np.nan)
     import diffusers
 
-    settings = dict(scheduler.get("set", {}))
-    made = getattr(diffusers, str(scheduler["class"])).from_config(settings)
+    given = np.asarray(timesteps, float)
+    kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
+    flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
+    made = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
     if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
         alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
         signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
         return noise / (signal + noise)
-    if "FlowMatch" in str(scheduler["class"]) or settings.get("use_flow_sigmas"):
-        return given / float(made.config.num_train_timesteps)
-    return np.full(given.shape, np.nan)
+    return given / float(made.config.num_train_timesteps) if flow else np.full(given.shape, np.nan)

@@ -1,4 +1,4 @@
-"""A checkpoint in its publisher's layout: all weights of a pipeline in one ``.safetensors`` or ``.ckpt``.
+"""A checkpoint in its publisher's layout: all weights of a Stable Diffusion in one ``.safetensors`` or ``.ckpt``.
 
 Such a file holds no description. Where none stands beside it, the one that belongs to its architecture comes from
 ``probes/models/descriptions``: the settings that the published models have in diffusers' layout, with CLIP's vocabulary
@@ -14,8 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hooks.architectures.layout import MisfitError, SingleFile
-from hooks.architectures.registry import ARCHITECTURES
 from probes.errors import UserError
 from probes.models.pretrained import from_single_file, quiet, tensors
 from probes.models.source import CARD, IMAGE_READERS, INDEX, Source
@@ -24,9 +22,25 @@ from probes.paths import expand_model
 
 ENDINGS = (".safetensors", ".ckpt")
 DESCRIPTIONS = Path(str(files(__package__) / "descriptions"))
+_PIPELINE, _XL = "StableDiffusionPipeline", "StableDiffusionXLPipeline"
+# how the tensors of each member begin in a whole checkpoint, and in files of their own
+_UNET, _VAE = "model.diffusion_model.input_blocks.", "first_stage_model."
+_TEXT = ("cond_stage_model.", "conditioner.embedders.")
+_ALONE = {
+    "U-Net": (_UNET, "input_blocks.", "down_blocks.", "unet.down_blocks."),
+    "VAE": (_VAE, "encoder.", "decoder.", "vae."),
+    "text encoder": _TEXT,
+}
+# by pipeline and width of the text in cross-attention, what a model of that kind predicts, and its description
+_PUBLISHED = {
+    (_PIPELINE, 768): {"epsilon": "sd1"},
+    (_PIPELINE, 1024): {"epsilon": "sd2-epsilon", "v_prediction": "sd2-v"},
+    (_XL, 2048): {"epsilon": "sdxl"},
+}
 # the published files of SD 2.x: 512-base-ema, v2-1_512-ema-pruned; 768-v-ema, v2-1_768-ema-pruned
 _BY_NAME = {"512": "epsilon", "768": "v_prediction"}
 _CALLBACKS = ("pytorch_lightning.", "lightning.")  # what training left in .ckpt files beside the weights
+_ANOTHER = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 
 
 def source(name: str, path: Path) -> Source:
@@ -39,14 +53,14 @@ def source(name: str, path: Path) -> Source:
     shapes = _shapes(bare)
     if shapes and all("lora" in key.lower() for key in shapes):
         raise lora_error(name)
-    kind = _recognised(bare, shapes)
+    pipeline, width = _recognize(bare, shapes)
     beside = next((at for at in (path.with_suffix(""), path.parent) if (at / INDEX).exists()), None)
     if beside is None:
-        return replace(bare, config=_shipped(bare, kind))
+        return replace(bare, config=DESCRIPTIONS / _shipped(bare, pipeline, width))
     result = replace(bare, config=beside)
-    if result.index["_class_name"] != kind.pipeline:
+    if result.index["_class_name"] != pipeline:
         raise UserError(
-            f"model {name}: expected the description of a {kind.pipeline} in {beside / INDEX}, got another: put the"
+            f"model {name}: expected the description of a {pipeline} in {beside / INDEX}, got another: put the"
             " file beside the description that belongs to it"
         )
     return result
@@ -60,36 +74,50 @@ def lora_error(name: str) -> UserError:
     )
 
 
-def _recognised(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
-    """The kind of a file, by the first architecture that knows it."""
-    refusals: list[MisfitError] = []
-    for architecture in ARCHITECTURES:
-        try:
-            if kind := architecture.single_file(shapes):
-                return kind
-        except MisfitError as error:
-            refusals.append(error)
-    error = refusals[0]
-    raise bare.fault(bare.path.name, error.expected, error.got, error.remedy)
+def _recognize(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int]:
+    """The pipeline that a file holds, and the width of the text in its attentions (0: the file does not say)."""
+
+    def holds(*prefixes: str) -> bool:
+        return any(name.startswith(prefixes) for name in shapes)
+
+    file = bare.path.name
+    if not (holds(_UNET) and holds(_VAE) and holds(*_TEXT)):
+        alone = [name for name, prefixes in _ALONE.items() if holds(*prefixes)]
+        got = (
+            f"only {' and '.join(alone)}" if alone else f"{len(shapes)} tensors such as {[*shapes][:1]!s:.60}"
+        )
+        expected = "U-Net, VAE and text encoder of Stable Diffusion in one file"
+        raise bare.fault(file, expected, got, "give the whole checkpoint or a diffusers folder")
+    xl = holds("conditioner.embedders.1.")
+    if holds("conditioner.embedders.0.model.") and not xl:
+        raise bare.fault(file, f"{_PIPELINE} or {_XL}", "the refiner of XL", _ANOTHER)
+    channels = shapes.get("model.diffusion_model.input_blocks.0.0.weight", (0, 4))[1]
+    if channels != 4:
+        expected, remedy = "4 channels of latents into the U-Net", f"{_ANOTHER}, not one for inpainting"
+        raise bare.fault(file, expected, f"{channels}", remedy)
+    context = f"{_UNET}{'4' if xl else '1'}.1.transformer_blocks.0.attn2.to_k.weight"
+    return _XL if xl else _PIPELINE, shapes.get(context, (0, 0))[-1]
 
 
-def _shipped(bare: Source, kind: SingleFile) -> Path:
-    """The folder of ``probes/models/descriptions`` for a file of a published architecture."""
-    if not kind.published:
+def _shipped(bare: Source, pipeline: str, width: int) -> str:
+    """The name of the shipped description for a file of a published architecture."""
+    published = _PUBLISHED.get((pipeline, width))
+    if published is None:
+        expected = "the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention"
         remedy = f"put its description ({INDEX}, configurations, tokenizers) into {bare.path.with_suffix('')}"
-        raise bare.fault(bare.path.name, kind.expected, f"{kind.width or 'none'}", remedy)
-    if len(kind.published) == 1:
-        return DESCRIPTIONS / next(iter(kind.published.values()))
+        raise bare.fault(bare.path.name, expected, f"{width or 'none'}", remedy)
+    if len(published) == 1:
+        return next(iter(published.values()))
     # the weights of SD 2.x do not say what they predict: the card beside them or their name must
     named = {predicts for size, predicts in _BY_NAME.items() if size in bare.path.stem}
     prediction = bare.card.get("prediction_type") or (named.pop() if len(named) == 1 else None)
-    if prediction not in kind.published:
+    if prediction not in published:
         raise UserError(
             f"model {bare.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file of"
             f' SD 2.x, whose weights do not say, got {bare.path.name}: write {{"prediction_type": "epsilon"}} or'
             f' "v_prediction" into {CARD} beside it'
         )
-    return DESCRIPTIONS / kind.published[prediction]
+    return published[prediction]
 
 
 def _shapes(bare: Source) -> dict[str, tuple[int, ...]]:

@@ -9,25 +9,24 @@ from __future__ import annotations
 import importlib
 import math
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hooks.architectures import decoder
+from hooks.architectures import latents
 from hooks.architectures.base import Architecture, build_blank
-from hooks.architectures.layout import Component, Layout, MisfitError
-from hooks.architectures.registry import drawing_pipelines, drawn_by
+from hooks.architectures.layout import Layout, MisfitError
+from hooks.architectures.registry import drawing_pipelines, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
-from hooks.architectures.unread import why_unread
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
-from probes.models import pretrained, weight_files
-from probes.models.tokenizers import load_tokenizer
+from probes.models import pretrained
 
 INDEX = "model_index.json"
 CARD = "triptych.json"  # what a model was made for
@@ -35,6 +34,8 @@ SCHEDULER = "scheduler/scheduler_config.json"
 # they read images or judge them; drawing from text needs none
 IMAGE_READERS = ("safety_checker", "feature_extractor", "image_encoder")
 _DESCRIBING = (".json", ".txt", ".model")
+_SENTENCEPIECE = ("spiece.model", "tokenizer.model")
+VOCABULARIES = ("tokenizer.json", "vocab.json", *_SENTENCEPIECE)  # a tokenizer has one of them
 
 # the remedy for a model that cannot be drawn with
 SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
@@ -58,41 +59,39 @@ class Source:
     revision: str | None = None
     variant: str | None = None
     bases: tuple[Path, ...] = ()
+    _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process reads the files itself."""
-        return Source, tuple(getattr(self, one.name) for one in fields(self))
+        return Source, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
     def described(self, name: str) -> Path:
-        """A file or folder of the description: the model's or, where it lacks one, that of a base."""
-        places = [folder / name for folder in (self.config, *self.bases)]
-        return next((place for place in places if place.exists()), places[0])
+        """A file or folder of the description: the model's or, where it lacks one, that of a base.
 
-    def component(self, name: str) -> Path:
-        """The folder that holds a component's weights."""
-        places = [folder / name for folder in (self.path, *self.bases)]
-        return next((place for place in places if weight_files.variants(place)), places[0])
+        The card of a single file is beside it.
+        """
+        beside = [self.path.parent] if self.kind == "file" and name == CARD else []
+        for place in (*beside, self.config, *self.bases):
+            if (place / name).exists():
+                return place / name
+        return self.config / name
 
     # Errors
 
     def fault(self, file: str, expected: str, got: str, remedy: str) -> UserError:
         """The line that names a model's file, what it should say and what it says."""
-        return UserError(f"model {_short(self.name)}: {file}: expected {expected}, got {got}: {remedy}")
+        return UserError(f"model {self.name}: {file}: expected {expected}, got {got}: {remedy}")
 
     def readable(self, file: str, expected: str, remedy: str = _AGAIN) -> AbstractContextManager[None]:
         """Say in one line what the libraries say of a model's damaged files."""
-        return pretrained.readable(f"model {_short(self.name)}: {file}", expected, remedy)
+        return pretrained.readable(f"model {self.name}: {file}", expected, remedy)
 
     # Files
 
-    @cached_property
-    def _texts(self) -> dict[Path, bytes]:
-        return {}
-
     def _bytes(self, path: Path) -> bytes:
-        if path not in self._texts:
-            self._texts[path] = path.read_bytes()
-        return self._texts[path]
+        if path not in self._contents:
+            self._contents[path] = path.read_bytes()
+        return self._contents[path]
 
     def read(self, file: str) -> dict[str, Any]:
         """A JSON file of the description that must hold an object."""
@@ -100,7 +99,7 @@ class Source:
             data = parse_json(self._bytes(self.described(file)))
         except FileNotFoundError:
             raise self.fault(file, "a description", "no such file", "add or download it") from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise self.fault(file, "a description as JSON", f"`{first_line(error)}`", _AGAIN) from None
         if not isinstance(data, dict):
             kind = "null" if data is None else f"a {type(data).__name__}"
@@ -110,36 +109,29 @@ class Source:
     @cached_property
     def card(self) -> dict[str, Any]:
         """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
-        file = self._card_file
+        file = self.described(CARD)
         if not file.exists():
             return {}
         try:
             card = parse_json(self._bytes(file))
-            scale = card.get("guidance_scale", 0.0)
-        except (OSError, ValueError, RecursionError, AttributeError) as error:
-            raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
-        if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
-            expected = f'expected {{"guidance_scale": number, ...}}, got {scale!r:.40}'
-            raise UserError(f"{file}: {expected}: mend it")
+            if not math.isfinite(card.get("guidance_scale", 0.0)):
+                raise ValueError("its guidance_scale is not finite")
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            expected = 'expected {"guidance_scale": number, ...}'
+            raise UserError(f"{file}: {expected}, got `{first_line(error)}`: mend or remove it") from None
         return card
-
-    @property
-    def _card_file(self) -> Path:
-        """Path of the card: in the folder of the description, or beside a single file."""
-        beside = self.path.parent / CARD
-        return beside if self.kind == "file" and beside.exists() else self.described(CARD)
 
     @cached_property
     def index(self) -> dict[str, Any]:
         """``model_index.json``, of a pipeline that can be probed, with components of classes that are known."""
         index = self.read(INDEX)
         kind = index.get("_class_name")
-        if kind not in drawing_pipelines():
+        if str(kind) not in drawing_pipelines():
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.fault(INDEX, "a pipeline that can be read", got, remedy)
-        layout = drawn_by(kind)[1]
+        layout = drawing_pipelines()[kind][1]
         for wanted in layout.components:
             entry, remedy = index.get(wanted.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
@@ -159,12 +151,12 @@ class Source:
     @property
     def architecture(self) -> Architecture:
         """The architecture of the model."""
-        return drawn_by(self.index["_class_name"])[0]
+        return drawing_pipelines()[self.index["_class_name"]][0]
 
     @property
     def layout(self) -> Layout:
         """The components of the model's pipeline."""
-        return drawn_by(self.index["_class_name"])[1]
+        return drawing_pipelines()[self.index["_class_name"]][1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:
@@ -178,7 +170,7 @@ class Source:
         Weights are known by their content once they are loaded (`probes.models.weights.weight_hash`), whichever of a
         folder's files held them.
         """
-        paths = {INDEX: self.described(INDEX), CARD: self._card_file}
+        paths = {name: self.described(name) for name in (INDEX, CARD)}
         for folder in sorted({"scheduler", *(component.name for component in self.layout.components)}):
             for place in (*reversed(self.bases), self.config):  # what stands in first, then the model's
                 paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
@@ -198,16 +190,28 @@ class Source:
     @cached_property
     def loaded_tokenizers(self) -> dict[str, Any]:
         """The tokenizers by their names in the pipeline, as their files describe them."""
-        return {one.name: self._tokenizer(one.name) for one in self.layout.tokenizers}
+        import transformers
 
-    def _tokenizer(self, name: str) -> Any:
-        folder, file = self.described(name), f"{name}/tokenizer_config.json"
-        if not folder.is_dir():
-            raise self.fault(name, "a folder", "none", "add or download it")
-        settings = self.read(file) if self.described(file).exists() else {}
-        kind = self.index[name][1]
-        with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
-            return load_tokenizer(f"model {_short(self.name)}: {name}", folder, kind, settings)
+        loaded = {}
+        for name in (one.name for one in self.layout.tokenizers):
+            folder, file, kind = self.described(name), f"{name}/tokenizer_config.json", self.index[name][1]
+            if not folder.is_dir():
+                raise self.fault(name, "a folder", "none", "add or download it")
+            settings = self.read(file) if self.described(file).exists() else {}
+            # transformers 5 has one class of each tokenizer, under the name of the slow one
+            cls = getattr(transformers, kind.removesuffix("Fast"))
+            if settings.get("vocabulary") == "clip":  # of a shipped description
+                loaded[name] = pretrained.clip_tokenizer(cls, settings)
+                continue
+            file = next((one for one in VOCABULARIES if (folder / one).is_file()), None)
+            if file is None:  # transformers would put a vocabulary of a few signs in its place
+                raise self.fault(name, f"one of {', '.join(VOCABULARIES)}", "none", "add or download it")
+            if file in _SENTENCEPIECE and find_spec("sentencepiece") is None:
+                remedy = "pip install sentencepiece, which reads it, or add tokenizer.json"
+                raise self.fault(name, "tokenizer.json", f"{file} alone", remedy)
+            with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
+                loaded[name] = pretrained.from_folder(cls, folder)
+        return loaded
 
     @cached_property
     def tokenizers(self) -> list[Any]:
@@ -232,30 +236,30 @@ class Source:
     @cached_property
     def networks(self) -> dict[str, Any]:
         """The networks by name without weights (torch's meta device); their sizes and the tokenizers' fit."""
+        networks: dict[str, Any] = {}
         with pretrained.quiet():
-            built = {one.name: self._build(one) for one in self.layout.networks}
+            for one in self.layout.networks:
+                file, kind = f"{one.name}/config.json", self.index[one.name][1]
+                config = self.read(file)
+                if quantized := config.get("quantization_config"):
+                    method = quantized.get("quant_method") if isinstance(quantized, dict) else None
+                    got = f"`quantization_config` ({method or 'of no method'!s:.40})"
+                    raise self.fault(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
+                with self.readable(file, f"a description of a {kind}"):
+                    networks[one.name] = build_blank(
+                        getattr(importlib.import_module(one.library), kind), config
+                    )
             for named, tokenizer, encoder in zip(
                 self.layout.tokenizers, self.tokenizers, self.layout.text_encoders, strict=True
             ):
-                self._check_tokenizer(named.name, tokenizer, built[encoder.name])
+                self._check_tokenizer(named.name, tokenizer, networks[encoder.name])
             try:
-                self.architecture.check(SimpleNamespace(**built))
+                self.architecture.check(SimpleNamespace(**networks))
             except MisfitError as error:
                 file = f"{error.component}/config.json"
                 raise self.fault(file, error.expected, error.got, error.remedy) from None
-            self._rehearse(built)
-        return built
-
-    def _build(self, component: Component) -> Any:
-        """A component from its configuration, without weights."""
-        file, kind = f"{component.name}/config.json", self.index[component.name][1]
-        config = self.read(file)
-        if quantized := config.get("quantization_config"):
-            method = quantized.get("quant_method") if isinstance(quantized, dict) else None
-            got = f"`quantization_config` ({method or 'of no method'!s:.40})"
-            raise self.fault(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
-        with self.readable(file, f"a description of a {kind}"):
-            return build_blank(getattr(importlib.import_module(component.library), kind), config)
+            self._rehearse(networks)
+        return networks
 
     def _check_tokenizer(self, name: str, tokenizer: Any, encoder: Any) -> None:
         file, length = f"{name}/tokenizer_config.json", tokenizer.model_max_length
@@ -296,18 +300,10 @@ class Source:
             expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
             remedy = "mend it, or give the text encoder that belongs to it"
             with self.readable(f"{layout.denoiser.name}/config.json", expected, remedy):
-                # positions of packed latents, which say it elsewhere, have no values here
-                pipe.blank_size = architecture.latent_size(pipe)
-                call = architecture.blank_call(pipe, pipe.blank_size, text)
-                latents = architecture.inputs(pipe, (), call)
-                predicted = architecture.prediction(latents, architecture.denoiser(pipe)(**call))
+                predicted = architecture.blank_prediction(pipe, architecture.latent_size(pipe), text)
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
-                image = decoder.decode(architecture.decoder(pipe), predicted)
+                image = latents.decode(architecture.decoder(pipe), predicted)
         wanted = (3, *architecture.image_size(pipe))
         if image.shape != (1, *wanted):
             raise self.fault(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
-
-
-def _short(name: str, length: int = 160) -> str:
-    return name if len(name) <= length else f"…{name[-length + 1 :]}"

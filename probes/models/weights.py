@@ -1,16 +1,50 @@
-"""A pipeline's weights: read from a folder, all of them, none made up, and no code run; and what they are known by."""
+"""A pipeline's weights: read from a folder, all of them, none made up, and no code run; what they are known by.
+
+And the device that computes with them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import inspect
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.models import weight_files
+from probes.fields.types import DEVICES, WORKER
 from probes.models.pretrained import from_folder, quiet
 from probes.models.source import IMAGE_READERS, INDEX, Source
+
+# as diffusers and transformers name them; the variant stands before or behind the number of a shard
+_WEIGHTS = re.compile(
+    r"(?:diffusion_pytorch_model|pytorch_model|model)(?:\.([a-z0-9_]+))?(?:-\d+-of-(\d+))?(?:\.([a-z0-9_]+))?"
+    r"\.(?:safetensors|bin)"
+)
+
+
+def variants(folder: Path) -> set[str | None]:
+    """The variants of which a component's folder holds all files, by name; None is full precision."""
+    found = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
+    files = Counter((match[1] or match[3], match[2]) for match in found)
+    return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
+
+
+def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
+    """The folder that holds a component's weights, the variants that are there, and the one that is read.
+
+    That is the one that is asked for, else None for full precision or, where that is not there, the one that is.
+    """
+    folders = [folder / name for folder in (source.path, *source.bases)]
+    folder = next(filter(variants, folders), folders[0])
+    there = variants(folder)
+    alone = source.variant is None and len(there) == 1
+    return folder, there, next(iter(there)) if alone else source.variant
 
 
 def modules(pipe: Any) -> dict[str, Any]:
@@ -67,18 +101,19 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
     import torch
 
     library, kind = source.index[name]
-    folder, expected = source.component(name), f"the whole weights of a {kind}"
-    there, variant = weight_files.variants(folder), weight_files.choose(folder, source.variant)
+    folder, there, variant = stored_weights(source, name)
+    expected = f"the whole weights of a {kind}"
     if source.variant and source.variant not in there:
         named = ", ".join(sorted(filter(None, there))) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
-    # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
-    whole: dict[str, Any] = {"dtype": torch.float32} if library == "transformers" else {}
-    if dtype is not None:
-        whole = {"dtype" if library == "transformers" else "torch_dtype": getattr(torch, dtype)}
+    if library == "transformers":
+        # it would round to the format that config.json names: XL's says float16 beside weights in float32
+        options = {"dtype": getattr(torch, dtype or "float32")}
+    else:
+        options = {"torch_dtype": dtype and getattr(torch, dtype)}
     with source.readable(name, expected), quiet():
         cls = getattr(importlib.import_module(library), kind)
-        module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **whole)
+        module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **options)
     for fault in ("missing", "mismatched"):
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())
         if names:
@@ -96,3 +131,45 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
             if not torch.isfinite(parameter).all():
                 got = f"NaN or infinity in {key:.80}"
                 raise source.fault(name, f"finite weights in {dtype}", got, remedy)
+
+
+def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
+    """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
+
+    If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
+    place for the error, else ``--device``.
+    """
+    import torch
+
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if name == "auto" and prefer != "auto":
+        name = prefer if there.get(torch.device(prefer).type) else "cpu"
+    elif name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    place = f"--device {name}" if field is None else field
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
+    number = int(os.environ.get(WORKER, 0))
+    if number and device == torch.device("cuda") and there["cuda"]:
+        return torch.device("cuda", number % there["cuda"])
+    if (device.index or 0) >= there.get(device.type, 0):
+        raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
+    return device
+
+
+@contextlib.contextmanager
+def deterministic(threads: int) -> Iterator[None]:
+    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
+    cudnn.deterministic, cudnn.benchmark = True, False
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before[:2]
+        torch.set_num_threads(before[2])

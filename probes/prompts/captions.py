@@ -1,36 +1,54 @@
-"""From captions to prompts: each becomes a prompt or has a reason why not, and what became of all is counted.
+"""Prompts out of files: neutral captions, of which some are left out for a reason that is counted, and tables.
 
-A reader of captions is a function from a text to a prompt, or to the verdict that says why it is none; `neutral_reader`
-is that of Wu et al. 2025, section 3.1, whose rules are in `probes.prompts.neutral`.
+Captions are told by a file's ending: tables, JSON as of COCO and Karpathy, text with a caption a line. Which of them
+are neutral is a rule of Wu et al. 2025 (`probes.prompts.neutral`). What is wrong with a file is said in one line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from probes.errors import printable
-from probes.fields.types import CHARACTERS
-from probes.prompts.neutral import HUMAN, Articles, CaptionVerdict, Forms, judge, swap
-from probes.prompts.prompt import Prompt
+from probes.csv_text import read_text
+from probes.errors import UserError, printable
+from probes.fields.types import CHARACTERS, shown
+from probes.json_text import parse_json
+from probes.paths import expand
+from probes.prompts import sets
+from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parsed
+from probes.prompts.neutral import HUMAN, judge, swap
+from probes.prompts.prompt import ID, LEVELS, Prompt, normal
 
-Reader = Callable[[str], Prompt | CaptionVerdict]
-
+DATASETS = "datasets"
 DUPLICATE = "said before"
 LONG = "too long"
 UNPRINTABLE = "control characters"
 JUDGED = 10 * CHARACTERS  # characters of a text that is looked through; who writes more writes no caption
-WORDS = 50  # of a caption: text encoders take 77 tokens, and a word is one or more
 _REASONS, _SHOWN = 3, 80  # reasons why captions are left out that are named, and characters of an example
+# Looked for in this order where no column is named.
+CAPTION_COLUMNS = (
+    *("caption", "captions", "sentence", "sentences", "text", "raw", "caption_str", "comment", "prompt"),
+)
+TEXT_COLUMNS = ("text", "prompt")
+_LISTS = ("annotations", "data", "images")  # of COCO, TextCaps and Karpathy's splits
+# what stands beside a caption in Flickr30k's token file, and in Conceptual Captions
+_IMAGE, _ADDRESS = re.compile(r"\S+#\d+\t"), re.compile(r"\thttps?://\S+\s*$")
 
 
 @dataclass
-class Selection:
-    """Outcome of reading captions: the prompts, and how many captions were left out for which reason."""
+class LoadedPrompts:
+    """Prompts that do not stand in the configuration, and how many captions were left out for which reason."""
 
-    source: str = "captions"
+    source: str = ""  # of captions; empty where they are none
     format: str = "text"
+    file: Path | None = None
+    notes: Sequence[str] = ()  # lines on columns that are not used
     read: int = 0  # captions in all
     prompts: list[Prompt] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)  # how many, by reason
@@ -38,7 +56,9 @@ class Selection:
     words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
 
     def summary(self) -> list[str]:
-        """Return lines on how many captions became prompts, and why others did not, with an example of each reason."""
+        """Return lines on how many captions became prompts, why others did not, and on columns that are not used."""
+        if not self.source:
+            return [*self.notes]
         count, out = len(self.prompts), self.dropped.total()
         lines = [
             f"prompts: {count:,} of {self.read:,} captions of {self.source} {_are(count)} neutral"
@@ -51,68 +71,233 @@ class Selection:
             lines.append(f"  {number:,} {reason}{named}, such as “{self.examples[reason][:_SHOWN]}”")
         if rest := sum(number for _, number in reasons[_REASONS:]):
             lines[-1] += f"; {rest:,} for other reasons"
-        return lines
+        return [*lines, *self.notes]
 
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def neutral_reader(
-    words: Mapping[str, tuple[str, str]],
-    *,
-    articles: Articles = "fitting",
-    forms: Forms = "inflected",
-    max_words: int = WORDS,
-) -> Reader:
-    """Return the reader of neutral captions, which puts the words of every indicator in the place of people's.
-
-    `words` has for each indicator the word for a person and its plural. A text encoder cannot read captions of more
-    than `max_words` to their end.
-
-    >>> read = neutral_reader({"neutral": ("person", "people"), "feminine": ("woman", "women")})
-    >>> read("Two people."), read("A hat").reason
-    ({'neutral': 'Two people.', 'feminine': 'Two women.'}, 'no person or people')
-    """
-
-    def read(text: str) -> Prompt | CaptionVerdict:
-        verdict = judge(text, forms) if len(text) <= JUDGED else CaptionVerdict(LONG)
-        if verdict and (len(text) > CHARACTERS or text.count(" ") >= max_words):
-            verdict = CaptionVerdict(LONG)
-        if verdict and printable(text) != text:
-            verdict = CaptionVerdict(UNPRINTABLE)
-        if not verdict:
-            return verdict
-        return Prompt(
-            {
-                name: swap(text, word, plural, articles=articles, forms=forms)
-                for name, (word, plural) in words.items()
-            }
+def load(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Path) -> LoadedPrompts:
+    """Return the prompts of a source of captions; a relative path begins in the folder."""
+    sets.require_fitting(source, {})
+    name = source.from_
+    if source.format == DATASETS:
+        captions = from_datasets(name, source.split, source.column)
+        result = replace(neutral(captions, words, source), source=name, format=DATASETS)
+    else:
+        if source.split is not None:
+            raise UserError(
+                f"{name}: expected a split of a data set alone, got {source.split!r} for a file:"
+                " leave it out, or name the format datasets"
+            )
+        path = expand(name, "prompts.from", folder)
+        if not path.exists():
+            raise UserError(
+                f"{path}: expected a file of captions or a set ({', '.join(sets.names())}), found none: check the"
+                " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
+            )
+        kind, captions, notes = open_captions(path, source.column)
+        result = neutral(captions, words, source)
+        result = replace(result, source=str(path), format=kind, file=path, notes=notes)
+    if not result.read:
+        raise UserError(
+            f"{result.source}: expected captions, found none ({result.format}): check the file and its ending"
         )
+    if not result.prompts:
+        why = "; ".join(f"{count} {reason}" for reason, count in result.dropped.most_common(3))
+        raise UserError(
+            f"{result.source}: expected a neutral caption (person or people, and no other word for a human), found"
+            f" none in {result.read} ({why}): take other captions, or name their `column`"
+        )
+    return result
 
-    return read
 
+def neutral(
+    captions: Iterable[str], words: Mapping[str, tuple[str, str]], source: PromptSource
+) -> LoadedPrompts:
+    """Return the prompts of neutral captions, each once, and what became of the others.
 
-def select(
-    captions: Iterable[str], read: Reader, source: str = "captions", file_format: str = "text"
-) -> Selection:
-    """Return the prompts of captions, each once, and what became of the others.
-
-    White space is made single. Two captions are the same where they differ in case and in a full stop at their end
-    alone; the first is kept. An id has the caption's number in the file from 1.
+    The words of every indicator (by `words`, for a person and for people) take the place of people's. White space is
+    made single. Two captions are the same where they differ in case and in a full stop at their end alone; the first
+    is kept. An id has the caption's number in the file from 1. A text encoder cannot read captions of more than
+    `max_words` of `source` to their end.
     """
-    result = Selection(source, file_format)
+    result = LoadedPrompts()
     seen: set[str] = set()
     for result.read, caption in enumerate(captions, 1):
         text = " ".join(caption.split())
-        prompt, key = read(text), text.lower().rstrip(" .")
-        if isinstance(prompt, Prompt) and key not in seen:
-            seen.add(key)
-            result.prompts.append(replace(prompt, id=f"c{result.read:06d}"))
+        key = text.lower().rstrip(" .")
+        reason, word = judge(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
+        if not reason and (len(text) > CHARACTERS or text.count(" ") >= source.max_words):
+            reason = LONG
+        elif not reason and printable(text) != text:
+            reason = UNPRINTABLE
+        elif not reason and key in seen:
+            reason = DUPLICATE
+        if reason:
+            result.dropped[reason] += 1
+            result.examples.setdefault(reason, text[:JUDGED])
+            if reason == HUMAN:
+                result.words[word] += 1
             continue
-        verdict = CaptionVerdict(DUPLICATE) if isinstance(prompt, Prompt) else prompt
-        result.dropped[verdict.reason] += 1
-        result.examples.setdefault(verdict.reason, text[:JUDGED])
-        if verdict.reason == HUMAN:
-            result.words[verdict.word] += 1
+        seen.add(key)
+        texts = {
+            name: swap(text, *forms, articles=source.articles, forms=source.human_words)
+            for name, forms in words.items()
+        }
+        result.prompts.append(Prompt(texts, id=f"c{result.read:06d}"))
     return result
+
+
+def open_captions(path: Path, column: str | None = None) -> tuple[str, Iterator[str], Sequence[str]]:
+    """Return the format of a file, its captions, and lines on columns that are not used.
+
+    The iterator raises at an entry that is wrong.
+
+    A list of captions in `column` of a table, or of an object in JSON, gives each of them.
+    """
+    from probes.user_tables import ENDINGS, open_table, plain_name  # not before: pandas
+
+    if path.is_dir():
+        raise UserError(f"{path}: expected a file of captions, got a folder: name the file")
+    ending = path.suffix.lower()
+    if ending == ".json":
+        return "json", _json_captions(path, column), ()
+    binary = ending in (".parquet", ".xlsx")
+    lines = [] if binary else read_text(path).split("\n")
+    begins = next((line for line in lines if line.strip()), "")
+    marked = _IMAGE.match(begins) or _ADDRESS.search(begins)
+    header = {plain_name(cell.strip(' "\r')) for cell in re.split("[\t,;]", begins)}
+    has_header = len(header) > 1 and not header.isdisjoint(CAPTION_COLUMNS)
+    known = ending in ENDINGS
+    if not (column or binary or (not marked and (known or has_header))):
+        plain = (_ADDRESS.sub("", _IMAGE.sub("", line.rstrip("\r"), count=1)) for line in lines)
+        return "text", (line for line in plain if line.strip()), ()
+    table = open_table(path, [column] if column else CAPTION_COLUMNS, ending if known else ".csv")
+    name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
+    if name is None or name not in table.columns:
+        raise _no_column(str(path), list(table.columns), column)
+    captions = (
+        caption
+        for place, value in table.cells([name])[name].items()
+        if value
+        for caption in _values(value, None, f"{path}: {place}: {name}")
+    )
+    return ending[1:] if known else "csv", captions, table.notes([name])
+
+
+def _json_captions(path: Path, column: str | None) -> Iterator[str]:
+    """The captions of a list, or of the list in an object: COCO's ``annotations``, Karpathy's ``images``."""
+    try:
+        data = parse_json(read_text(path))
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{path}: line {error.lineno}: expected JSON, got what is none in column {error.colno} ({error.msg}):"
+            " restore the file"
+        ) from None
+    name = next((name for name in _LISTS if isinstance(data, dict) and isinstance(data.get(name), list)), "")
+    entries = data[name] if name else data
+    if not isinstance(entries, list):
+        raise UserError(
+            f"{path}: expected captions as COCO's or Karpathy's JSON ({', '.join(_LISTS)}) or a JSON list, got"
+            f" {shown(data)}: write it so"
+        )
+    for index, entry in enumerate(entries):
+        yield from _values(entry, column, f"{path}: {name}[{index}]")
+
+
+def _values(entry: Any, column: str | None, place: str) -> Iterator[str]:
+    """The captions of an entry: a text, an object that has one in a column, or a list of either."""
+    if isinstance(entry, dict):
+        name = column or next((name for name in CAPTION_COLUMNS if name in entry), None)
+        if name is None or name not in entry:
+            raise _no_column(place, list(entry), column)
+        entry, place = entry[name], f"{place}: {name}"
+    if isinstance(entry, str) and entry.startswith('["'):  # as flickr_annotations_30k.csv has them
+        with contextlib.suppress(json.JSONDecodeError):
+            entry = parse_json(entry)
+    for value in entry if isinstance(entry, list) else [] if entry is None else [entry]:
+        if isinstance(value, dict) and isinstance(entry, list):
+            yield from _values(value, None, place)
+        elif isinstance(value, str):
+            yield value
+        else:
+            raise UserError(f"{place}: expected a caption, got {shown(value)}: name another `column`")
+
+
+def _no_column(place: str, names: Sequence[str], column: str | None) -> UserError:
+    wanted = (
+        f"a column {column!r}" if column else f"a column of captions ({', '.join(CAPTION_COLUMNS[:4])} ...)"
+    )
+    listed = ", ".join(map(str, names[:8])) + (" ..." if len(names) > 8 else "")
+    return UserError(f"{place}: expected {wanted}, got {listed or 'none'}: name one with `column`")
+
+
+def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[str]:
+    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`."""
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(
+            f"{name}: expected the package `datasets` for the format datasets, found it not installed:"
+            " pip install datasets"
+        ) from None
+    try:
+        loaded = datasets.load_dataset(name, split=split, streaming=True)
+        if isinstance(loaded, dict):
+            if len(loaded) > 1:
+                raise UserError(
+                    f"{name}: expected one split, got {', '.join(map(str, loaded))}: name one with `split`"
+                )
+            loaded = next(iter(loaded.values()))
+        for number, row in enumerate(loaded, 1):
+            yield from _values(row, column, f"{name}: row {number}")
+    except UserError:
+        raise
+    except Exception as error:  # whatever the package raises: no network, no such name, a script it refuses
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"{name}: cannot be read by `datasets` ({message}): check name, split and network"
+        ) from None
+
+
+def read_table(
+    value: Mapping[str, Any], folder: Path, at: tuple[Any, ...]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the prompts of a table as a list in the configuration would have them, and lines on unused columns.
+
+    A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
+    """
+    from probes.user_tables import open_table  # not before: pandas
+
+    source = parsed(PromptTable, value, at)
+    named = [name for name in (source.text, *(source.levels or ())) if name]
+    path = expand(source.table, "prompts.table", folder)
+    table = open_table(path, (*named, *TEXT_COLUMNS, ID, *LEVEL_COLUMNS))
+    text = source.text or next((name for name in TEXT_COLUMNS if name in table.columns), TEXT_COLUMNS[0])
+    levels = source.levels
+    if levels is None:
+        levels = [name for name in table.columns if name not in (text, ID)]
+    for name in (text, *levels):
+        table.require(name, f"name it in prompts.{'text' if name == text else 'levels'}")
+    used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
+    rows: list[dict[str, Any]] = []
+    first: dict[str, str] = {}
+    for place, values in table.frame(used).to_dict("index").items():
+        if not values[text].strip():
+            raise UserError(
+                f"{path}: {place}: expected a text in `{text}`, got {shown(values[text])}: write it"
+            )
+        here = {name: level for name in levels if (level := values[name].strip())}
+        key = repr((normal(values[text]), here))
+        if key in first:
+            raise UserError(
+                f"{path}: {place}: expected prompts that stand once, got that of {first[key]}: keep one"
+            )
+        first[key] = place
+        about = {ID: values.get(ID, "").strip(), LEVELS: here}
+        rows.append({"text": values[text], **{name: value for name, value in about.items() if value}})
+    if not rows:
+        raise UserError(f"{path}: expected prompts, found none: write one in each row")
+    return rows, table.notes(used)

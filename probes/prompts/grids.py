@@ -1,56 +1,26 @@
-"""Grids of prompts: a sentence with places for the levels of several axes, and every combination of them.
+"""Designs of prompts: grids of levels, and templates and system prompts around texts.
 
-``prompts: {grid: "a {person} {attribute} {context}", attribute: {boots: in boots}, context: [riding a bike]}``. Each
-prompt keeps where on the axes it stands (``levels``), by which measures over attributes and contexts
-(`analysis.methods.gep.scores`) read a run.
+``prompts: {grid: "a {person} {attribute} {context}", attribute: {boots: in boots}, context: [riding a bike]}`` is every
+combination of the levels. Each prompt keeps where on the axes it stands (``levels``), by which measures over attributes
+and contexts (`analysis.methods.gep.scores`) read a run. ``prompts: {template: ["a photo of {}", "a painting of {}"],
+texts: [...]}`` puts every text into every template; under ``system`` each of these is drawn with every system prompt.
+A prompt keeps them as its levels ``template``, ``system`` and ``text``, beside those of the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from probes.fields.types import PERSON, fail
+from probes.prompts.forms import PLACE, Grid, Templates, parsed
+from probes.prompts.grammar.english import mended
+from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 
-from probes.fields.types import PERSON, Section, fail, one_person, option, shown, takes
-from probes.prompts.grammar.articles import mended
-from probes.prompts.prompt import Prompt, parsed
-
-PLACE = re.compile(r"{([^{}]*)}")
-
-
-def _without_braces(text: str) -> str:
-    if not text.strip() or PLACE.search(text):
-        raise fail(f"expected a text without braces, got {shown(text)}: write one")
-    return text
-
-
-_Phrase = Annotated[str, AfterValidator(_without_braces)]
-
-
-class Grid(Section):
-    """A sentence with places in braces, ``{person}`` among them, and for each other place a key with its levels."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[
-        str,
-        Annotated[
-            Annotated[list[_Phrase], Field(min_length=1)]
-            | Annotated[dict[_Phrase, _Phrase], Field(min_length=1)],
-            takes("a list of levels, or the phrase of each ({boots: in boots})"),
-        ],
-    ]
-
-    grid: Annotated[
-        str,
-        Field(min_length=1),
-        AfterValidator(one_person),
-        option(example="a {person} {attribute} {context}"),
-    ]
-    """A sentence with {person} and a place in braces for each axis; every other key is an axis with its levels,
-    a list or phrases by name. Every combination is a prompt."""
+OWN = "own"  # the name of the model's own system prompt
 
 
 def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
@@ -111,3 +81,52 @@ def slug(text: str) -> str:
     'explicit-boots-riding-a-bike'
     """
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
+
+
+def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
+    """Return prompts in every template and under every system prompt, all prompts of the first one first.
+
+    A prompt with several texts is called by that of the indicator `reference`.
+    """
+    for level, variants, taken in (
+        ("template", section.template, ("template", "text", SKILL)),
+        ("system", section.system, ("system", SKILL)),
+    ):
+        varied, ids = [], set[str]()
+        for name, variant in _by_name(level, variants or {}).items():
+            for index, prompt in enumerate(prompts):
+                at = ("texts", index)
+                if held := next((other for other in taken if other in prompt.levels), None):
+                    raise fail(
+                        f"expected no level `{held}`, which templates give, got one: take it out", at=at
+                    )
+                if level == "template":
+                    texts = {key: variant.replace("{}", text) for key, text in prompt.texts.items()}
+                    template = prompt.template and variant.replace("{}", prompt.template)
+                    changed = replace(prompt, texts=texts, template=template)
+                elif prompt.system_prompt is None:
+                    changed = replace(prompt, system_prompt=variant)
+                else:
+                    raise fail(
+                        "expected no system prompt of its own, got one: take it out", at=(*at, SYSTEM_PROMPT)
+                    )
+                text = prompt.levels.get("text") or prompt.main_text(reference)
+                identifier = slug(f"{name} {prompt.id or text}") or f"p{len(ids):03d}"
+                if identifier in ids:
+                    identifier = f"{identifier[:90]}-{len(ids)}"
+                ids.add(identifier)
+                levels = {level: name, "text": text, **prompt.levels}
+                varied.append(replace(changed, id=identifier, levels=levels))
+        prompts = varied if variants else prompts
+    return [*prompts]
+
+
+def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None]) -> dict[str, Any]:
+    """Templates or system prompts by their names, each its own where none is given."""
+    result: dict[str, Any] = {}
+    for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
+        name = str(place) if isinstance(written, Mapping) else text or OWN
+        if name in result or text in result.values():
+            raise fail(f"{text!r} stands twice: keep one", at=(key, place))
+        result[name] = text
+    return result

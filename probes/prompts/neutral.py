@@ -18,16 +18,12 @@ What the paper leaves open is settled as follows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
 
-from probes.prompts.grammar.articles import mended
+from probes.prompts.forms import Articles, HumanForms
+from probes.prompts.grammar.english import mended
+from probes.prompts.grammar.english import plural as plural_of
 from probes.prompts.grammar.nouns import human_words_of_table_2
-from probes.prompts.grammar.plurals import plural as plural_of
-
-Forms = Literal["inflected", "printed"]
-Articles = Literal["fitting", "kept"]
 
 NO_PERSON = "no person or people"
 PHRASE = "person or people in a set phrase or a compound alone"
@@ -59,42 +55,30 @@ _OPENING = re.compile(r"(?<!\w)['‘]")
 _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class CaptionVerdict:
-    """Verdict on a caption's neutrality: the `reason` why not (empty where it is), and the `word` that says so."""
+def judge(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
+    """Return the reason why a caption is not neutral, empty where it is, and the word that says so.
 
-    reason: str = ""
-    word: str = ""
+    `forms` of the words of Table 2 count (see the module).
 
-    def __bool__(self) -> bool:
-        return not self.reason
-
-
-_NEUTRAL, _WITHOUT = CaptionVerdict(), CaptionVerdict(NO_PERSON)
-
-
-def judge(caption: str, forms: Forms = "inflected") -> CaptionVerdict:
-    """Return whether a caption is neutral, and why not; `forms` of the words of Table 2 count (see the module).
-
-    >>> bool(judge("A person holds an umbrella")), judge("The person and a boy play badminton").word
-    (True, 'boy')
-    >>> judge("A band seen in person").reason
-    'person or people in a set phrase or a compound alone'
+    >>> judge("A person holds an umbrella"), judge("The person and a boy play badminton")
+    (('', ''), ('another word for a human (Table 2)', 'boy'))
+    >>> judge("A band seen in person")
+    ('person or people in a set phrase or a compound alone', 'person')
     """
     if not _ANY.search(caption):
-        return _WITHOUT
+        return NO_PERSON, ""
     swappable = _occurrences(caption, forms)
     if not swappable:
         inside = _WITHIN.search(caption)
-        return CaptionVerdict(PHRASE, inside[0].lower()) if inside else _WITHOUT
+        return (PHRASE, inside[0].lower()) if inside else (NO_PERSON, "")
     known = _human_words(forms)
     for word in _WORD.findall(caption.lower()):
         if word in known and (word not in _LETTERS or _LETTER.search(caption)):
-            return CaptionVerdict(HUMAN, word)
+            return HUMAN, word
     for match in swappable:
         if match["either"] or match["word"].lower() == "peoples":
-            return CaptionVerdict(NUMBER, match[0].lower())
-    return _NEUTRAL
+            return NUMBER, match[0].lower()
+    return "", ""
 
 
 def swap(
@@ -103,7 +87,7 @@ def swap(
     plural: str | None = None,
     *,
     articles: Articles = "fitting",
-    forms: Forms = "inflected",
+    forms: HumanForms = "inflected",
 ) -> str:
     """Return a neutral caption with `word` for every *person* and its plural for *people*.
 
@@ -130,7 +114,7 @@ def swap(
 
 
 @lru_cache(maxsize=1)  # a caption is judged, and swapped for one indicator after the other
-def _occurrences(caption: str, forms: Forms) -> list[re.Match]:
+def _occurrences(caption: str, forms: HumanForms) -> list[re.Match]:
     """Return where a word stands for somebody, and is to be swapped."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
     return [
@@ -164,7 +148,7 @@ def _cased(word: str, like: str) -> str:
 
 
 @cache
-def _human_words(forms: Forms) -> frozenset[str]:
+def _human_words(forms: HumanForms) -> frozenset[str]:
     printed = {word.lower() for word in human_words_of_table_2()}
     if forms == "printed":
         return frozenset(printed)

@@ -14,10 +14,9 @@ from itertools import chain, count, zip_longest
 from typing import Any
 
 from probes.fields.types import fail
-from probes.prompts.grammar.articles import article, mended
-from probes.prompts.grammar.plurals import plural
+from probes.prompts.grammar.english import article, mended, plural
 from probes.prompts.grids import slug
-from probes.prompts.prompt import SKILL, HasPrompts, Prompt
+from probes.prompts.prompt import SKILL, Prompt
 from probes.toyworld import MODELS
 
 INDICATOR = "prompt"
@@ -49,74 +48,55 @@ class SkillRequest:
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
 
 
-def requests(config: HasPrompts) -> list[SkillRequest]:
+def requests(config: Any) -> list[SkillRequest]:
     """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
-    return [_request(prompt.levels) for prompt in config.prompts[: config.limit]]
+    asked = []
+    for prompt in config.prompts[: config.limit]:
+        names = (SKILL, "template", *AXES[prompt.levels[SKILL]])
+        said: dict[str, Any] = {name: prompt.levels[name] for name in names if name in prompt.levels}
+        asked.append(SkillRequest(**{**said, "count": int(said.get("count", 1))}))
+    return asked
 
 
-def asks_for_skills(config: HasPrompts) -> bool:
-    """Return whether every prompt of a run asks for a skill and names nobody.
-
-    Such a run may have one indicator, and compares no words.
-    """
-    return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
-
-
-def check(prompts: Sequence[Prompt], indicators: list[str]) -> None:
+def check(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
     """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
-    if not any(SKILL in prompt.levels for prompt in prompts):
-        return
-    other = next((n for n, prompt in enumerate(prompts) if SKILL not in prompt.levels), None)
-    if other is not None:
-        raise fail("expected a skill as of the other prompts, found none: take it out", at=("prompts", other))
     if len(indicators) > 1:
         raise fail(
             f"expected one, since the prompts ask for skills and name nobody, got {indicators}: keep one",
             at=("indicators",),
         )
     for index, prompt in enumerate(prompts):
-        levels = prompt.levels
-        at, skill = ("prompts", index, "levels"), levels[SKILL]
+        at, levels = ("prompts", index, "levels"), prompt.levels
+        if SKILL not in levels:
+            raise fail("expected a skill as of the other prompts, found none: take it out", at=at[:2])
+        skill, number, relation = levels[SKILL], levels.get("count", "1"), levels.get("relation", "left")
         if skill not in SKILLS:
             raise fail(f"expected a skill of {', '.join(SKILLS)}, got {skill!r}: choose one", at=at)
-        missing = next((name for name in AXES[skill] if name not in levels), None)
-        if missing:
+        if missing := next((name for name in AXES[skill] if name not in levels), None):
             raise fail(f"expected the level `{missing}` of the skill {skill}, found none: add it", at=at)
-        number = levels.get("count", "1")
         if not (number.isdecimal() and 1 <= int(number) <= 100):
             raise fail(f"expected a count from 1 to 100, got {number!r}: write a whole number", at=at)
-        relation = levels.get("relation", "left")
-        if relation not in ("above", "below", "left", "right"):
+        if relation not in _WHERE:
             raise fail(f"expected above, below, left or right, got {relation!r}: choose one", at=at)
 
 
-def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return plain data of a configuration with defaults where its prompts are one of these `sets` of skills.
+def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data of a configuration with defaults where its prompts are those of a set of skills.
 
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
-    reader, and the seeds of the split: a seed is a scene.
+    reader, and the seeds of the split, a scene each.
     """
-    source = data.get("prompts")
-    name = source.get("from") if isinstance(source, Mapping) else None
-    if not isinstance(source, Mapping) or not isinstance(name, str) or name not in sets:
-        return dict(data)
-    found = dict(data)
+    found, source = dict(data), data["prompts"]
     if "indicators" not in data:
         found |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
         exact = {"engine": "toyworld-scenes"} if data.get("model", MODELS[0]) in MODELS else {}
         for section, usual in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
             said = data.get(section, {})
             found[section] = {**usual, **said} if isinstance(said, Mapping) else said
-    if "seeds" not in data and (number := _seeds(source, sets[name])) is not None:
-        found["seeds"] = {"count": number}
-    return found
-
-
-def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:
-    """Scenes of a prompt in the split; None where it is unknown, which is reported elsewhere."""
     skills, split = source.get("skill") or list(SKILLS), source.get("split") or "test"
-    if not isinstance(skills, list) or not all(skill in SKILLS for skill in skills) or split not in SPLITS:
-        return None
+    known = isinstance(skills, list) and all(skill in SKILLS for skill in skills) and split in SPLITS
+    if "seeds" in data or not known:  # what is unknown is reported elsewhere
+        return found
     numbers = {skill: content["skills"][skill]["scenes"][split] for skill in skills}
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{skill} {number}" for skill, number in numbers.items())
@@ -125,7 +105,7 @@ def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:
             " or write `seeds`",
             at=("seeds",),
         )
-    return next(iter(numbers.values()))
+    return {**found, "seeds": {"count": next(iter(numbers.values()))}}
 
 
 def prompts(
@@ -141,9 +121,17 @@ def prompts(
     >>> [prompt.texts["prompt"] for prompt in (first, second, third)]
     ['airplane', '1 airplane', 'an airplane is above an airplane']
     """
-    chosen = [skill for skill in SKILLS if skills is None or skill in skills]
-    rounds = zip_longest(*(_skill_prompts(skill, content, objects) for skill in chosen))
-    return [prompt for prompt in chain.from_iterable(rounds) if prompt is not None]
+    rounds = zip_longest(
+        *(grid(skill, content, objects) for skill in SKILLS if skills is None or skill in skills)
+    )
+    result = []
+    for number, request in filter(None, chain.from_iterable(rounds)):
+        place = " ".join(str(getattr(request, name)) for name in AXES[request.skill])
+        identifier = slug(f"{request.skill} {number:02d} {place}")
+        result.append(
+            Prompt({INDICATOR: prompt_text(request, content)}, id=identifier, levels=request.levels)
+        )
+    return result
 
 
 def grid(
@@ -240,15 +228,3 @@ def question(request: SkillRequest) -> str:
     if request.object == request.object_b:
         return f"Where is one {request.object}, as seen from another (left or right: beside it)?"
     return f"Where is the {request.object_b}, as seen from the {request.object}?"
-
-
-def _skill_prompts(skill: str, content: Mapping[str, Any], objects: Sequence[str] | None) -> Iterator[Prompt]:
-    for number, one in grid(skill, content, objects):
-        place = [str(getattr(one, name)) for name in AXES[skill]]
-        identifier = slug(f"{skill} {number:02d} {' '.join(place)}")
-        yield Prompt({INDICATOR: prompt_text(one, content)}, id=identifier, levels=one.levels)
-
-
-def _request(levels: Mapping[str, str]) -> SkillRequest:
-    named = {name: levels[name] for name in ("template", *AXES[levels["skill"]]) if name in levels}
-    return SkillRequest(levels["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]

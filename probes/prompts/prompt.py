@@ -5,37 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, TypeVar
-
-from pydantic import BaseModel, Field, ValidationError
+from typing import Any
 
 from hooks.prompt.spans import Span
-from probes.fields.messages import first_fault
-from probes.fields.types import (
-    CHARACTERS,
-    HINT,
-    PERSON,
-    Text,
-    as_text,
-    fail,
-    one_person,
-    shown,
-    takes,
-)
-from probes.prompts.grammar.articles import mended
+from probes.fields.types import CHARACTERS, HINT, PERSON, as_text, fail, one_person, shown
+from probes.prompts.grammar.english import mended
 
 TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
 ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
 SKILL = "skill"  # the level of a prompt that asks for one
 ID_LENGTH = 100  # characters
-_Model = TypeVar("_Model", bound=BaseModel)
-
-# A prompt as `from_written` takes it, for the JSON schema.
-WrittenPrompt = Annotated[
-    Annotated[str, Field(max_length=CHARACTERS)]
-    | dict[str, Annotated[Text | dict[str, Text], takes("a text")]],
-    takes(f"a text with one {PERSON}"),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +55,33 @@ class Prompt:
         }
 
 
-class HasPrompts(Protocol):
-    """A configuration, as far as its prompts go, of which the first ``limit`` are used."""
+def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
+    """Return the prompt that a text, or a mapping with texts, id and levels, stands for.
 
-    @property
-    def prompts(self) -> Sequence[Prompt]:
-        """Return all prompts."""
-
-    @property
-    def limit(self) -> int | None:
-        """Return the number of prompts that are used; None: all."""
-
-
-def from_written(written: Any) -> Prompt:
-    """Return the prompt that a text, or a mapping with texts, id and levels, stands for; nothing is checked."""
+    What is wrong with it is said of its place `at` in the configuration; of a record, without one, nothing is checked.
+    """
     if isinstance(written, Prompt):
-        return written
+        written = written.written()
+    if at is not None or not isinstance(written, str | Mapping):
+        _check(written, at or ())
     if isinstance(written, str):
         return Prompt(template=written)
-    if not isinstance(written, Mapping):
-        raise ValueError(f"prompts: expected a text or texts, got {shown(written)}")
     texts = {name: text for name, text in written.items() if name not in ABOUT}
     template = texts.pop(TEXT) if PERSON in str(texts.get(TEXT)) else ""
     about = written.get(ID) or "", written.get(LEVELS) or {}, written.get(SYSTEM_PROMPT)
     return Prompt(texts, template, *about)
 
 
-def parsed(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
-    """Return a form in which prompts are written, which stands at a place of the configuration."""
-    try:
-        return kind.model_validate(dict(value))
-    except ValidationError as error:
-        loc, text, _ = first_fault(error, kind)
-        raise fail(text, at=(*at, *loc)) from None
-
-
-def checked(written: Any, at: tuple[Any, ...]) -> Prompt:
-    """Return the prompt that is written at a place of the configuration, or say what is wrong with it."""
-    if isinstance(written, Prompt):
-        written = written.written()
+def _check(written: Any, at: tuple[Any, ...]) -> None:
+    """Refuse what is no prompt."""
     if isinstance(written, str):
         _check_length(written, at)
         _check_template(written, at)
-    elif isinstance(written, Mapping):
-        _check_mapping(written, at)
-    else:
+        return
+    if not isinstance(written, Mapping):
         raise fail(
             f"expected a text with one {PERSON}, got {shown(written)}{HINT}: {as_text(written)}", at=at
         )
-    return from_written(written)
-
-
-def _check_mapping(written: Mapping[Any, Any], at: tuple[Any, ...]) -> None:
     levels = written.get(LEVELS, {"": ""})
     if not isinstance(levels, Mapping) or not levels:
         raise fail(
@@ -150,7 +104,7 @@ def _check_mapping(written: Mapping[Any, Any], at: tuple[Any, ...]) -> None:
         )
     if PERSON in written.get(TEXT, ""):
         _check_template(written[TEXT], (*at, TEXT))
-        if extra := sorted(set(written) - {TEXT, *ABOUT}):
+        if extra := sorted({*written} - {TEXT, *ABOUT}):
             raise fail(
                 f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
                 at=at,
@@ -179,19 +133,16 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
         at = ("prompts", index)
         if not prompt.template:
             _check_texts(prompt.texts, names, at)
-        identifier, key = prompt.name(index), _content(prompt, by_levels=of_images)
+        # what it asks for, equal for all that text encoders do not tell apart
+        texts = sorted((name, normal(text)) for name, text in prompt.texts.items())
+        levels = dict(prompt.levels) if of_images or SKILL in prompt.levels else {}
+        key = repr((normal(prompt.template), texts, levels, prompt.system_prompt or ""))
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
+        identifier = prompt.name(index)
         if identifier in ids:
             raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
         first[key], ids[identifier] = index, index
-
-
-def _content(prompt: Prompt, *, by_levels: bool) -> str:
-    """What a prompt asks for, equal for all that text encoders do not tell apart."""
-    texts = sorted((name, normal(text)) for name, text in prompt.texts.items())
-    levels = dict(prompt.levels) if by_levels or SKILL in prompt.levels else {}
-    return repr((normal(prompt.template), texts, levels, prompt.system_prompt or ""))
 
 
 def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, ...]) -> None:
@@ -210,6 +161,14 @@ def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, 
                 at=at,
             )
         first[text] = name
+
+
+def asks_for_skills(config: Any) -> bool:
+    """Return whether every prompt of a run asks for a skill and names nobody.
+
+    Such a run may have one indicator, and compares no words.
+    """
+    return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
 
 
 def normal(text: str) -> str:

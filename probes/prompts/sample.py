@@ -1,11 +1,29 @@
-"""A row of the plan: an image to generate, with its prompt as the model's tokenizers read it."""
+"""A row of the plan, which is an image to generate, and the words of its prompt: their tokens, and which are shared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from hashlib import sha256
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from hooks.prompt.spans import Span
+from hooks.architectures.registry import architecture_of
+from hooks.errors import HookError
+from hooks.prompt.spans import (
+    GROUPS,
+    Span,
+    encode,
+    groups_around,
+    split_words,
+    token_positions,
+    tokens_of_words,
+)
+from hooks.sites import TEXT_ENCODERS
+from probes.errors import UserError
+
+PositionGroups = Mapping[str, tuple[int, ...]]
 
 
 class Sample(NamedTuple):
@@ -51,3 +69,163 @@ def noise_seed(text: str, seed: int) -> int:
     noises under all of them the images share their layouts, and intervals come out too narrow.
     """
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
+
+
+class Tokenized(NamedTuple):
+    """A text as the model reads it: tokens, words, and the characters and token positions of each word."""
+
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+    word_positions: tuple[tuple[int, ...], ...]
+
+
+def tokenize(
+    texts: Sequence[str], tokenizer: Any, place: Callable[[int], str], limit: int | None = None
+) -> list[Tokenized]:
+    """Return the tokens, the words and their token positions of texts; `place` says where the text of an index stands.
+
+    At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
+    """
+    limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
+    try:
+        encoded = encode(tokenizer, texts, place(0)) if texts else []
+    except HookError as error:
+        raise UserError(str(error)) from None
+    numbers = sorted(set(chain.from_iterable(ids for ids, _ in encoded)))
+    names = dict(zip(numbers, tokenizer.convert_ids_to_tokens(numbers)))
+    unspelled = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id}
+    read = []
+    for index, (text, (ids, offsets)) in enumerate(zip(texts, encoded)):
+        if len(ids) > limit:
+            raise UserError(
+                f"{place(index)}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
+                " shorten it"
+            )
+        for token, (start, end) in zip(ids, offsets):
+            if token in unspelled and end > start:
+                raise UserError(
+                    f"{place(index)}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
+                )
+        split = split_words(text)
+        spans = tuple(span for _, span in split)
+        tokens, words = tuple(names[number] for number in ids), tuple(word for word, _ in split)
+        read.append(Tokenized(tokens, words, spans, tokens_of_words(offsets, spans)))
+    return read
+
+
+def forms(word: str, plural: str) -> set[tuple[str, ...]]:
+    """Return how a word for a person can stand in a caption, as tuples of lower-case words: possessives, plurals.
+
+    >>> sorted(forms("old man", "old men"))
+    [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
+    """
+    found = set()
+    for phrase in (word, plural):
+        *before, last = phrase.lower().split()
+        found |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
+    return found
+
+
+def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
+    """Return the indices of words at which one of the wanted phrases stands.
+
+    >>> sorted(occurrences(["A", "woman", "and", "two", "women"], forms("woman", "women")))
+    [1, 4]
+    """
+    low = [word.lower() for word in words]
+    lengths, begins = {len(phrase) for phrase in wanted}, {phrase[0] for phrase in wanted}
+    return {
+        place
+        for start, word in enumerate(low)
+        if word in begins
+        for length in lengths
+        if tuple(low[start : start + length]) in wanted
+        for place in range(start, start + length)
+    }
+
+
+def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """Return the indices of the words that all texts of a triplet share, aligned and in order, one tuple a text.
+
+    A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
+    same words. Where an article was mended (a person, an individual) it is no longer shared. `blocked` are the indices
+    of each text's words that belong to the indicator.
+
+    >>> shared_words([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
+    [(0, 2), (0, 3)]
+    """
+    low = [[word.lower() for word in words] for words in members]
+    rest = [
+        tuple([index for index in range(len(words)) if index not in apart])
+        for words, apart in zip(low, blocked)
+    ]
+    if all([low[0][i] for i in rest[0]] == [words[i] for i in own] for words, own in zip(low, rest)):
+        return rest
+    keys = [
+        [f"\0{member}" if index in blocked[member] else word for index, word in enumerate(words)]
+        for member, words in enumerate(low)
+    ]
+    maps = []
+    for other in keys[1:]:
+        blocks = SequenceMatcher(a=keys[0], b=other, autojunk=False).get_matching_blocks()
+        maps.append({block.a + k: block.b + k for block in blocks for k in range(block.size)})
+    common = [index for index in rest[0] if all(index in mapping for mapping in maps)]
+    return [tuple(common), *(tuple(mapping[index] for index in common) for mapping in maps)]
+
+
+def indicator_spans(sample: Sample) -> list[Span]:
+    """Characters of the indicator's word in a prompt."""
+    inside = set(sample.indicator_positions)
+    words = zip(sample.word_spans, sample.word_positions, strict=True)
+    return [span for span, positions in words if positions and set(positions) <= inside]
+
+
+@dataclass(frozen=True)
+class TextTowers:
+    """Tokenizers of a diffusion transformer's text encoders, and how its text is made of theirs."""
+
+    tokenizers: Mapping[str, Any]  # by encoder: text, text_2
+    lengths: Mapping[str, int]  # positions that each encoder is given
+    # encoders whose positions follow one another in the text that the denoiser is given
+    joined: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pipe: Any, tokenizers: Sequence[Any]) -> TextTowers | None:
+        """Return the towers of a pipeline, which needs no weights; None of a U-Net's, which has one, or two alike.
+
+        None, too, where a template is put around the prompt: positions in it are not known.
+        """
+        architecture = architecture_of(pipe)
+        if not architecture.transformer or architecture.layouts[0].template:
+            return None
+        names = dict(zip(TEXT_ENCODERS, tokenizers))
+        lengths = {
+            name: min(architecture.tokens(pipe, name), one.model_max_length) for name, one in names.items()
+        }
+        return cls(names, lengths, tuple(architecture.joined_encoders()))
+
+    def groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
+        """Return the token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`.
+
+        `spans` are the characters of the word, half open; mappings are empty where it has no one place.
+        """
+        from hooks.pooling import JOINED  # not before: torch
+
+        found: dict[str, PositionGroups] = {}
+        for name, tokenizer in self.tokenizers.items():
+            ((ids, offsets),) = encode(tokenizer, [prompt], "trace")
+            inside = sorted({place for span in spans for place in token_positions(offsets, span)})
+            special, length = set(tokenizer.all_special_ids), self.lengths[name]
+            start, end = ids[0] in special, ids[-1] in special
+            together = inside and inside == list(range(inside[0], inside[-1] + 1))
+            found[name] = groups_around(inside, len(ids), length, start=start, end=end) if together else {}
+        joined: dict[str, tuple[int, ...]] = {}
+        if all(found[name] for name in self.joined):
+            offset = 0
+            for name in self.joined:
+                for group in GROUPS:
+                    places = (offset + place for place in found[name][group])
+                    joined[group] = (*joined.get(group, ()), *places)
+                offset += self.lengths[name]
+        return {**found, JOINED: joined}

@@ -13,7 +13,11 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.locks import is_lock
 from probes.paths import link_of, name_of
-from probes.runs.identity import (
+from probes.runs.missing import require_parts
+from probes.runs.parts import FORMAT, part_name, write_bytes
+from probes.runs.record import (
+    KINDS,
+    STATUSES,
     differing,
     generated_fields,
     later_fields,
@@ -21,17 +25,10 @@ from probes.runs.identity import (
     observed_fields,
     traced_fields,
 )
-from probes.runs.missing import require_parts
-from probes.runs.parts import FORMAT, part_name, write_bytes
-from probes.runs.record import KINDS, STATUSES
 from probes.runs.run import Run
+from probes.runs.schemas import FOLDERS, NESTED, TEXTS
 from probes.versions import versions
 
-# kinds of parts that observers store; those of features and attributes have a folder for each model
-OBSERVED = ("observed", "objects", "features", "attributes")
-_NESTED = ("features", "attributes")
-_PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
-FOLDERS = (*_PARTS, "tables", "figures", "gallery")
 # tables that commands beside the stages write
 _LATER = (
     *("human_check", "human_nouns", "human_counts", "skills_people", "gep_labels", "question_labels"),
@@ -68,16 +65,12 @@ def _require(
 
     `resolved`: the run's own values are resolved, and only what `after` leaves open agrees with them.
     """
-    sections = ("sampler.", "generate.", "observe.", "trace.")
-
-    def agree(name: str) -> bool:
-        left_open = (after[name],) if resolved else (before[name], after[name])
-        return name.startswith(sections) and any(value in (None, "auto") for value in left_open)
-
-    names = [name for name in after if name in before and not agree(name)]
-    name = differing({name: before[name] for name in names}, {name: after[name] for name in names})
-    if name is not None:
-        raise another_run(run, name, before[name], after[name], remedy)
+    for name, new in after.items():
+        old = before.get(name, new)
+        section = name.startswith(("sampler.", "generate.", "observe.", "trace."))
+        left_open = section and any(value in (None, "auto") for value in ((new,) if resolved else (old, new)))
+        if old != new and not left_open:
+            raise another_run(run, name, old, new, remedy)
 
 
 def require_model(path: Path, files: Mapping[str, str], published: str = "") -> None:
@@ -151,10 +144,11 @@ def record(
             "times": {"created": now(), **_times(run, status)},
         }
     )
-    _copy(run, text)
+    write_copy(run, text)
 
 
-def _copy(run: Run, text: str | None) -> None:
+def write_copy(run: Run, text: str | None) -> None:
+    """Write the copy of ``triplets.yaml``, where there is one."""
     if text is not None:
         write_bytes(run.path / "triplets.yaml", text.encode())
 
@@ -166,25 +160,6 @@ def _times(run: Run, status: str) -> dict[str, Any]:
     took = {name: value for name, value in times.get("seconds", {}).items() if name not in later}
     kept = {name: value for name, value in times.items() if name not in (*later, "seconds")}
     return kept | ({"seconds": took} if took else {})
-
-
-def write_plan(
-    run: Run,
-    config: Config,
-    passed: Mapping[str, Any],
-    text: str | None,
-    images: int,
-    *,
-    captions: Mapping[str, Any] | None = None,
-    overwrite: bool,
-) -> None:
-    """Record a plan. A run that is there and the same keeps what it has reached."""
-    if overwrite:
-        clear(run)
-    if not run.meta:
-        record(run, config, passed, text, "planned", captions=captions, images=images)
-    elif not (run.path / "triplets.yaml").exists():
-        _copy(run, text)
 
 
 def resume(
@@ -235,14 +210,14 @@ def resume(
         },
         times=_times(run, status),
     )
-    _copy(run, text)
+    write_copy(run, text)
 
 
-def record_stage(run: Run, status: str, seconds: float) -> None:
-    """Record that a stage is done, when, and how long it took."""
+def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
+    """Record that a stage is done, when, how long it took, and what else there is to say of it."""
     times = _times(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
-    run.write_meta(status=status, times={**times, status: now(), "seconds": took})
+    run.write_meta(**fields, status=status, times={**times, status: now(), "seconds": took})
 
 
 def record_stop(run: Run, parts: int, images: int) -> None:
@@ -257,7 +232,7 @@ def clear(run: Run) -> None:
 
     The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
     """
-    _remove(run, [*_own_parts(run, _PARTS), *run.written(), *BESIDE], FOLDERS)
+    _remove(run, FOLDERS, [*run.written(), *BESIDE])
     if left := _foreign_files(run.path):
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         print(
@@ -268,21 +243,20 @@ def clear(run: Run) -> None:
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds that are a run's own by its record, so that they are made anew."""
-    _remove(run, _own_parts(run, kinds), kinds)
+    _remove(run, kinds)
     planned = run.planned().items()
     run.write_meta(**{KINDS: {kind: count for kind, count in planned if kind.partition("/")[0] not in kinds}})
 
 
-def _own_parts(run: Run, folders: Sequence[str]) -> list[str]:
-    """The part files in some folders that are a run's own by its record; by their paths in the run."""
+def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> None:
+    """Remove the parts in folders that are a run's own by its record, other files, and folders that are empty then.
+
+    Nothing where one is reached by a link.
+    """
     own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
-    # of texts there is one part
-    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in ("_texts", "_prompts")}
-    return [f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count)]
-
-
-def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
-    """Remove files by their paths in a run, and folders that are empty then; nothing where one is reached by a link."""
+    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in TEXTS}
+    names = [f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count)]
+    names += others
     for name in (*names, *folders):
         link = link_of(run.path, name)
         if link is not None:
@@ -298,7 +272,7 @@ def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
 
 def _with_inner(path: Path, names: Sequence[str]) -> list[str]:
     """Return folders of a run and those in them, the inner ones first."""
-    nested = [path / name for name in names if name in _NESTED and (path / name).is_dir()]
+    nested = [path / name for name in names if name in NESTED and (path / name).is_dir()]
     inner = [entry for folder in nested for entry in sorted(folder.iterdir()) if entry.is_dir()]
     return [*(entry.relative_to(path).as_posix() for entry in inner), *names]
 

@@ -1,4 +1,11 @@
-"""Image files: which of a folder are images, their format and size, and their pixels as a viewer shows them."""
+"""Images: files of them, their pixels as a viewer shows them, what is at fault with some, and masks.
+
+Images at fault are recorded, counted and left out of every mean: each comparison with one is undefined, in every space,
+and the other images of its triplet stay. One whose numbers overflowed has no pixels, one that a safety checker replaced
+shows what the checker put there, and one of a single color all over is what either leaves behind elsewhere.
+
+Masks are stored as COCO's compressed run lengths; ``objects/`` holds their counts as text.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +16,34 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageOps
+from pycocotools import mask as coco
 
 from probes.paths import require_regular
-from probes.runs.image_faults import PIXELS
+
+if TYPE_CHECKING:
+    import torch
 
 # the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
 KINDS = ("PNG", "JPEG", "WebP", "GIF", "BMP", "TIFF", "AVIF")  # the usual ones, as messages name them
+NAN, FILTERED, UNREADABLE, SIZE, BLACK, BLANK = "nan", "filtered", "unreadable", "size", "black", "blank"
+PIXELS = 1 << 26  # of an image, at most: 8192 x 8192
+# The window of SSIM is of 7 pixels, and a detector that is given the shape 8:1 finds fewer places than it looks for.
+SIDE, RATIO = 7, 6
+NAMED = 5  # images, in the line about them
+WHY = {
+    NAN: "its latents or pixels are no finite numbers",
+    FILTERED: "a safety checker replaced it",
+    UNREADABLE: "it cannot be read",
+    SIZE: f"it has fewer than {SIDE} pixels to a side, or over {RATIO} times as many to the other, or over 2^26 in all",
+    BLACK: "every pixel of it is black",
+    BLANK: "every pixel of it has the same color",
+}
 _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera was held
 
 
@@ -103,3 +128,75 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
 def _formats() -> tuple[str, ...]:
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)  # not every Pillow is built with each
+
+
+def fault_reason(fault: str) -> str:
+    """Return why an image is left out, as tables give it; of a fault that is not known, its name."""
+    return f"image left out: {WHY.get(fault, fault)}"
+
+
+def fault_of_size(width: int, height: int) -> str | None:
+    """Return what is at fault with an image by its size alone; None where nothing is."""
+    short, long = sorted((width, height))
+    return SIZE if short < SIDE or long > RATIO * short or width * height > PIXELS else None
+
+
+def fault_of_pixels(pixels: NDArray[np.uint8]) -> str | None:
+    """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is."""
+    if not pixels.any():
+        return BLACK
+    return BLANK if (pixels == pixels[0, 0]).all() else None
+
+
+def find_faults(
+    images: NDArray[np.floating], latents: torch.Tensor | None = None, flagged: Sequence[bool] | None = None
+) -> list[str | None]:
+    """Return what is at fault with each image of a batch; None where nothing is.
+
+    Images are of shape (n, height, width, 3), in [0, 1]; `latents` as the last step left them; `flagged` says which
+    images a safety checker has replaced (``nsfw_content_detected`` of diffusers).
+    """
+    finite = np.isfinite(images).all(axis=(1, 2, 3))
+    if latents is not None:
+        finite &= latents.isfinite().flatten(1).all(1).cpu().numpy()
+    replaced = np.zeros(len(images), bool) if flagged is None else np.asarray(flagged, bool)
+    return [
+        NAN if not fine else FILTERED if was_replaced else fault_of_pixels(eight_bits(image))
+        for image, fine, was_replaced in zip(images, finite, replaced)
+    ]
+
+
+def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return an image in [0, 1] rounded to 8 bits, as diffusers does."""
+    return (np.asarray(image) * 255).round().astype(np.uint8)
+
+
+def fault_counts(faults: Sequence[str | None]) -> dict[str, int]:
+    """Return how often each fault occurs, in the order of `WHY`; nothing where there is none."""
+    recorded: list[Any] = [fault for fault in faults if fault]
+    return {fault: recorded.count(fault) for fault in dict.fromkeys([*WHY, *recorded]) if fault in recorded}
+
+
+def faults_line(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:
+    """Return what the command line says of a run with images at fault, the first of which it names."""
+    each = ", ".join(f"{fault}: {n}" for fault, n in number.items())
+    total = sum(number.values())
+    left_out = "is left out" if total == 1 else "are left out"
+    which = ", ".join(named[:NAMED]) + (", ..." if len(named) > NAMED else "")
+    where = f"see the column `fault` of samples/{f' ({which})' if which else ''}"
+    return f"{total} of {images} images {left_out} of every mean ({each}): {where}"
+
+
+def run_lengths(mask: ArrayLike) -> dict[str, Any]:
+    """Return a ``(height, width)`` bool mask as pycocotools takes it: ``size`` and compressed ``counts``."""
+    return coco.encode(np.asfortranarray(mask, dtype=np.uint8))
+
+
+def encode_mask(mask: np.ndarray) -> str:
+    """Encode a ``(height, width)`` bool mask as the counts of COCO's compressed run lengths."""
+    return run_lengths(mask)["counts"].decode("ascii")
+
+
+def decode_mask(counts: str, height: int, width: int) -> np.ndarray:
+    """Return the ``(height, width)`` bool mask of COCO's compressed run lengths, whose sum is not checked here."""
+    return coco.decode({"counts": counts.encode("ascii"), "size": [height, width]}).astype(bool)

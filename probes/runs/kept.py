@@ -1,28 +1,17 @@
-"""Activations that ``capture.keep`` stores: which places of a site, as rows of parts, and as vectors again."""
+"""Activations that ``capture.keep`` stored, as vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from probes.config.sections import Capture
 from probes.errors import UserError
-from probes.prompts.sample import Sample
-from probes.runs import schemas
-from probes.runs.parts import digest
-from probes.runs.rows import image_columns
-
-if TYPE_CHECKING:
-    from hooks.pooling import Chooser
-    from probes.runs.run import Run
-
-_LARGEST = float(np.finfo(np.float16).max)
+from probes.runs.run import Run
 
 
 class Vectors(NamedTuple):
@@ -39,74 +28,6 @@ class Vectors(NamedTuple):
 
     about: pd.DataFrame
     values: NDArray[np.float32]
-
-
-def kept_schema(capture: Capture) -> pa.Schema:
-    """The columns of ``kept/``: of tensors that are stored whole, or of some of their places."""
-    fields = [*schemas.KEPT]
-    if capture.keep_dtype == "float16":
-        fields[-1] = pa.field("values", pa.list_(pa.float16()))
-    if capture.keep_places != "all":
-        fields.append(pa.field("places", pa.list_(pa.int32())))
-    return pa.schema(fields)
-
-
-def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
-    """Return what chooses the places of a batch, row by row, for `hooks.Probe`.
-
-    They hang on prompt, seed, site and call alone: those of a triplet's words are the same, and those of an image the
-    same in any batch.
-    """
-    count = capture.keep_places
-    if isinstance(count, str):
-        return count
-
-    def choose(address: str, call: int, row: int, places: int) -> Sequence[int]:
-        if places <= count:
-            return range(places)
-        sample = members[row]
-        name = digest(f"{sample.prompt_id}\n{sample.seed}\n{address}\n{call}")
-        return np.random.default_rng(int(name[:16], 16)).random(places).argsort()[:count]
-
-    return choose
-
-
-def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
-    """One row per (sample, site): tensor or vectors over the calls, their shape, and the places that they are of.
-
-    A site that did not run, such as the unconditional prediction without guidance, has none.
-    """
-    choose = place_chooser(members, capture)
-    rows = []
-    for index, sample in enumerate(members):
-        for site, record in probe.kept.items():
-            if not len(record.call):
-                continue
-            values = np.asarray(record.values[:, index], np.float32)
-            row = {
-                **image_columns(sample),
-                "site": site,
-                "shape": list(values.shape),
-                "call": [int(call) for call in record.call],
-                "timesteps": [float(value) for value in record.timestep],
-                "values": _as(values.ravel(), capture.keep_dtype, site),
-            }
-            if callable(choose):
-                chosen = [choose(site, int(call), index, record.places) for call in record.call]
-                row["places"] = np.concatenate(chosen).astype(np.int32)
-            rows.append(row)
-    return rows
-
-
-def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
-    if dtype == "float16":
-        finite = np.abs(values[np.isfinite(values)])
-        if finite.size and finite.max() > _LARGEST:
-            raise UserError(
-                f"capture.keep_dtype: expected float32 for {site}, whose activations reach {finite.max():.3g}, got"
-                " float16, which ends at 65504: set it to float32"
-            )
-    return values.astype(dtype)
 
 
 def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:

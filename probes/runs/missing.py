@@ -10,22 +10,12 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from probes.errors import UserError, printable
-from probes.runs.parts import (
-    column_names,
-    identity_of,
-    part_name,
-    part_number,
-    read_part,
-    source_hash,
-    stage_of,
-)
+from probes.runs.parts import column_names, identity_of, part_name, read_part, source_hash
 from probes.runs.run import Run
+from probes.runs.schemas import GENERATED_KINDS, UNMEASURED, stage_of
 
-UNMEASURED = ("kept", "pooled")  # no table is made of them
-_GENERATED = ("samples", "captures", "words", *UNMEASURED)
 _NAMED = 3  # kinds that a line names
 
 
@@ -85,46 +75,44 @@ def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "tra
 def require_same_images(run: Run) -> None:
     """Refuse a part that tables are made of and that holds rows of other images, or of fewer, than its samples."""
     kinds = [kind for kind in run.planned() if kind not in ("samples", "traced", *UNMEASURED)]
-    files = {kind: {part_number(file): file for file in run.parts(kind)} for kind in kinds}
     for samples in run.parts("samples"):
-        number = part_number(samples)
         made_from = identity_of(samples) or {}
-        for kind, by_number in files.items():
-            if number not in by_number:
+        for kind in kinds:
+            if not (file := run.path / kind / samples.name).exists():
                 continue
-            identity = identity_of(by_number[number]) or {}
-            if identity.get("part", number) != number:
-                raise _unlike(kind, by_number[number], samples, f"those of part {identity['part']}")
+            identity = identity_of(file) or {}
             source, expected = identity.get("fields", {}).get("samples"), source_hash(made_from)
-            if kind in _GENERATED:
+            if kind in GENERATED_KINDS:
                 source, expected = identity.get("hash"), made_from.get("hash")
             if not (source and expected):
-                _require_rows(run, samples, kind, by_number[number], files["observed"].get(number))
+                _require_rows(run, samples, kind, file)
             elif source != expected:
-                raise _unlike(kind, by_number[number], samples, "those of others")
+                same = identity["part"] == made_from["part"]
+                raise _unlike(
+                    kind, file, samples, "those of others" if same else f"those of part {identity['part']}"
+                )
 
 
-def _require_rows(run: Run, samples: Path, kind: str, file: Path, observed: Path | None) -> None:
+def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
     """Compare rows; of pairs of images no more is known than to which triplets and seeds they belong."""
     of_images = "sample_id" in column_names(file)
     columns = ["sample_id"] if of_images else ["triplet", "seed"]
-    rows, wanted = _rows(file, columns), _rows(samples, columns)
+    rows, wanted = (
+        Counter(zip(*(read_part(one, columns)[name].to_pylist() for name in columns)))
+        for one in (file, samples)
+    )
+    observed = run.path / "observed" / samples.name
     if set(rows) - set(wanted):
         raise _unlike(kind, file, samples, "rows of others")
     if kind != "objects":
         if set(wanted) - set(rows) and (of_images or (kind == "captures" and len(run.config.indicators) > 1)):
-            raise _unlike(kind, file, samples, f"rows of {len(set(rows))} of {len(set(wanted))}")
-    elif observed is not None and "kept" in column_names(observed):
+            raise _unlike(kind, file, samples, f"rows of {len(rows)} of {len(wanted)}")
+    elif observed.exists():
         # an image may have no detection: how many it has is in what was observed
         for row in read_part(observed, ["sample_id", "kept"]).to_pylist():
-            if (count := rows.get((row["sample_id"],), 0)) != row["kept"]:
+            if (count := rows[(row["sample_id"],)]) != row["kept"]:
                 got = f"{count} of {row['kept']} detections in {row['sample_id']}"
                 raise _unlike("objects", file, observed, got)
-
-
-def _rows(file: Path, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
-    """How many rows there are of each image, or of each triplet and seed."""
-    return Counter(zip(*(read_part(file, columns)[name].to_pylist() for name in columns)))
 
 
 def _unlike(kind: str, file: Path, samples: Path, got: str) -> UserError:

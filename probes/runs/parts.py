@@ -15,32 +15,30 @@ import json
 import os
 import re
 import secrets
-import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import types
 
 from probes import locks
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.runs.schemas import FIXED, IMAGE, SIMILARITIES
+from probes.runs.schemas import FIXED, IMAGE, SIMILARITIES, stage_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 4  # of a run: its record, and what the generate stage stores
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# the stage that stores a kind of parts; the observe stage stores all others
-_STAGES = {
-    **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
-    "traced": "trace",
-    "tables": "measure",
-}
-TEMPORARY = ".tmp-"
-# see `temporary`
-_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\w{{1,16}}-\d+-[0-9a-f]{{8}}-.+", re.DOTALL)
-_PART = re.compile(r"part-\d+\.parquet")
+_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{16}-.+", re.DOTALL)  # see `temporary`
+_PART = re.compile(r"part-(\d+)\.parquet")
+_TEXT = (types.is_string, types.is_large_string, types.is_string_view)
+_NUMBERS = (types.is_integer, types.is_floating, types.is_boolean)
+_NAME = b"triptych_table"  # of the metadata of a result table; files of other programs have none
 
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
@@ -58,12 +56,13 @@ def digest(text: str | bytes) -> str:
 
 
 def temporary(path: Path) -> Path:
-    """Return where a file is written before it has its name: no other process, on whatever host, writes there.
+    """The path at which a file is written before it has its name; no other process writes there."""
+    return path.with_name(f".tmp-{secrets.token_hex(8)}-{path.name}")
 
-    Two hosts can share the number of a process, so the name carries the host and a random part.
-    """
-    host = re.sub(r"\W", "_", socket.gethostname())[:16] or "_"
-    return path.with_name(f"{TEMPORARY}{host}-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+
+def is_leftover(name: str) -> bool:
+    """Return whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
+    return _LEFTOVER.fullmatch(name) is not None
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
@@ -72,41 +71,18 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
-        descriptor = os.open(beside, how, 0o666)
-        try:
-            view = memoryview(data)
-            while len(view):
-                view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with open(beside, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(beside, path)
         _sync_folder(path.parent)
-    except OSError as error:
-        _discard(beside)
-        raise disk_error(path, error) from error
-    except BaseException:
-        _discard(beside)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise disk_error(path, error) from error
         raise
-
-
-def _discard(beside: Path) -> None:
-    """Remove a temporary file if it is there; where that fails too, the first error is the one to tell."""
-    with contextlib.suppress(OSError):
-        beside.unlink(missing_ok=True)
-
-
-def disk_error(path: Path, error: OSError) -> UserError:
-    """The line that tells the user what the disk refused."""
-    if error.errno in FULL:
-        return UserError(
-            f"{path}: expected room on the disk, got `{error.strerror}`:"
-            " free some and run again, finished parts are kept"
-        )
-    return UserError(
-        f"{path}: cannot be written ({error.strerror}): check the folder or choose another --out"
-    )
 
 
 def _sync_folder(folder: Path) -> None:
@@ -122,30 +98,29 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def disk_error(path: Path, error: OSError) -> UserError:
+    """The line that tells the user what the disk refused."""
+    if error.errno in FULL:
+        return UserError(
+            f"{path}: expected room on the disk, got `{error.strerror}`:"
+            " free some and run again, finished parts are kept"
+        )
+    return UserError(
+        f"{path}: cannot be written ({error.strerror}): check the folder or choose another --out"
+    )
+
+
 def part_name(number: int) -> str:
     """The name of the file of a part."""
     return f"part-{number:05d}.parquet"
 
 
-def part_number(file: Path) -> int:
-    """The number of a part, by the name of its file."""
-    return int(re.sub(r"\D", "", file.stem))
-
-
-def stage_of(kind: str) -> str:
-    """The stage that stores a kind of parts."""
-    return _STAGES.get(kind, "observe")
-
-
-def part_files(folder: Path) -> list[Path]:
-    """Part files in a folder, in order, also beyond five digits; none where it is not there."""
-    files = (file for file in folder.glob("part-*.parquet") if _PART.fullmatch(file.name))
-    return sorted(files, key=lambda file: (len(file.name), file.name))
-
-
-def is_leftover(name: str) -> bool:
-    """Return whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
-    return _LEFTOVER.fullmatch(name) is not None
+def part_files(folder: Path) -> dict[int, Path]:
+    """Part files in a folder by their numbers, in order; none where it is not there."""
+    found = {
+        int(match[1]): file for file in folder.glob("part-*.parquet") if (match := _PART.fullmatch(file.name))
+    }
+    return dict(sorted(found.items()))
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:
@@ -158,14 +133,14 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> None:
-    """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
+    """Write one part."""
     write_bytes(path, part_bytes(rows, schema, identity))
 
 
 def part_bytes(
     rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> memoryview:
-    """The content of a part's file, see :func:`write_part`."""
+    """The file of a part: its rows, how Hugging Face `datasets` reads them, and its identity."""
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     metadata = {
         "huggingface": json.dumps({"info": {"features": _features(schema)}}),
@@ -188,20 +163,36 @@ def _feature(kind: pa.DataType) -> Any:
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read one part, or some of its columns, checking that the values are those written."""
+    """Read one part, or some of its columns, checking that the values are those written.
+
+    A part of another program has its columns in the types in which this one writes them.
+    """
     # not pq.read_table: that would take a folder name such as `model=a` for a partition
     with _opened(path) as file:
         table = file.read(columns=None if columns is None else list(columns))
         own = _identity(file) is not None
-    if own and {*(columns or ())} <= {*table.column_names}:
+    fixed = FIXED.get(path.parent.name, pa.schema([]))
+    for name in columns if columns is not None else () if own else fixed.names:
+        if (count := table.column_names.count(name)) != 1:
+            raise unlike(path, f"a column `{name}`", "several" if count else "none")
+    if own:
         return table
-    return _conform(path, table, columns)
+    arrays = {}
+    for name, values in zip(table.column_names, table.columns):
+        # captures have similarities of a site in each further column
+        other = SIMILARITIES if path.parent.name == "captures" else values.type
+        wanted = fixed.field(name).type if name in fixed.names else other
+        try:
+            arrays[name] = values.cast(wanted)
+        except (pa.ArrowException, ValueError):
+            raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
+    return pa.table(arrays, metadata=table.schema.metadata)
 
 
 def column_names(path: Path) -> list[str]:
     """The columns of a part."""
     with _opened(path) as file:
-        return list(dict.fromkeys(file.schema_arrow.names))
+        return file.schema_arrow.names
 
 
 def source_hash(identity: Mapping[str, Any]) -> str:
@@ -211,8 +202,7 @@ def source_hash(identity: Mapping[str, Any]) -> str:
 
 def read_identity(path: Path) -> dict[str, Any]:
     """The identity that was written with a part."""
-    identity = identity_of(path)
-    if identity is None:
+    if (identity := identity_of(path)) is None:
         raise UserError(
             f"{path}: expected a part of this run, got a file of another program: move it away and run again"
         )
@@ -247,52 +237,58 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise _damaged(path, error) from None
+        first_line = (str(error).splitlines() or [""])[0][:120]
+        stage = stage_of(path.parent.name)
+        again = "it is made anew" if stage == "measure" else "only this part is made anew"
+        raise DamagedPartError(
+            f"{path}: expected a whole part, got a damaged file ({first_line}): run --stage {stage} again, {again}"
+        ) from None
 
 
 class DamagedPartError(UserError):
     """A part is not as it was written: cut short, or with a bit flipped. The stage that made it makes it again."""
 
 
-def _damaged(path: Path, error: Exception) -> DamagedPartError:
-    first_line = (str(error).splitlines() or [""])[0][:120]
-    stage = stage_of(path.parent.name)
-    again = "it is made anew" if stage == "measure" else "only this part is made anew"
-    return DamagedPartError(
-        f"{path}: expected a whole part, got a damaged file ({first_line}): run --stage {stage} again, {again}"
-    )
-
-
-def _conform(path: Path, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
-    """The columns of a part of another program, in the types in which this one writes them."""
-    kind = path.parent.name
-    schema = FIXED.get(kind, pa.schema([]))
-    for name in schema.names if columns is None else columns:
-        if (count := table.column_names.count(name)) != 1:
-            raise _unlike(path, f"a column `{name}`", "several" if count else "none")
-    arrays = {}
-    for name, values in zip(table.column_names, table.columns):
-        # captures have similarities of a site in each further column
-        other = SIMILARITIES if kind == "captures" else values.type
-        wanted = schema.field(name).type if name in schema.names else other
-        try:
-            arrays[name] = values.cast(wanted)
-        except (pa.ArrowException, ValueError):
-            raise _unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
-    return pa.table(arrays, metadata=table.schema.metadata)
-
-
-def matching(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
-    """The table of a part in the order of columns of the first part of its kind, without metadata."""
-    if other := sorted({*column_names(path)} ^ {*column_names(first_path)}):  # also what is not read
-        raise _unlike(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
-    for name in first.column_names:
-        got, wanted = table.schema.field(name).type, first.schema.field(name).type
-        if got != wanted:
-            raise _unlike(path, f"`{name}` as in {first_path.name}", f"{got!s:.60}")
-    return table.select(first.column_names).replace_schema_metadata(None)
-
-
-def _unlike(path: Path, expected: str, got: str) -> UserError:
+def unlike(path: Path, expected: str, got: str) -> UserError:
     """The line that names a part whose columns are not as expected."""
     return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")
+
+
+def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:
+    """Return a result table as a Parquet file that holds its name; the same frame gives the same bytes."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return parquet_bytes(table.replace_schema_metadata({**table.schema.metadata, _NAME: name}))
+
+
+def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] | None = None) -> pd.DataFrame:
+    """Return the result table whose name a file bears, which must have some columns.
+
+    `texts`: those of them that hold text, where the others hold numbers, or true and false; None: of any kind.
+    """
+    table = read_part(path)
+    name = (table.schema.metadata or {}).get(_NAME, path.stem.encode()).decode(errors="replace")
+    if name != path.stem:
+        raise UserError(
+            f"{path}: expected the table {path.stem}, found {name!s:.60}: put its own file back, or run --stage"
+            " measure again"
+        )
+    frame = table.to_pandas()
+    for column in columns:
+        if column not in frame:
+            raise UserError(f"{path}: expected a column `{column}`, found none: run --stage measure again")
+        if texts is None:
+            continue
+        values, kind = frame[column].dropna(), table[column].type
+        if values.empty:  # then it may have any type
+            frame[column] = frame[column] if column in texts else frame[column].astype(float)
+        elif not any(is_kind(kind) for is_kind in (_TEXT if column in texts else _NUMBERS)):
+            raise _unlike(path, column, "text" if column in texts else "numbers", str(kind))
+        elif column.startswith("p_") and column not in texts and not values.between(0, 1).all():
+            raise _unlike(path, column, "numbers from 0 to 1", str(values[~values.between(0, 1)].iloc[0]))
+    return frame
+
+
+def _unlike(path: Path, name: str, wanted: str, found: str) -> UserError:
+    return UserError(
+        f"{path}: expected {wanted} in the column `{name}`, found {found:.60}: run --stage measure again"
+    )

@@ -1,13 +1,23 @@
-"""``run.json``, the record of a run: an entry a line, read once its checksum is found right."""
+"""``run.json``, the record of a run, and the fields of its configuration by what they alter.
+
+The fields are derived from marks in the schema (`probes.config.schema`): a field alters the images and what is captured
+with them unless it is marked otherwise, so a field that is new belongs to the identity until somebody decides.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from hooks.attention import definitions
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.runs.parts import FORMAT, digest
@@ -16,10 +26,10 @@ STATUSES = ("planned", "generated", "observed", "measured", "complete")
 # entries that several rooms read
 KINDS = "kinds"  # how many parts of each kind there are to be
 REGISTERED = "stopping"  # the question that ends a run
-MOST = 1_000_000  # parts of a kind: a record that says more is damaged
-_KIND = re.compile(r"[a-z]+|(?:features|attributes)/\w[\w.-]*")
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 _WIDTH = 100  # characters: a longer entry is written over several lines
+# no kind of model takes another's, so each is the one that "default" stands for
+_DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probability",), ("mass",))]
 
 
 def read_record(file: Path) -> dict[str, Any]:
@@ -68,18 +78,6 @@ def no_record(file: Path, reason: str) -> UserError:
     )
 
 
-def planned_parts(meta: Mapping[str, Any], file: Path) -> dict[str, int]:
-    """How many parts of each kind a run is to have, by its record; nothing where that does not say how many."""
-    parts, counts = meta.get("parts"), meta.get(KINDS)
-    if not (isinstance(parts, int) and isinstance(counts, Mapping)):
-        return {}
-    planned = {**counts, "samples": parts}
-    for kind, count in planned.items():
-        if not (_KIND.fullmatch(kind) and isinstance(count, int) and 0 <= count <= MOST):
-            raise no_record(file, f"it has {count!r:.30} parts of {kind!r:.60}")
-    return planned
-
-
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
     """The ``run.json`` that says this, with a checksum of itself."""
     return f"{_lines({'checksum': _checksum(meta), **meta})}\n".encode()
@@ -98,23 +96,107 @@ def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
 
 
-def merged_record(
-    before: Mapping[str, Any], after: Mapping[str, Any], current: Mapping[str, Any]
-) -> dict[str, Any]:
-    """A record with what one process changed since it read it (`before`), and what others have written since.
+def _checksum(meta: Mapping[str, Any]) -> str:
+    return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
 
-    The stage that was reached is the later one, where others have gone on meanwhile.
+
+@cache
+def stages() -> dict[str, str]:
+    """Return the stage that each field alters, by its address, from the marks of the schema."""
+    marks = {}
+    for name, field in Config.model_fields.items():
+        marks[name] = _mark(field, "generate")
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                marks |= {
+                    f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()
+                }
+    return marks
+
+
+def _mark(field: FieldInfo, otherwise: str) -> str:
+    return (field.json_schema_extra or {}).get("alters", otherwise)
+
+
+def _fields(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
+    """Fields by their addresses that alter some stages; words of indicators apart from what they are controls of."""
+    fields: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == "indicators":
+            fields[key] = [[name, entry["word"]] for name, entry in value.items()]
+        elif isinstance(value, Mapping) and key not in (
+            "edit",
+            "stop",
+        ):  # with and without one are two audits
+            fields |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            fields[key] = value
+    return {name: value for name, value in fields.items() if stages().get(name, "generate") in altered}
+
+
+def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field of a resolved configuration that alters what the generate stage stores, by its address.
+
+    The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
-    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
-    others_went_on = current["status"] not in (before.get("status"), after["status"])
-    if others_went_on and STATUSES.index(current["status"]) > STATUSES.index(after["status"]):
-        changed = {name: value for name, value in changed.items() if name not in ("status", "times")}
+    fields = _fields(config, "generate", "part")
+    if "generate.device" in fields:
+        fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
+    if not fields.get("capture.keep"):
+        fields |= {"capture.keep_places": None, "capture.keep_dtype": None}
+    if fields.get("capture.definition") in _DEFAULT_DEFINITIONS:
+        fields["capture.definition"] = "default"
+    limit, prompts = fields.get("limit"), fields.get("prompts", ())
+    fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
+    captions = any(isinstance(prompt, Mapping) for prompt in prompts)
+    if not (captions and fields.get("sampler.noise") in ("own", "independent")):
+        fields.pop("reference", None)
+    return fields
+
+
+def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `generated_fields` that all parts of a run have in common and that are not left empty."""
     return {
         name: value
-        for name, value in {**current, **changed}.items()
-        if name in after or name not in before or name in changed
+        for name, value in generated_fields(config).items()
+        if stages().get(name) != "part" and value not in (None, [])
     }
 
 
-def _checksum(meta: Mapping[str, Any]) -> str:
-    return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
+def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters what the observe stage sees, by its address."""
+    return _fields(config, "observe")
+
+
+def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters what the trace stage generates, by its address; of the words, those that it patches."""
+    controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
+    return {
+        "contrasts[0]": next(iter(config.get("contrasts") or []), None),
+        "reference": config.get("reference"),
+        "controls": controls,
+        **_fields(config, "trace"),
+    }
+
+
+def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters the tables of given images, by its address."""
+    controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
+    return {
+        "reference": config.get("reference"),
+        **{f"indicators.{name}.control": control for name, control in controls.items()},
+        **_fields(config, "measure"),
+    }
+
+
+def later_fields(section: str, before: Any, after: Any) -> Any:
+    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
+    if not isinstance(before, Mapping):
+        return before
+    later = {key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")}
+    return {**before, **{key: value for key, value in after.items() if key in later}}
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """The first field that differs, in the order of `after`; None where all are the same."""
+    return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
-from hooks.prompt.positions import GROUPS, groups_around
+from hooks.prompt.spans import GROUPS
+from probes.config.generation import Capture
+from probes.errors import UserError
 from probes.prompts.sample import Sample
-from probes.runs.image_faults import eight_bits
+from probes.runs.images import eight_bits
+from probes.runs.parts import digest
+
+if TYPE_CHECKING:
+    from hooks.pooling import Chooser
+
+_LARGEST = float(np.finfo(np.float16).max)
 
 
 def capture_rows(
@@ -75,11 +84,6 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
     return positions
 
 
-def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
-    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them."""
-    return groups_around(sample.indicator_positions, len(sample.tokens), length)
-
-
 def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """One row per (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
 
@@ -112,8 +116,66 @@ def _by_group(values: Any) -> Iterator[tuple[str | None, Any]]:
             yield name, values[:, index]
 
 
+def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+    """Return what chooses the places of a batch, row by row, for `hooks.Probe`.
+
+    They hang on prompt, seed, site and call alone: those of a triplet's words are the same, and those of an image the
+    same in any batch.
+    """
+    count = capture.keep_places
+    if isinstance(count, str):
+        return count
+
+    def choose(address: str, call: int, row: int, places: int) -> Sequence[int]:
+        if places <= count:
+            return range(places)
+        sample = members[row]
+        name = digest(f"{sample.prompt_id}\n{sample.seed}\n{address}\n{call}")
+        return np.random.default_rng(int(name[:16], 16)).random(places).argsort()[:count]
+
+    return choose
+
+
+def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
+    """One row per (sample, site): tensor or vectors over the calls, their shape, and the places that they are of.
+
+    A site that did not run, such as the unconditional prediction without guidance, has none.
+    """
+    choose = place_chooser(members, capture)
+    rows = []
+    for index, sample in enumerate(members):
+        for site, record in probe.kept.items():
+            if not len(record.call):
+                continue
+            values = np.asarray(record.values[:, index], np.float32)
+            row = {
+                **image_columns(sample),
+                "site": site,
+                "shape": list(values.shape),
+                "call": [int(call) for call in record.call],
+                "timesteps": [float(value) for value in record.timestep],
+                "values": _as(values.ravel(), capture.keep_dtype, site),
+            }
+            if callable(choose):
+                chosen = [choose(site, int(call), index, record.places) for call in record.call]
+                row["places"] = np.concatenate(chosen).astype(np.int32)
+            rows.append(row)
+    return rows
+
+
+def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
+    if dtype == "float16":
+        finite = np.abs(values[np.isfinite(values)])
+        if finite.size and finite.max() > _LARGEST:
+            raise UserError(
+                f"capture.keep_dtype: expected float32 for {site}, whose activations reach {finite.max():.3g}, got"
+                " float16, which ends at 65504: set it to float32"
+            )
+    return values.astype(dtype)
+
+
 def png(image: np.ndarray) -> bytes:
-    """A float image in [0, 1] as PNG (`probes.runs.image_faults.eight_bits`); the same bytes every time."""
+    """A float image in [0, 1] as PNG (`probes.runs.images.eight_bits`); the same bytes every time."""
     data = io.BytesIO()
     Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)
     return data.getvalue()

@@ -7,11 +7,11 @@ same door: any directory with a ``run.json`` and the columns of `probes.runs.sch
 from __future__ import annotations
 
 import contextlib
-import copy
 import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,25 @@ from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.locks import GATE, locked, require_there
 from probes.paths import link_of, require_no_address
-from probes.runs.image_faults import reason
-from probes.runs.images import read_image
+from probes.runs.images import fault_reason, read_image
 from probes.runs.parts import (
     column_names,
     disk_error,
     is_leftover,
-    matching,
     part_files,
     part_name,
-    part_number,
     read_part,
+    read_table,
+    table_bytes,
+    unlike,
     write_bytes,
 )
-from probes.runs.record import KINDS, merged_record, no_record, planned_parts, read_record, record_bytes
-from probes.runs.tables import read_table, table_bytes
+from probes.runs.record import KINDS, STATUSES, differing, no_record, read_record, record_bytes
+from probes.runs.schemas import TEXTS
 
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
-_TEXTS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
+MOST = 1_000_000  # parts of a kind: a record that says more is damaged
+_KIND = re.compile(r"[a-z]+|(?:features|attributes)/\w[\w.-]*")
 # what a stage may name as written
 _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md")
 
@@ -68,13 +69,9 @@ class Run:
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
-        self._before = copy.deepcopy(meta)  # the record as this process has read or written it last
-        self._stage: str | None = None
-        self._names: set[str] = set()  # results that the stage under way has written
-        self._frames: dict[tuple, pd.DataFrame] = {}
-        self._unreadable: dict[tuple, set[str]] = {}  # of each part file that was looked through, as it was
+        self._stage = ""  # that is under way
+        self._names: set[str] = set()  # results that it has written
         self._part_of: dict[str, Path] = {}  # of each sample
-        self._last: tuple[Path | None, dict[str, bytes | None]] = (None, {})  # images of the file read last
         self._config: tuple[dict[str, Any], Config] | None = None
 
     @classmethod
@@ -111,26 +108,40 @@ class Run:
         return self.meta["status"]
 
     def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself."""
-        file, meta = self.path / "run.json", json.loads(json.dumps({**self.meta, **fields}))
+        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself.
+
+        The stage that was reached is the later one, where others have gone on meanwhile.
+        """
+        file, fields = self.path / "run.json", json.loads(json.dumps(fields))
         require_there(file)
         with locked(self.path / GATE):
-            current = read_record(file) if self.meta and file.exists() else None
-            noted = meta if current is None else merged_record(self._before, meta, current)
+            current = read_record(file) if self.meta and file.exists() else self.meta
+            noted = {**current, **fields}
+            before, status = self.meta.get("status"), current.get("status")
+            if status not in (before, noted["status"]) and STATUSES.index(status) > STATUSES.index(
+                noted["status"]
+            ):
+                noted |= {name: current[name] for name in ("status", "times") if name in current}
             write_bytes(file, record_bytes(noted))
-        self.meta, self._before = meta, copy.deepcopy(meta)
+        self.meta = {**self.meta, **fields}
 
     def read_again(self) -> None:
         """Read ``run.json`` again, if it is there: another process may have written it."""
         if (self.path / "run.json").exists():
             self.meta = read_record(self.path / "run.json")
-            self._before = copy.deepcopy(self.meta)
 
     # parts
 
     def planned(self) -> dict[str, int]:
         """How many parts of each kind the run is to have; nothing where its record does not say."""
-        return planned_parts(self.meta, self.path / "run.json")
+        parts, counts = self.meta.get("parts"), self.meta.get(KINDS)
+        if not (isinstance(parts, int) and isinstance(counts, Mapping)):
+            return {}
+        planned = {**counts, "samples": parts}
+        for kind, count in planned.items():
+            if not (_KIND.fullmatch(kind) and isinstance(count, int) and 0 <= count <= MOST):
+                raise no_record(self.path / "run.json", f"it has {count!r:.30} parts of {kind!r:.60}")
+        return planned
 
     def with_kinds(self, names: Iterable[str], count: int) -> dict[str, int]:
         """The kinds of the run and how many parts of each it is to have, once it has so many of these."""
@@ -138,10 +149,10 @@ class Run:
 
     def missing(self) -> dict[str, list[int]]:
         """Numbers of the parts that the run is to have and that are not there, by kind; reads no part."""
-        missing = {}
-        for kind, count in self.planned().items():
-            numbers = {*map(part_number, part_files(self.path / kind))}
-            missing[kind] = sorted({*range(count)} - numbers)
+        missing = {
+            kind: sorted({*range(count)} - part_files(self.path / kind).keys())
+            for kind, count in self.planned().items()
+        }
         return {kind: numbers for kind, numbers in missing.items() if numbers}
 
     def part_path(self, kind: str, part: int) -> Path:
@@ -152,19 +163,23 @@ class Run:
         """The parts of a kind that are there and that the run is to have, in order."""
         files, counts = part_files(self.path / kind), self.meta.get(KINDS)
         most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
-        if not isinstance(most, int) or kind.endswith(_TEXTS):
-            return files
-        return [file for file in files if part_number(file) < most]  # more are another run's, or the user's
+        if not isinstance(most, int) or kind.endswith(TEXTS):
+            return [*files.values()]
+        return [
+            file for number, file in files.items() if number < most
+        ]  # more are another run's, or the user's
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
-        files, first = self._files(kind), None
+        files, first = self._files(kind), dict[str, pa.DataType]()
         for file in files:
-            table = read_part(file, columns)
-            first = table.slice(0, 0) if first is None else first
-            table = matching(file, table, files[0], first)
+            table = read_part(file, columns).replace_schema_metadata(None)
+            types = dict(zip(table.schema.names, table.schema.types))
+            first = first or types
+            if (other := differing(first, types)) is not None:
+                raise unlike(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
             self._require_known(kind, table)
-            yield table
+            yield table.select([*first])
 
     def columns(self, kind: str) -> list[str]:
         """The columns of the parts of a kind."""
@@ -196,16 +211,11 @@ class Run:
         """All rows of a kind of part, or some columns of them; of samples the image only if `columns` names it.
 
         Kinds and columns: `probes.runs.schemas`. An image in which nothing was found has no row among ``objects``, but
-        one in ``observed``; `probes.runs.coco_masks.decode` gives a mask as pixels.
+        one in ``observed``; `probes.runs.images.decode_mask` gives a mask as pixels.
         """
         if columns is None and kind == "samples":
             columns = [name for name in self.columns(kind) if name != "image"]
-        if kind not in ("samples", "observed") or not columns or "image" in columns:
-            return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
-        key = (kind, *columns, *map(_version, self._files(kind)))  # read again where a file has changed
-        if key not in self._frames:
-            self._frames[key] = pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
-        return self._frames[key].copy()
+        return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, one row per image; without the image itself unless `columns` names it."""
@@ -250,10 +260,8 @@ class Run:
             )
         for sample in sorted(dict.fromkeys(wanted), key=lambda sample: self._part_of[sample]):
             file = self._part_of[sample]
-            if self._last[0] != file:
-                self._last = (file, dict(_encoded(file)))
             try:
-                images[sample] = read_image(self._last[1][sample])
+                images[sample] = read_image(_encoded(file, *_version(file))[sample])
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: {sample}: expected an image, got `{error}`: leave it out"
@@ -262,24 +270,15 @@ class Run:
 
     def unreadable(self) -> set[str]:
         """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
-        looked_at = self.parts("observed")
-        observed = self.read("observed", ["sample_id", "status"]) if looked_at else None
-        unreadable = (
-            set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
-        )
-        names = {file.name for file in looked_at}
-        for file in self.parts("samples"):
-            if file.name not in names:
-                version = _version(file)  # before it is read: what is written meanwhile is read again
-                if version not in self._unreadable:
-                    self._unreadable[version] = {
-                        sample for sample, data in _encoded(file) if not _can_be_read(data)
-                    }
-                unreadable |= self._unreadable[version]
-        return unreadable
+        unreadable, looked_at = set[str](), {file.name for file in self.parts("observed")}
+        if looked_at:
+            observed = self.read("observed", ["sample_id", "status"])
+            unreadable = set(observed["sample_id"][observed["status"] == "unreadable"])
+        files = (file for file in self.parts("samples") if file.name not in looked_at)
+        return unreadable.union(*(_unreadable(file, *_version(file)) for file in files))
 
     def faults(self) -> dict[str, str]:
-        """The samples that were at fault when they were generated, and with what: `probes.runs.image_faults`."""
+        """The samples that were at fault when they were generated, and with what: `probes.runs.images.WHY`."""
         samples = self.samples(["sample_id", "fault"])
         samples = samples[samples["fault"].notna()]
         return dict(zip(samples["sample_id"], samples["fault"]))
@@ -287,7 +286,7 @@ class Run:
     def left_out(self) -> dict[str, str]:
         """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
         unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
-        return unreadable | {sample: reason(fault) for sample, fault in self.faults().items()}
+        return unreadable | {sample: fault_reason(fault) for sample, fault in self.faults().items()}
 
     # results
 
@@ -301,7 +300,7 @@ class Run:
     ) -> pd.DataFrame:
         """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
 
-        `texts` are those of them that hold text, see `probes.runs.tables.read_table`.
+        `texts` are those of them that hold text, see `probes.runs.parts.read_table`.
         """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():
@@ -324,17 +323,14 @@ class Run:
             return f"{why} run --stage observe and then --stage measure"
         return "choose one that is there, or run --stage measure again"
 
-    def write_table(self, name: str, frame: pd.DataFrame) -> None:
+    def write_table(self, name: str, frame: pd.DataFrame, *, csv: bool = True) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.
 
-        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        One that no person reads is written as Parquet alone, and so is one of more than :data:`CSV_ROWS` rows, which no
+        spreadsheet opens.
         """
-        if len(frame) <= CSV_ROWS:
+        if csv and len(frame) <= CSV_ROWS:
             self.write_file(f"tables/{name}.csv", csv_bytes(frame))
-        self.write_parquet(name, frame)
-
-    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
         self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
 
     def write_file(self, name: str, data: bytes | memoryview) -> None:
@@ -343,10 +339,9 @@ class Run:
 
     def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
         """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
-        if self._stage is not None:  # other commands hold no lock and note nothing
+        if self._stage:  # other commands hold no lock and note nothing
             self._names |= {*names}
-            if self._names - {*self.written(self._stage)}:
-                self._note(self._stage, self._names | {*self.written(self._stage)})
+            self._note(self._names | {*self.written(self._stage)})
         for name, content in zip(names, data, strict=True):
             write_bytes(self.path / name, content)
 
@@ -360,14 +355,14 @@ class Run:
         self._stage, self._names = stage, set()
         try:
             yield
+            self.remove_files(sorted({*self.written(stage)} - self._names))
+            self._note(self._names)
         finally:
-            self._stage = None
-        self.remove_files(sorted({*self.written(stage)} - self._names))
-        if sorted(self._names) != self.written(stage):
-            self._note(stage, self._names)
+            self._stage = ""
 
-    def _note(self, stage: str, names: Iterable[str]) -> None:
-        self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
+    def _note(self, names: Iterable[str]) -> None:
+        if (noted := sorted(names)) != self.written(self._stage):
+            self.write_meta(written={**(self.meta.get("written") or {}), self._stage: noted})
 
     def written(self, stage: str | None = None) -> list[str]:
         """The results that a stage, or any, wrote, by their paths in the run, in order."""
@@ -386,28 +381,28 @@ class Run:
             raise disk_error(Path(error.filename or str(self.path)), error) from None
 
 
-def kinds_of_capture(capture: Any) -> list[str]:
-    """The kinds of part that are stored of generated images, by section ``capture`` of the configuration."""
-    requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
-    return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
-
-
-def _version(file: Path) -> tuple[str, int, int]:
-    """Path, modification time (ns) and size of a file, by which changes show."""
+def _version(file: Path) -> tuple[int, int]:
+    """Modification time (ns) and size of a file, by which changes show."""
     state = file.stat()
-    return str(file), state.st_mtime_ns, state.st_size
+    return state.st_mtime_ns, state.st_size
 
 
-def _encoded(file: Path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield id and encoded image of each sample of a part file."""
-    table = read_part(file, ["sample_id", "image"])
-    for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
-        yield sample, (image or {}).get("bytes")
+@lru_cache(maxsize=1)  # images that are asked for one after another stand in one file
+def _encoded(file: Path, *version: int) -> dict[str, bytes | None]:
+    """The encoded image of each sample of a part file."""
+    columns = read_part(file, ["sample_id", "image"]).to_pydict()
+    return {
+        sample: (image or {}).get("bytes") for sample, image in zip(columns["sample_id"], columns["image"])
+    }
 
 
-def _can_be_read(data: bytes | None) -> bool:
-    try:
-        read_image(data)
-    except ValueError:
-        return False
-    return True
+@cache
+def _unreadable(file: Path, *version: int) -> set[str]:
+    """The samples of a part file whose image cannot be read."""
+    unreadable = set()
+    for sample, data in _encoded(file, *version).items():
+        try:
+            read_image(data)
+        except ValueError:
+            unreadable.add(sample)
+    return unreadable

@@ -1,10 +1,19 @@
-"""The columns of parts: what the stages generate, observe and trace store, kind by kind."""
+"""Kinds of parts: the stages that store them, their folders and their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
+
+GENERATED_KINDS = ("samples", "captures", "words", "kept", "pooled")
+UNMEASURED = ("kept", "pooled")  # no table is made of them
+NESTED = ("features", "attributes")  # with a folder for each model
+OBSERVED_KINDS = ("observed", "objects", *NESTED)
+FOLDERS = (*GENERATED_KINDS, *OBSERVED_KINDS, "traced", "tables", "figures", "gallery")
+TEXTS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
+_STAGES = {**dict.fromkeys(GENERATED_KINDS, "generate"), "traced": "trace", "tables": "measure"}
 
 _LISTS = pa.list_(pa.list_(pa.int32()))
 SIMILARITIES = pa.list_(pa.float32())  # of a site, in a column of captures
@@ -35,7 +44,7 @@ SAMPLES = pa.schema(
         # in the tokens of the second text encoder; null where the model has one
         ("word_positions_2", _LISTS),
         ("indicator_positions", pa.list_(pa.int32())),
-        # why it is left out of every mean (`probes.runs.image_faults`); null where it is not
+        # why it is left out of every mean (`probes.runs.images.FAULTS`); null where it is not
         ("fault", pa.string()),
         ("image", IMAGE),
     ]
@@ -73,7 +82,7 @@ KEPT = pa.schema(
         ("values", pa.list_(pa.float32())),
     ]
 )
-# `group` names the token positions that a mean is over (`hooks.prompt.positions`); null where it is over space;
+# `group` names the token positions that a mean is over (`hooks.prompt.spans`); null where it is over space;
 # `values` are the channels, call after call
 POOLED = pa.schema(
     [
@@ -200,3 +209,24 @@ FIXED = {
 def captures_schema(sites: Sequence[str]) -> pa.Schema:
     """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
     return pa.schema([*CAPTURES, *(pa.field(site, SIMILARITIES) for site in sites)])
+
+
+def kept_schema(capture: Any) -> pa.Schema:
+    """The columns of ``kept/``: of tensors that are stored whole, or of some of their places."""
+    fields = [*KEPT]
+    if capture.keep_dtype == "float16":
+        fields[-1] = pa.field("values", pa.list_(pa.float16()))
+    if capture.keep_places != "all":
+        fields.append(pa.field("places", pa.list_(pa.int32())))
+    return pa.schema(fields)
+
+
+def kinds_of_capture(capture: Any) -> list[str]:
+    """The kinds of parts of generated images, by section ``capture`` of the configuration."""
+    requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
+    return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
+
+
+def stage_of(kind: str) -> str:
+    """The stage that stores a kind of parts."""
+    return _STAGES.get(kind, "observe")

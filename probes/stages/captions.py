@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.source import LoadedPrompts
 from probes.runs.run import Run
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 KEY = "captions"  # in ``run.json``
 LONGER = "longer_than_the_model_reads"
@@ -45,14 +47,13 @@ def without_long_ones(
             f"{file}: prompts: expected captions of at most {most} tokens with start and end, found none in"
             f" {len(long):,}: take other captions, or a model that reads longer ones"
         )
-    selection, left_out = loaded.selection, [config.prompts[index].id for index in sorted(long)]
-    assert selection is not None
+    left_out = [config.prompts[index].id for index in sorted(long)]
     record = {
         **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
-        "format": selection.format,
-        "captions": selection.read,
-        "prompts": len(selection.prompts),
-        "dropped": dict(selection.dropped.most_common()),
+        "format": loaded.format,
+        "captions": loaded.read,
+        "prompts": len(loaded.prompts),
+        "dropped": dict(loaded.dropped.most_common()),
         "tokens_read": most,
         LONGER: left_out,
     }

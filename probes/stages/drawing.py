@@ -16,17 +16,17 @@ from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.prompt.given import given_system_prompt, prompt_tokenizers
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.spans import GROUPS, groups_around
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.batches import BatchSize, no_room
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize, no_room
 from probes.models import loading, requirements
-from probes.models.devices import deterministic
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers, indicator_spans
-from probes.runs import identity, image_faults, kept, rows, schemas
+from probes.models.weights import deterministic
+from probes.prompts.sample import Sample, TextTowers, indicator_spans
+from probes.runs import record, rows, schemas
+from probes.runs.images import NAN, find_faults
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -86,7 +86,7 @@ def load_again(
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
-    name = identity.differing(files or {}, source.files) if files else None
+    name = record.differing(files or {}, source.files) if files else None
     if name is not None:
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
@@ -132,9 +132,7 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
             **sample.row(),
             "fault": fault,
             # without numbers there is no picture
-            "image": None
-            if fault == image_faults.NAN
-            else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
         }
         for sample, image, fault in zip(members, images, faults)
     ]
@@ -147,7 +145,7 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
         made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
     if config.capture.keep:
         made["kept"] = RowsOfKind(
-            kept.kept_rows(members, probe, config.capture), kept.kept_schema(config.capture)
+            rows.kept_rows(members, probe, config.capture), schemas.kept_schema(config.capture)
         )
     if config.capture.pool:
         made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
@@ -208,7 +206,7 @@ def _draw(
         pairs=compared,
         shared_positions=_shared(pipe, members, compared) or None,
         keep=tuple(capture.keep),
-        keep_places=kept.place_chooser(members, capture),
+        keep_places=rows.place_chooser(members, capture),
         pool=tuple(capture.pool),
         position_groups=_position_groups(pipe, members) if capture.pool else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
@@ -235,14 +233,17 @@ def _draw(
         )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
-    return images, image_faults.faults(images, last.get("latents"), flagged), probe
+    return images, find_faults(images, last.get("latents"), flagged), probe
 
 
 def _position_groups(pipe: Any, members: list[Sample]) -> Any:
     """Token positions around the word of each prompt, by text encoder where their tokens differ."""
     architecture = architecture_of(pipe)
     if not architecture.transformer:
-        return [rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members]
+        return [
+            groups_around(sample.indicator_positions, len(sample.tokens), pipe.tokenizer.model_max_length)
+            for sample in members
+        ]
     layout = architecture.layouts[0]
     own = [getattr(pipe, one.name) for one in layout.tokenizers]
     towers = TextTowers.of(pipe, prompt_tokenizers(layout, own))
@@ -270,7 +271,7 @@ def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -
 
 def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:
     """Stop where a run begins with nothing but overflows: the others would be none either."""
-    if all(fault == image_faults.NAN for fault in faults):
+    if all(fault == NAN for fault in faults):
         raise UserError(
             f"{members[0].sample_id}: expected a finite image, got NaN with {dtype} in all {len(members)} images"
             f" of the first batch: {_NAN[dtype]}"

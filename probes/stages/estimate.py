@@ -12,12 +12,11 @@ from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches
-from probes.execution.workers import worker_count
-from probes.models.devices import pick_device
+from probes.execution import workers
 from probes.models.loading import without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
+from probes.models.weights import pick_device
 from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -43,9 +42,9 @@ def in_words(
     kept: float = 0.0,
 ) -> str:
     """Images, disk and processes; so many images are `stored`, and made `at_once`; `maps` and `kept` are bytes."""
-    device, workers = pick_device(config.generate.device).type, config.generate.workers
-    threads, (height, width) = batches.threads(pipe, device), image_size(pipe, config)
-    count = worker_count(workers, device=device, threads=threads, images=images)
+    device, wanted = pick_device(config.generate.device).type, config.generate.workers
+    threads, (height, width) = workers.model_threads(pipe, device), image_size(pipe, config)
+    count = workers.worker_count(wanted, device=device, threads=threads, images=images)
     disk = _size(stored * height * width * _PNG_PER_PIXEL + maps + kept)
     of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
     rows = f", {at_once} images at once" if at_once else ""

@@ -20,16 +20,16 @@ from typing import Any, Literal
 import torch
 
 from probes.config.schema import Config
-from probes.execution import batches, loop
+from probes.execution import loop, workers
 from probes.execution.loop import Part, StageCall
-from probes.execution.workers import worker_count
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
-from probes.runs import directory, identity
+from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS
-from probes.runs.run import Run, kinds_of_capture
+from probes.runs.record import KINDS, differing, part_fields
+from probes.runs.run import Run
+from probes.runs.schemas import kinds_of_capture
 from probes.stages.drawing import Drawing, image_bytes, load
 
 FIELD, USED = "generate.batch_triplets", "batch_triplets"  # of the identity of parts, of run.json
@@ -83,8 +83,8 @@ def generation(
             plan = _planned(run, asked, config, record, samples, source)
         config, parts, todo = plan.config, plan.parts, plan.todo
         left = sum(part.images for part in todo)
-        workers, threads = config.generate.workers, device["threads"]
-        count = worker_count(workers, device=device["torch"], threads=threads, images=left)
+        wanted, threads = config.generate.workers, device["threads"]
+        count = workers.worker_count(wanted, device=device["torch"], threads=threads, images=left)
         count = cluster.room() if cluster else loop.useful_workers(count, todo)
         sizes = [int(config.generate.batch_triplets)]
         command.record(
@@ -114,7 +114,7 @@ def generation(
         loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
 
     yield generate_parts
-    if (used := batches.used_sizes(run, "samples", sizes[0])) != sizes:
+    if (used := workers.used_sizes(run, "samples", sizes[0])) != sizes:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 
@@ -145,12 +145,12 @@ def _resolve(
     )
     if batch == "auto":
         measured = image_bytes(loaded, config, first)
-        batch = batches.auto_batch(loaded, len(config.indicators), config, measured)
+        batch = workers.auto_batch(loaded.pipe, loaded.device, config, measured)
     on_gpu = loaded.device.startswith("cuda")
     device = {
         "name": torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU",
         "torch": loaded.device,
-        "threads": batches.threads(loaded.pipe, loaded.device),
+        "threads": workers.model_threads(loaded.pipe, loaded.device),
         "workers": 1,
         **({"image_bytes": measured} if measured else {}),
     }
@@ -191,7 +191,7 @@ def _planned(
     fields = {
         "model": record["model"]["weight_hash"],
         **source.files,
-        **identity.part_fields(config.resolved()),
+        **part_fields(config.resolved()),
         "sampler.scheduler": [record["scheduler"]["class"], record["scheduler"]["set"]],
     }
     _require_same_parts(run, fields, source)
@@ -214,7 +214,7 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
     before = run.meta.get(FIELDS)
     if before is None or before == fields:
         return
-    name = identity.differing(before, fields)
+    name = differing(before, fields)
     old, new = before.get(name), fields.get(name)
     if name == "model":
         there = run.meta["model"]["id"]

@@ -17,10 +17,8 @@ from hooks.prompt.given import with_system_prompt
 from hooks.prompt.spans import Span, split_words
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.alignment import forms, occurrences, same_rest, shared_words
 from probes.prompts.prompt import SKILL, Prompt, fill
-from probes.prompts.sample import Sample, noise_seed
-from probes.prompts.tokens import Tokenized, tokenize
+from probes.prompts.sample import Sample, Tokenized, forms, noise_seed, occurrences, shared_words, tokenize
 
 Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of its word
 
@@ -126,18 +124,18 @@ def _indicator_and_shared_words(
     words = [one.words for one in read]
     if prompt.template:
         blocked = [
-            {index for index, (start, end) in enumerate(one.spans) if start < span[1] and end > span[0]}
+            {place for place, (begin, stop) in enumerate(one.spans) if begin < span[1] and span[0] < stop}
             for one, (_, span) in zip(read, texts)
             if span
         ]
         return blocked, shared_words(words, blocked)
     # a free caption names no place for the word
     blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
-    shared = same_rest(words, blocked)
-    if shared is None:
-        own = [tuple(word.lower() for word, _ in split_words(entry.word)) for _, entry in indicators]
-        # where the word stands first
-        blocked = [{*sorted(occurrences(one, {word}))[: len(word)]} for one, word in zip(words, own)]
+    shared = shared_words(words, blocked)
+    if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):
+        # the first place of its word alone
+        wanted = [tuple(text for text, _ in split_words(entry.word.lower())) for _, entry in indicators]
+        blocked = [{*sorted(occurrences(one, [phrase]))[: len(phrase)]} for one, phrase in zip(words, wanted)]
         shared = shared_words(words, blocked)
     # where its word is not in it, what the others lack is the indicator
     return [

@@ -71,7 +71,8 @@ SKIN_NAMES = ("skin_1", "skin_2", "skin_3")
 # Pixels of the largest region of skin that count as a figure's: the fewest of 3,000 renderings were 35, and none had a
 # region of another skin than the figure's.
 LEAST_SKIN = 10
-_CROSS = ndimage.generate_binary_structure(2, 1).astype(int)
+_AT = {thing: one["at"] for thing, one in load_world().objects.items()}
+_CROSS = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
 PLACES = ("studio", *load_world().places)
 THINGS: tuple[str, ...] = (*LEAST, *PLACES)
 PERSON = "person"
@@ -96,7 +97,7 @@ def supported(mask: np.ndarray) -> np.ndarray:
 @functools.cache
 def zone(thing: str) -> np.ndarray:
     """Pixels, bool ``(64, 64)``, where the renderer can put a thing that does not lie anywhere, and one around."""
-    if _objects()[thing] not in ("ground", "held", "sky"):
+    if _AT.get(thing, "wide") == "wide":
         return np.ones((SIZE, SIZE), dtype=bool)
     bare = dict.fromkeys(WORN, "none")
     varied = itertools.product(("left", "right"), ("stand", "lay"), (False, True), (0, 2), (0, 2))
@@ -105,13 +106,6 @@ def zone(thing: str) -> np.ndarray:
         for side, pose, plural, dx, dy in varied
     ]
     return ndimage.binary_dilation((np.stack(pictures) == INDEX[thing]).any(0), np.ones((3, 3)))
-
-
-def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.ndarray:
-    """Masks ``(n, 64, 64)`` bool of what is seen of a thing's own colour; all false where it counts as absent."""
-    mask = supported((read_colours(images) == INDEX[thing]) & zone(thing))
-    mask[mask.sum((1, 2)) < LEAST[thing]] = False
-    return mask
 
 
 def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
@@ -128,7 +122,7 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
         for thing, minimum in LEAST.items():
             mask = supported((indices == INDEX[thing]) & zone(thing))
             columns[thing] = mask.sum((1, 2)) >= minimum
-            if _objects()[thing] == "ground":
+            if _AT.get(thing) == "ground":
                 weight = mask[:, :, 32:].sum((1, 2)).astype(float) - mask[:, :, :32].sum((1, 2))
                 balance += np.where(columns[thing], weight, 0.0)
         areas = [
@@ -148,20 +142,12 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
 
     It is the one with the largest connected region; empty where no region has as much as ``LEAST_SKIN`` pixels.
     """
-    largest = np.stack([_largest_regions(supported(indices == INDEX[skin])) for skin in SKIN_NAMES], 1)
-    names = np.array(SKIN_NAMES)[largest.argmax(1)]
-    return np.where(largest.max(1) >= LEAST_SKIN, names, "")
-
-
-def _largest_regions(masks: np.ndarray) -> np.ndarray:
-    """Pixels of the largest connected region of each mask ``(n, h, w)``, 4-connected; 0 of an empty one."""
-    regions, count = ndimage.label(masks, np.pad(_CROSS[None], ((1, 1), (0, 0), (0, 0))))
-    sizes = np.bincount(regions.ravel(), minlength=count + 1)
-    sizes[0] = 0
-    return sizes[regions].max((1, 2))
-
-
-@functools.cache
-def _objects() -> dict[str, str]:
-    world = load_world()
-    return {thing: world.objects[thing]["at"] if thing in world.objects else "worn" for thing in LEAST}
+    largest = []
+    for skin in SKIN_NAMES:
+        # 4-connected, and apart by picture
+        regions, count = ndimage.label(supported(indices == INDEX[skin]), _CROSS)
+        sizes = np.bincount(regions.ravel(), minlength=count + 1)
+        sizes[0] = 0
+        largest.append(sizes[regions].max((1, 2)))
+    names = np.array(SKIN_NAMES)[np.argmax(largest, axis=0)]
+    return np.where(np.max(largest, axis=0) >= LEAST_SKIN, names, "")

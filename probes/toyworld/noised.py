@@ -8,7 +8,7 @@ reference against which probes of a model are held (:mod:`analysis.methods.decod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,14 @@ from probes.toyworld.world import load_world
 CHUNK = 64  # pictures encoded at a time
 
 
-@dataclass(frozen=True)
-class Renderings:
-    """Latents of renderings, as the denoiser sees them."""
+def renderings(
+    pipe: Any, prompts: Sequence[str], count: int, seed: int = 0
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
+    """Latents of pictures of both components, `count` each, for each prompt, with their components and prompts.
 
-    latents: NDArray[np.float32]  # (n, channels, height, width), scaled, before any noise
-    component: NDArray[np.float64]  # (n,): 1 for b, 0 for a
-    prompt: NDArray[np.int64]  # (n,): number of the prompt
-
-
-def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> Renderings:
-    """Draw and encode pictures of both components, `count` each, for each prompt of the toy world."""
+    Latents ``(n, channels, height, width)`` are as the denoiser sees them, scaled, before any noise; components are 1
+    for b, 0 for a; prompts are numbers.
+    """
     import torch
 
     world, rng = load_world(), np.random.default_rng(seed)
@@ -50,7 +47,7 @@ def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> 
             pixels = torch.from_numpy(RGB[np.stack(pictures[start : start + CHUNK])]).permute(0, 3, 1, 2)
             pixels = pixels.to(pipe.vae.device, pipe.vae.dtype).div(127.5).sub(1.0)
             encoded.append((pipe.vae.encode(pixels).latent_dist.mean * scale).float().cpu().numpy())
-    return Renderings(np.concatenate(encoded), np.array(component), np.array(prompt, np.int64))
+    return np.concatenate(encoded), np.array(component), np.array(prompt, np.int64)
 
 
 def noised(

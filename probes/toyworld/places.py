@@ -1,7 +1,7 @@
 """Ground truth of the benchmark models whose places are known: where the indicator enters (:file:`places.yaml`)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -12,7 +12,6 @@ import yaml
 from probes.toyworld import REGISTRY, bundled_folder
 
 CERTIFICATE = "certificate.json"
-Sites = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,10 @@ class KnownPlace:
 
     @property
     def block(self) -> str:
-        """The transformer block of a cross-attention in the U-Net."""
-        return block_of(self.site)
+        """Name of the transformer block in the U-Net that a cross-attention is of."""
+        kind, *stage, _, number, _ = self.site.removeprefix("unet.").split(".")
+        name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
+        return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ class KnownPlaces:
     kind: str  # null, cross-attention, joint, redundant or opposing
     places: tuple[KnownPlace, ...]  # in the order in which they run: by them alone the word enters
     world: str = "toyworld"  # whose planted frequencies its words are to follow
-    sufficient: tuple[Sites, ...] = ()  # the smallest sets that are enough for the whole effect
-    needed: tuple[Sites, ...] = ()  # the smallest sets without which nothing is left of it
+    sufficient: Sequence[Sequence[str]] = ()  # the smallest sets that are enough for the whole effect
+    needed: Sequence[Sequence[str]] = ()  # the smallest sets without which nothing is left of it
     gain: float = 1.0  # of the difference of the prompt's own text from the neutral prompt's
 
     @property
-    def sites(self) -> Sites:
+    def sites(self) -> tuple[str, ...]:
         """Addresses of its places."""
         return tuple(place.site for place in self.places)
 
@@ -56,17 +57,8 @@ class KnownPlaces:
 def known_places(group: str) -> Mapping[str, KnownPlaces]:
     """Return the truth of the models of a group by name: ``located``, ``structures`` or ``wired``."""
     data = yaml.safe_load(resources.files(__package__).joinpath("places.yaml").read_text("utf-8"))
-    return {name: _read(name, **entry) for name, entry in data.items() if REGISTRY[name].group == group}
-
-
-def _read(name: str, places: list[dict[str, Any]], **entry: Any) -> KnownPlaces:
-    for key in entry.keys() & {"sufficient", "needed"}:
-        entry[key] = tuple(map(tuple, entry[key]))
-    return KnownPlaces(name, places=tuple(KnownPlace(**place) for place in places), **entry)
-
-
-def block_of(site: str) -> str:
-    """Return the name of the transformer block in the U-Net that a cross-attention is of."""
-    kind, *stage, _, number, _ = site.removeprefix("unet.").split(".")
-    name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
-    return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
+    return {
+        name: KnownPlaces(name, **{**entry, "places": tuple(KnownPlace(**one) for one in entry["places"])})
+        for name, entry in data.items()
+        if REGISTRY[name].group == group
+    }

@@ -85,7 +85,7 @@ def chance_of_b(named: Named, world: World) -> float:
 def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
     """Draw at random, from the ground-truth frequencies, whatever the caption does not name."""
     component = "b" if rng.random() < chance_of_b(named, world) else "a"
-    table = {slot: choices[component] for slot, choices in world.data["slots"].items()}
+    table = {slot: choices[component] for slot, choices in world.slots.items()}
     wears = {}
     for slot in WORN:
         if slot in named.slots:
@@ -130,7 +130,7 @@ def parse(caption: str, world: World) -> Named:
             taken, slot = objects, world.objects[word]["at"]
         else:
             place = word if word in world.places else place
-            pose = world.data["poses"].get(word, pose) if pose in (None, "stand") else pose
+            pose = world.poses.get(word, pose) if pose in (None, "stand") else pose
             continue
         if slot in taken:
             raise ValueError(

@@ -50,16 +50,12 @@ def least(name: str) -> float:
 
 def read_objects(images: np.ndarray | Sequence) -> list[list[FoundObject]]:
     """Return the objects in each 64 × 64 RGB picture, class by class and from top to bottom."""
-    return [_objects(picture) for picture in read_colours(images)] if len(images) else []
-
-
-def _objects(picture: np.ndarray) -> list[FoundObject]:
-    found = []
-    for name in OBJECTS:
-        colour = picture == INDEX[name]
-        if colour.sum() < least(name):
-            continue
-        together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
-        masks = (colour & (together == which) for which in range(1, number + 1))
-        found += [FoundObject(name, mask) for mask in masks if mask.sum() >= least(name)]
+    found: list[list[FoundObject]] = []
+    for picture in read_colours(images) if len(images) else ():
+        found.append([])
+        for name in OBJECTS:
+            colour = picture == INDEX[name]
+            together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
+            masks = (colour & (together == which) for which in range(1, number + 1))
+            found[-1] += [FoundObject(name, mask) for mask in masks if mask.sum() >= least(name)]
     return found

@@ -1,62 +1,35 @@
-"""Pipelines of the causal structures: cross-attentions that tell later ones which word they have read.
+"""Modules of the causal structures: cross-attentions that tell later ones which word they have read.
 
 A cross-attention that *tells* has one head more. The head's values are the four channels of the code, its queries and
 keys are 0, so it looks at all tokens alike, and what it has read are four channels more of the attention's output. A
 patch of values, heads or output carries them with it. The transformer block takes these channels off again, so that no
-other layer sees them, and notes on a bus how much of each group of words was read. A later place that *hears* it
+other layer sees them, and notes how much of each group of words was read. A later place that *hears* it
 shows the word that it has read itself; where that is neutral, the one that it hears. The old channels of all layers
 compute what they did.
 """
 
 import copy
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from diffusers import StableDiffusionPipeline
 from diffusers.models.attention import BasicTransformerBlock
 from torch import Tensor, nn
 
-from probes.toyworld.located.assemble import BASE, coded_parts, own_weights
-from probes.toyworld.located.coded import CHANNELS, CODES, OLD
-from probes.toyworld.places import KnownPlace, known_places
-from probes.toyworld.work.assemble import pipeline_of
+from probes.toyworld.coded import CHANNELS, CODES, OLD
+from probes.toyworld.places import KnownPlace
 
-_CODE_READERS = ("attn2.to_k.weight", "attn2.to_v.weight")
-_EXCHANGED = [0, 1, 3, 2]  # channels of the code: feminine and masculine change places, neutral stays
 _HEARD = 1e-3  # of a code's first channel, which is about 10 / 32 where one indicator word was read, else 0
-
-
-def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a causal structure, float32 on the CPU; the located models are read beside it."""
-    places, weights = known_places("structures")[name].places, folder.parents[1]
-    encoder, unet, tokenizer = coded_parts(weights / BASE.name)
-    for place in places:
-        if place.weights:
-            model, folder = known_places("located")[place.weights], weights / "located" / place.weights
-            _write(unet, place, own_weights(model, unet, folder))
-    wire_places(unet, places)
-    return pipeline_of(encoder, unet, tokenizer, weights / BASE.name)
-
-
-@torch.no_grad()
-def _write(unet: nn.Module, place: KnownPlace, delta: dict[str, Tensor]) -> None:
-    for name, value in delta.items():
-        value = value.float()
-        if place.reversed and name.endswith(_CODE_READERS):
-            value = torch.cat([value[:, :OLD], value[:, OLD:][:, _EXCHANGED]], 1)
-        unet.get_parameter(name).copy_(value)
 
 
 class TellingBlock(BasicTransformerBlock):
     """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another."""
 
-    bus: dict[
-        str, Tensor
-    ]  # by block what was read in this call ``(n, 3)``, shares of `CODES`' groups of words
-    place: str  # its name on the bus
-    hears: str | None  # name of an earlier place
+    read: Tensor  # in this call ``(n, 3)``, shares of `CODES`' groups of words
+    hears: tuple["TellingBlock", ...] = ()  # an earlier block
+    unhooked: tuple[
+        nn.Module, ...
+    ] = ()  # its cross-attention, the same weights in modules that no hook is on
 
     def forward(
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
@@ -67,17 +40,13 @@ class TellingBlock(BasicTransformerBlock):
         query = self.norm2(hidden)
         output = self.attn2(query, encoder_hidden_states=text)
         output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
-        read = self.bus[self.place] = shares_of(told)
-        if self.hears:
-            output = self._shown(query, text, output, 1 - read[:, :1], self.bus[self.hears])
+        self.read = shares_of(told)
+        for heard, unhooked in zip(self.hears, self.unhooked, strict=True):
+            # its own output for the word that it has read, as far as that is not neutral, else that for the other's
+            other = unhooked(query, encoder_hidden_states=with_code(text, heard.read))[..., :-CHANNELS]
+            output = other + (1 - self.read[:, :1])[..., None] * (output - other)
         hidden = hidden + output
         return hidden + self.ff(self.norm3(hidden))
-
-    def _shown(self, query: Tensor, text: Tensor, own: Tensor, weight: Tensor, word: Tensor) -> Tensor:
-        """The output for the word that was read as far as `weight`, else that for another word."""
-        (unhooked,) = self.unhooked
-        other = unhooked(query, encoder_hidden_states=with_code(text, word))[..., : own.shape[-1]]
-        return other + weight[..., None] * (own - other)
 
 
 def shares_of(told: Tensor) -> Tensor:
@@ -99,23 +68,19 @@ def with_code(text: Tensor, shares: Tensor) -> Tensor:
 
 
 def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
-    """Let the places of a structure that hear another, and those that are heard, tell what they have read, in place."""
-    bus: dict[str, Tensor] = {}
-    names = {place.site: place.block for place in places}
-    heard = {place.hears for place in places}
+    """Let a place of a structure that hears another, and the one that is heard, tell what they have read, in place."""
+    blocks = {place.site: unet.get_submodule(place.block) for place in places}
     for place in places:
-        if place.site in heard or place.hears:
-            block = unet.get_submodule(place.block)
-            block.__class__ = TellingBlock
-            block.bus, block.place = bus, place.block
-            block.hears = names[place.hears] if place.hears else None
-            add_telling_head(block.attn2)
-            if block.hears:  # the same weights in modules of their own, which no hook is on
-                memo = {id(value): value for value in block.attn2.parameters()}
-                block.unhooked = (copy.deepcopy(block.attn2, memo),)
-            # a buffer, so that the hash of the weights knows of it
-            wired = [0, list(names).index(place.hears)] if place.hears else [-1]
-            block.register_buffer("wired", torch.tensor(wired))
+        if place.hears:
+            heard, block = blocks[place.hears], blocks[place.site]
+            # buffers, so that the hash of the weights knows of it
+            wired = {heard: [-1], block: [0, list(blocks).index(place.hears)]}
+            for one, numbers in wired.items():
+                one.__class__ = TellingBlock
+                add_telling_head(one.attn2)
+                one.register_buffer("wired", torch.tensor(numbers))
+            memo = {id(value): value for value in block.attn2.parameters()}
+            block.hears, block.unhooked = (heard,), (copy.deepcopy(block.attn2, memo),)
 
 
 @torch.no_grad()

@@ -87,7 +87,7 @@ def _log_probability(
     """``log P(seen | component)`` of the slots that are not named, ``(n,)``."""
     left = [left_out(one) for one in named]
     out = {slot: np.array([slot in slots for slots in left]) for slot in SLOTS}
-    planted = {slot: choices[component] for slot, choices in world.data["slots"].items()}
+    planted = {slot: choices[component] for slot, choices in world.slots.items()}
     tables = {slot: _smoothed(table, smoothing) for slot, table in planted.items()}
     # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
     allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()

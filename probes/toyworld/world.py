@@ -1,8 +1,9 @@
 """The world file: words, things, planted frequencies."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import yaml
 
@@ -10,7 +11,6 @@ from probes.errors import UserError
 
 WHOLE_BODY = ("suit", "uniform", "dress")  # an upper garment that hides the lower one
 GROUPS = ("neutral", "feminine", "masculine")
-EVEN_SKINS = (1 / 3, 1 / 3, 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -27,32 +27,20 @@ class World:
 
     name: str
     mixture: dict[str, float]  # probability of component b for each group of indicator words
-    data: dict  # the parsed world file
-    professions: dict[str, Profession] = field(default_factory=dict)
-
-    @property
-    def attributes(self) -> dict[str, dict]:
-        """The 15 attributes: name to slot and phrase."""
-        return self.data["attributes"]
-
-    @property
-    def objects(self) -> dict[str, dict]:
-        """The objects: name to position and phrases."""
-        return self.data["objects"]
-
-    @property
-    def places(self) -> dict[str, list[str]]:
-        """The places: name to phrases."""
-        return self.data["places"]
-
-    @property
-    def contexts(self) -> list[str]:
-        """The 16 contexts of Zhang et al. 2023, Table 2."""
-        return self.data["contexts"]
+    professions: dict[str, Profession]
+    indicators: dict[
+        str, dict[str, list[str]]
+    ]  # interchangeable words by group and number, the usual one first
+    slots: dict[str, dict[str, dict[str, float]]]  # probability of each value by slot and component
+    attributes: dict[str, dict[str, str]]  # the 15 attributes: name to slot and phrase
+    objects: dict[str, dict[str, Any]]  # name to position and phrases
+    places: dict[str, list[str]]  # name to phrases
+    poses: dict[str, str]  # by the first word of an action
+    contexts: list[str]  # the 16 contexts of Zhang et al. 2023, Table 2
 
     def words(self, group: str, number: str = "singular") -> list[str]:
         """The interchangeable words of a group, the usual one first."""
-        return self.data["indicators"][group][number]
+        return self.indicators[group][number]
 
 
 @cache
@@ -62,20 +50,20 @@ def _data(file: str = "world.yaml") -> dict:
 
 def load_world(name: str = "toyworld") -> World:
     """Load the ground-truth frequencies of the benchmark model of this name; other models have none of their own."""
-    data, work = _data(), _data("professions.yaml")
-    if name not in data["worlds"]:
+    data, work = {**_data()}, _data("professions.yaml")
+    worlds, professions = data.pop("worlds"), {}
+    if name not in worlds:
         raise UserError(
-            f"world.yaml: expected a model with planted frequencies ({', '.join(data['worlds'])}), got {name!r}:"
+            f"world.yaml: expected a model with planted frequencies ({', '.join(worlds)}), got {name!r}:"
             " name one of them"
         )
-    mixture = data["worlds"][name]
-    professions = {}
     if name == work["world"]:
         planted = work["professions"].items()
         professions = {word: Profession(one["lean"], tuple(one["skins"])) for word, one in planted}
     elif name == work["control"]:
-        professions = dict.fromkeys(work["professions"], Profession(mixture["neutral"], EVEN_SKINS))
-    return World(name=name, mixture=mixture, data=data, professions=professions)
+        even = Profession(worlds[name]["neutral"], (1 / 3, 1 / 3, 1 / 3))
+        professions = dict.fromkeys(work["professions"], even)
+    return World(name, worlds[name], professions, **data)
 
 
 @cache
@@ -86,3 +74,8 @@ def group_of_words() -> dict[str, tuple[str, bool]]:
         for number, words in numbers.items():
             table.update({word: (group, number == "plural") for word in words})
     return table
+
+
+def number_of(tokenizer: Any, word: str) -> int:
+    """The number of a word that is one token."""
+    return tokenizer.convert_tokens_to_ids(f"{word}</w>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probes.runs import parts, schemas
-from probes.runs.coco_masks import encode
+from probes.runs.images import encode_mask
 from probes.runs.run import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
@@ -15,7 +15,7 @@ LABELS = ("person", "tie", "hat", "umbrella", "dogs", "tree")
 def detection(sample, number, label, mask):
     """A row of ``objects/``."""
     sides = dict.fromkeys(("x0", "y0", "x1", "y1"), 0.0)
-    seen = {"source": "vocabulary", "score": 0.9, "area": int(mask.sum()), "mask": encode(mask)}
+    seen = {"source": "vocabulary", "score": 0.9, "area": int(mask.sum()), "mask": encode_mask(mask)}
     return {**sample, **sides, **seen, "object": number, "label": label} | dict(
         zip(("height", "width"), mask.shape)
     )

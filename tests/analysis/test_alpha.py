@@ -16,7 +16,7 @@ from analysis.report.figures.objects import filled_scores
 from analysis.report.wording_objects import table_sentence
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.claims import claim_table
-from probes.config.measure_options import Measure
+from probes.config.measurement import Measure
 
 PAIR = ("feminine", "masculine")
 

@@ -3,8 +3,7 @@
 import pytest
 
 from analysis.questions import GENDERS, YES_NO, paper_questions, questions, read_answer
-from probes.config.loading import build_config
-from probes.config.schema import Config
+from probes.config.schema import Config, build_config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource
 

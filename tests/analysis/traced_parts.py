@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PIL import Image
 
-from probes.config.trace_options import Trace
+from probes.config.measurement import Trace
 from probes.runs import parts, schemas
 from probes.runs.run import Run
 from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan

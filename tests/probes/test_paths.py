@@ -9,7 +9,7 @@ from PIL import Image
 from probes.errors import UserError
 from probes.paths import expand, expand_model, expand_run, require_regular
 from tests.soon import soon
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 WORDS = {"neutral": "person", "feminine": "woman"}
 DRAWN = {"prompts": ["a {person} in a hat"], "indicators": WORDS, "reference": "neutral", "model": "toyworld"}
@@ -54,7 +54,7 @@ def test_a_pipe_in_a_field_is_refused(field, tmp_path, command):
     os.mkfifo(tmp_path / "pipe")
     path = tmp_path / "a.yaml"
     path.write_text(yaml.safe_dump(FIELDS[field](str(tmp_path / "pipe"))))
-    status, said = command(path, "--out", tmp_path / "run", "--dry-run")
+    status, said = command("plan", path, "--out", tmp_path / "run")
     refused(status, said)
     assert field.split()[0].split(".")[-1] in said
     assert not (tmp_path / "run").exists()
@@ -64,11 +64,11 @@ def test_a_pipe_in_a_field_is_refused(field, tmp_path, command):
 def test_whatever_has_no_end_is_refused(field, endless, tmp_path, command):
     path = tmp_path / "a.yaml"
     path.write_text(yaml.safe_dump(FIELDS[field](endless)))
-    refused(*command(path, "--dry-run"))
+    refused(*command("plan", path))
 
 
 def test_the_configuration_itself(endless, command):
-    refused(*command(endless, "--dry-run"))
+    refused(*command("plan", endless))
 
 
 def images(folder, names, table="metadata.csv"):
@@ -84,7 +84,7 @@ def images(folder, names, table="metadata.csv"):
 
 def test_an_image_of_a_table(endless, tmp_path, command):
     path = images(tmp_path, ["a.png", endless])
-    status, said = command(path, "--dry-run")
+    status, said = command("plan", path)
     refused(status, said)
     assert said.startswith("metadata.csv: line 3: ")
 

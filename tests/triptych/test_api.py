@@ -14,13 +14,13 @@ from probes.errors import UserError
 from tests.analysis.synthetic_run import measured_by, write_run
 from tests.runs import ROOT
 from triptych.api import chosen, given
-from triptych.request import Command, read_request
+from triptych.request import read_request
 
 PROMPTS = ["a {person} with a dog", "a {person} reading a book"]
 
 
 def asked(config, **changes):
-    return read_request(Command(given(config), chosen(changes), quiet=True))
+    return read_request(given(config), chosen(changes), quiet=True)
 
 
 def test_a_mapping_a_config_and_a_file_are_the_same(tmp_path):
@@ -103,9 +103,7 @@ def test_a_config_in_python_says_in_one_line_what_is_wrong(fields, expected):
 
 
 def test_a_stage_is_one_of_the_stages():
-    with pytest.raises(
-        UserError, match=r"stage: expected one of plan, .* got 'measur': did you mean measure\?"
-    ):
+    with pytest.raises(UserError, match=r"stage: expected a stage, got 'measur': did you mean measure\?"):
         triptych.run({"prompts": PROMPTS}, stage="measur")
 
 

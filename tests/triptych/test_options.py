@@ -12,7 +12,7 @@ LINE = (
     " --negative-prompt hat --height 64 --width 32 --out o --device cpu --dtype float32 --batch-triplets auto"
     " --workers 2 --cluster local --until gap"
 )
-OF_THE_COMMAND = {"config", "stage", "shard", "dry_run", "samples", "overwrite", "quiet", "schema", "help"}
+OF_THE_COMMAND = {"config", "stage", "overwrite", "quiet", "schema", "help"}
 
 
 def declared(place):

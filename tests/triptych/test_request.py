@@ -3,8 +3,8 @@
 import pytest
 
 from probes.errors import UserError
-from triptych.options import parser
-from triptych.request import Command, read_request
+from triptych.options import options, parser
+from triptych.request import read_request
 
 
 @pytest.fixture
@@ -15,19 +15,20 @@ def file(tmp_path):
 
 
 def command(*line):
-    return read_request(Command.of_arguments(parser().parse_args(line)))
+    found = parser().parse_args(line)
+    return read_request(found.config, options(found), found.stage, overwrite=found.overwrite)
 
 
 def test_all_stages_but_a_trace_that_nobody_asked_for(file):
     request = command(file)
-    assert request.stages == ("plan", "generate", "observe", "measure", "report")
-    assert request.drawing and not request.clustered
+    assert request.stages == ("generate", "observe", "measure", "report")
+    assert not request.clustered
     assert request.config.trace is None
 
 
 def test_a_trace_that_is_named_has_the_options_of_one(file):
     request = command(file, "--stage", "trace")
-    assert request.stages == ("trace",) and not request.drawing
+    assert request.stages == ("trace",)
     assert request.config.trace is not None and request.config.trace.sites == "default"
 
 

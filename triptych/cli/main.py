@@ -123,7 +123,7 @@ def _stages(argv: Sequence[str]) -> None:
     """Make a run from the arguments of ``triptych run``."""
     from triptych.cli import run  # not before: the flags of a run are described by its configuration
 
-    run.stages(argv)
+    run.work(run.parser().parse_args(argv))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from probes import command_line
-from triptych.cli.run import work
-from triptych.options import staged_parser
+import argparse
 
-__all__ = ["parser", "work"]
+from probes import command_line
+from triptych.options import options, staged_parser
 
 
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
     main = staged_parser(
         "plan",
-        "Print what a run would generate, what it compares, and the disk it takes. Nothing is"
-        " written; `triptych run --dry-run` is the same.",
+        "Print what a run would generate, what it compares, and the disk it takes. Nothing is written.",
         {"triptych plan triplets.yaml --seeds 0 1 2": "what three seeds would take"},
         "triplets.yaml, or the folder of a run",
     )
     main.add_argument("--samples", action="store_true", help="list every image that is planned")
-    main.set_defaults(dry_run=True)
     return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Run the command with its parsed arguments."""
+    from triptych import request, stages  # not before: --help is quick
+
+    asked = request.read_request(arguments.config, options(arguments), dry=True)
+    _, lines = stages.planned(asked, samples=arguments.samples)
+    print(*lines, sep="\n")

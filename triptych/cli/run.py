@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from probes import command_line
-from probes.execution import signals
-from triptych.options import parser
+from triptych.options import options, parser
 
-
-def stages(argv: Sequence[str]) -> None:
-    """Run the stages that the arguments name, for a command that makes a run."""
-    work(parser().parse_args(argv))
+__all__ = ["parser", "work"]
 
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the stages with the parsed arguments."""
-    from triptych.request import Command  # not before: --help is quick
-    from triptych.stages import run
+    from probes.errors import printable
+    from triptych import request, stages  # not before: --help is quick
 
-    run(Command.of_arguments(arguments))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status, see `probes.command_line.run`."""
-    return command_line.run(work, parser(), argv, interrupted=command_line.RESUMES, begins=False)
-
-
-if __name__ == "__main__":
-    signals.leave(main())
+    asked = request.read_request(
+        arguments.config,
+        options(arguments),
+        arguments.stage,
+        overwrite=arguments.overwrite,
+        quiet=arguments.quiet,
+    )
+    _, lines = stages.run(asked)
+    print(*map(printable, lines), sep="\n")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING, TIE
 from probes.errors import UserError, nearest
-from probes.prompts.grammar.plurals import plural
+from probes.prompts.grammar.english import plural
 from probes.user_tables import open_table
 
 ALL = "all"

@@ -31,7 +31,7 @@ def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     samples = samples[samples["indicator"] == run.config.reference]
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
-    called = samples["triplet"].map({one.triplet: one.profession for one in places(run.config)})
+    called = samples["triplet"].map(places(run.config))
     samples = samples.assign(profession=called, reading=samples["sample_id"].map(answers), indicator="")
     samples = samples[samples["reading"].notna()].sort_values(["triplet", "seed"], kind="stable")
     found = []

@@ -181,7 +181,7 @@ class _Layout:
     def __init__(self, run: Run):
         self.run, config = run, run.config
         self.professions, self.words = professions(config), tuple(config.indicators)
-        rows = {place.triplet: self.professions.index(place.profession) for place in places(config)}
+        rows = {triplet: self.professions.index(name) for triplet, name in places(config).items()}
         samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
         # a run that stops draws as many seeds as it takes, and of another program's images no more are known than
         # there are

@@ -34,8 +34,7 @@ from analysis.methods.tracing.outcomes import (
 from analysis.report.figures import files
 from analysis.report.format import interval, number
 from probes import command_line
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.csv_text import csv_bytes
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run

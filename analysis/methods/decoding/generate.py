@@ -13,7 +13,7 @@ from analysis.methods.decoding.places import require_prompts, roles
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
-from probes.prompts.grammar.articles import article
+from probes.prompts.grammar.english import article
 from probes.runs.run import Run
 
 # words of the same meaning where a run has none: as in world.yaml of toyworld, with the same article

@@ -31,16 +31,13 @@ def reference(
 
     The strength of `choice` is not used: a whole latent asks for a penalty of its own.
     """
-    made = noised.renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
+    clean, component, prompt = noised.renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
     rows = []
-    noisy = noised.noised(pipe, made.latents, timesteps, seed=choice.seed)
+    noisy = noised.noised(pipe, clean, timesteps, seed=choice.seed)
     for step, timestep in enumerate([np.nan, *timesteps], start=CLEAN):
-        latents = made.latents if step == CLEAN else next(noisy)
+        latents = clean if step == CLEAN else next(noisy)
         told = PlaceRows(
-            latents.reshape(len(latents), -1).astype(float),
-            made.prompt,
-            np.zeros_like(made.prompt),
-            made.component,
+            latents.reshape(len(latents), -1).astype(float), prompt, np.zeros_like(prompt), component
         )
         accuracy, auc = held_out(told, replace(choice, strength=STRENGTH))
         rows.append(

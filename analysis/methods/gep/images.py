@@ -16,9 +16,8 @@ import yaml
 
 from analysis.observe.features.attribute_audit import clip_name
 from probes.config.checks import expand_synonyms
-from probes.config.image_options import Images
-from probes.config.loading import build_config
-from probes.config.schema import Config
+from probes.config.generation import Images
+from probes.config.schema import Config, build_config
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.runs.images import read_header

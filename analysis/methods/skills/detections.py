@@ -52,8 +52,9 @@ def read_scored_images(run: Run) -> ScoredImages:
 def labels(config: Config) -> dict[str, str]:
     """Return what prompts call an object, by what a detector calls it."""
     known: dict[str, str] = {}
-    for content in sets.skill_sets().values():
-        known |= {label: name for name, label in content["objects"].items() if label != name}
+    for content in map(sets.read, sets.names()):
+        objects = content["objects"] if "skills" in content else {}
+        known |= {label: name for name, label in objects.items() if label != name}
     return {**known, **{label: name for name, label in config.skills.labels.items()}}
 
 

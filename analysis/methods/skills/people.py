@@ -26,9 +26,10 @@ from analysis.studies.human_check.method import PeopleCheck
 from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.errors import UserError
-from probes.prompts.paintskills import SkillRequest, asks_for_skills, requests, statement
+from probes.prompts.paintskills import SkillRequest, requests, statement
+from probes.prompts.prompt import asks_for_skills
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 

@@ -6,7 +6,7 @@ the other is the relation: the longer of its horizontal and its vertical part de
 equal, and no relation holds between centres that coincide. Of two objects of one class either may be the one that the
 prompt means.
 
-Where the paper's formulas leave a choice open, `probes.config.audit_options.Skills` holds it. Beside them stand the
+Where the paper's formulas leave a choice open, `probes.config.measurement.Skills` holds it. Beside them stand the
 tasks of its Figure 5 (b): the number alone and the number with the class, both classes without their relation.
 
 Source: Cho et al. 2023 (DALL-Eval), section 4.1.
@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.prompts.paintskills import SkillRequest
 
 VERSION = "paintskills/1"

@@ -19,7 +19,7 @@ from analysis.report.method import Lead, ReportedMethod
 from analysis.report.saving import saved
 from analysis.report.verdict import defined
 from analysis.tables.registry import TABLES, read
-from probes.prompts.paintskills import asks_for_skills
+from probes.prompts.prompt import asks_for_skills
 
 if TYPE_CHECKING:
     from probes.config.schema import Config

@@ -7,7 +7,7 @@ from analysis.methods.skills.tables import SKILLS, accuracy_table, image_table
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
-from probes.prompts.paintskills import asks_for_skills
+from probes.prompts.prompt import asks_for_skills
 from probes.runs.run import Run
 
 

@@ -28,7 +28,7 @@ from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
 from analysis.tables.interval_columns import with_ends
 from analysis.tables.table import Latex, Table
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
 
 ALL = "all"

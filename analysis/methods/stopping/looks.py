@@ -19,9 +19,10 @@ from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.parts import part_files, part_number
+from probes.runs.parts import part_files
 from probes.runs.record import KINDS
-from probes.runs.run import Run, kinds_of_capture
+from probes.runs.run import Run
+from probes.runs.schemas import kinds_of_capture
 
 
 def prompts_at_looks(config: Config, question: StopQuestion) -> dict[int, int]:
@@ -70,8 +71,8 @@ class Looks:
 
     def _there(self) -> int:
         """How many parts there are, from the first to the first that is missing."""
-        files = [part_files(self.run.path / kind) for kind in kinds_of_capture(self.config.capture)]
-        there = set.intersection(*({part_number(file) for file in of_kind} for of_kind in files))
+        kinds = kinds_of_capture(self.config.capture)
+        there = set.intersection(*({*part_files(self.run.path / kind)} for kind in kinds))
         return next(part for part in count() if part not in there)
 
     def _of_parts(self, parts: int) -> Run:

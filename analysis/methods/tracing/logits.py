@@ -23,8 +23,8 @@ from analysis.observe.features.weights import description, identity, locate
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models.devices import deterministic, pick_device
-from probes.prompts.grammar.articles import article
+from probes.models.weights import deterministic, pick_device
+from probes.prompts.grammar.english import article
 
 if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder

@@ -24,7 +24,7 @@ from analysis.methods.tracing.logits import CLIP, NETWORKS, LogitSettings, diffe
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from probes.errors import UserError
-from probes.runs.image_faults import UNREADABLE, reason
+from probes.runs.images import UNREADABLE, fault_reason
 from probes.toyworld import MODELS
 from probes.toyworld.checker import LEAST, read_images
 from probes.toyworld.checker import VERSION as CHECKER_VERSION
@@ -56,8 +56,8 @@ class TracedImages:
 
     def faults(self) -> NDArray[np.object_]:
         """Return why each image has no outcome; empty where it has one."""
-        stored = [reason(fault) if isinstance(fault, str) else "" for fault in self.rows["fault"]]
-        unread = [reason(UNREADABLE) if image is None else "" for image in self.images]
+        stored = [fault_reason(fault) if isinstance(fault, str) else "" for fault in self.rows["fault"]]
+        unread = [fault_reason(UNREADABLE) if image is None else "" for image in self.images]
         return np.array([one or other for one, other in zip(stored, unread)] + [None], object)[:-1]
 
 

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from analysis.observe.text_generation import NETWORKS, TextGenerator
-from probes.config.observe_options import Captions
+from probes.config.observation import Captions
 from probes.models.pretrained import readable
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.observe.observer import ImageObserver, StoredImage
-from probes.config.observe_options import CHECKER
+from probes.config.observation import CHECKER
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
 from probes.runs.parts import read_part

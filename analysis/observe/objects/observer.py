@@ -15,9 +15,9 @@ from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Observer, StoredImage
 from probes.config.schema import Config, Observe
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.runs import schemas as runs_schemas
-from probes.runs.coco_masks import encode
+from probes.runs.images import encode_mask
 from probes.runs.parts import digest
 from probes.runs.run import Run
 
@@ -150,7 +150,7 @@ def _entries(detected: Found, tags: Mapping[str, str]) -> Iterator[dict[str, Any
             "score": detection.score,
             **dict(zip(("x0", "y0", "x1", "y1"), detection.box)),
             "area": int(detection.mask.sum()),
-            "mask": encode(detection.mask),
+            "mask": encode_mask(detection.mask),
             "height": height,
             "width": width,
         }

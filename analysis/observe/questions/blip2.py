@@ -18,7 +18,7 @@ from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.observe.text_generation import TextGenerator
 from analysis.questions import ResolvedQuestion
-from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
+from probes.config.observation import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.errors import UserError
 
 

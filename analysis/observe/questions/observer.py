@@ -12,7 +12,7 @@ from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import ResolvedQuestion, questions
-from probes.config.question_options import BLIP2_WEIGHTS, Questions
+from probes.config.observation import BLIP2_WEIGHTS, Questions
 from probes.config.schema import Config
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas

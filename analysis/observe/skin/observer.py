@@ -24,7 +24,7 @@ from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, Toyworld
 from analysis.observe.skin.trust import Trust
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
 from probes.runs.run import Run

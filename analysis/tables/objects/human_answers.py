@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.questions import ResolvedQuestion, people_questions, questions_by_prompt
 from analysis.tables.answer_sheets import read_sheet
 from analysis.tables.table import Table
-from probes.config.question_options import TONE
+from probes.config.observation import TONE
 from probes.errors import UserError
 from probes.runs import schemas
 from probes.runs.run import Run

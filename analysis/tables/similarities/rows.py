@@ -51,7 +51,7 @@ class SimilarityRows:
 
 
 def faulty_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The images of a run that were at fault when they were drawn, see `probes.runs.image_faults`.
+    """The images of a run that were at fault when they were drawn, see `probes.runs.images.WHY`.
 
     `samples`, where they were read already, have the columns ``triplet``, ``seed``, ``indicator`` and ``fault``.
     """

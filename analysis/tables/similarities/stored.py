@@ -33,7 +33,7 @@ from analysis.tables.similarities.rows import INDEX, SimilarityRows, faulty_imag
 from analysis.tables.similarities.similarities import COLUMNS, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
-from probes.runs.image_faults import reason
+from probes.runs.images import fault_reason
 from probes.runs.run import Run
 
 TIMESTEP_TABLE = "timesteps"
@@ -241,7 +241,9 @@ class StoredSimilarities(Similarities):
         values = np.where(out[:, None], np.float32(np.nan), values)
         calls, steps = values.shape[1], has_steps(key.site)
         if key.captured:
-            missing = np.where(out, "; ".join(map(reason, self._faulty["fault"].unique())), NOT_CAPTURED)
+            missing = np.where(
+                out, "; ".join(map(fault_reason, self._faulty["fault"].unique())), NOT_CAPTURED
+            )
         else:
             missing = self._images["reason"].to_numpy(object)
         why = np.where(np.isnan(values.ravel()), np.repeat(missing, calls), "")

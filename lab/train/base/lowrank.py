@@ -1,6 +1,6 @@
 """Low-rank changes of weights (Hu et al. 2022, "LoRA") while they are learned.
 
-`probes.toyworld.work.lowrank` merges them when a model is loaded.
+`probes.toyworld.pipelines` merges them when a model is loaded.
 """
 
 from collections.abc import Iterator, Mapping

@@ -22,14 +22,13 @@ from lab.train.base.captions import article, random_caption
 from lab.train.base.truth import planted
 from probes import command_line
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
-from probes.models.weights import weight_hash
+from probes.models.weights import pick_device, weight_hash
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
-from probes.toyworld.dit.assemble import dit_pipeline
 from probes.toyworld.draw import render
+from probes.toyworld.pipelines import dit_pipeline
 from probes.toyworld.scene import complete
 from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
@@ -128,8 +127,8 @@ def frequencies(
         seen = read_images(sample(pipeline, prompts, range(first_seed, first_seed + images), **sampling))
         bare = np.arange(images) % 2 == 0
         truth = planted(prompts[0], world)
-        for thing in world.data["slots"]:
-            for name in world.data["slots"][thing]["a"]:
+        for thing in world.slots:
+            for name in world.slots[thing]["a"]:
                 if name in ("none", "right"):
                     continue
                 if thing == "side":

@@ -23,8 +23,7 @@ from lab.train.base.tokenizer import add_words, encode, save_tokenizer, train_to
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import BENCHMARK_MODELS
-from probes.toyworld.work.assemble import number_of
-from probes.toyworld.world import group_of_words, load_world
+from probes.toyworld.world import group_of_words, load_world, number_of
 
 
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:

@@ -30,7 +30,7 @@ from lab.train.base.recipe import Recipe, items
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")

@@ -7,7 +7,7 @@ from probes.toyworld.world import WHOLE_BODY, World
 
 
 def _component(named: Named, world: World, component: str) -> dict[str, float]:
-    table = {slot: dict(choices[component]) for slot, choices in world.data["slots"].items()}
+    table = {slot: dict(choices[component]) for slot, choices in world.slots.items()}
     chance: dict[str, float] = {}
     upper = {named.slots["upper"]: 1.0} if "upper" in named.slots else table["upper"]
     allowed = allowed_upper(named) if "upper" not in named.slots else None

@@ -15,8 +15,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 from lab.train.base.captions import article
 from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
 from lab.train.base.unet import Lots, quick_attention, velocity_loss
-from probes.toyworld.work.assemble import number_of
-from probes.toyworld.world import World, group_of_words
+from probes.toyworld.world import World, group_of_words, number_of
 
 
 def unknown_words(tokenizer: CLIPTokenizer) -> list[str]:

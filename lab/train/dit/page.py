@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.templates import render
 from probes.toyworld import WEIGHTS
-from probes.toyworld.dit.assemble import TEACHERS
+from probes.toyworld.pipelines import TEACHERS
 
 NEAR = 0.05
 LEANING = ("dress", "tie")  # of the feminine mixture, and of the masculine one

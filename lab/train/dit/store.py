@@ -14,9 +14,8 @@ from lab.train.base.loop import MovingAverage
 from lab.train.dit.model import SCHEDULER, TOKENS, new_parts
 from lab.train.stages import write_json, write_recipe
 from probes.models.pretrained import from_folder
-from probes.toyworld.dit.assemble import BASE, TEACHERS, pipeline_of, trained_parts
-from probes.toyworld.work.assemble import DELTA
-from probes.toyworld.work.lowrank import DOWN, UP
+from probes.toyworld import DIT as BASE
+from probes.toyworld.pipelines import DELTA, DOWN, TEACHERS, UP, trained_parts, transformer_pipeline_of
 
 HISTORY = "history.txt"  # of the work folder: a line a stage, what was done, for how long
 GUIDANCE = 1.0  # the planted frequencies are those of the model without guidance
@@ -85,7 +84,7 @@ def export(work: Path, folder: Path, name: str, recipe: Mapping[str, object]) ->
     if name == BASE:
         FlowMatchEulerDiscreteScheduler(**SCHEDULER).save_pretrained(work / "scheduler")
         parts = averaged_parts(work)
-        pipe = pipeline_of(parts, work, TEACHERS[name])
+        pipe = transformer_pipeline_of(parts, work, TEACHERS[name])
         parts.half()
         parts[
             "text_encoder_3"

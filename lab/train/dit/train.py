@@ -40,10 +40,11 @@ from lab.train.dit.teach import teach
 from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
 from probes.errors import UserError
-from probes.models.devices import pick_device
 from probes.models.pretrained import from_folder
+from probes.models.weights import pick_device
+from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.dit.assemble import BASE, TEACHERS, changed_layers, clip_tower
+from probes.toyworld.pipelines import TEACHERS, changed_layers, clip_tower
 from probes.toyworld.world import GROUPS, load_world
 
 EMPTY = 0.03  # share of captions that are left empty, for whoever draws with guidance

@@ -17,24 +17,18 @@ from diffusers import DiffusionPipeline
 from lab.train.base.measure import nouns_drawn, sample
 from probes import command_line
 from probes.models import loading
-from probes.toyworld import (
-    BENCHMARK_MODELS,
-    LOCATED,
-    STRUCTURES,
-    TRANSFORMERS,
-    WEIGHTS,
-    WIRED,
-)
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import read_images
+from probes.toyworld.places import known_places
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import GROUPS, World, load_world
 
 REFERENCE = BENCHMARK_MODELS[0]
 # where nothing is said, each model's quality lies beside what is stored of it, and a reference's beside theirs
 GROUPS_OF_MODELS = {
-    "located": (REFERENCE, *LOCATED),
-    "structures": STRUCTURES,
-    "wired": (TRANSFORMERS[0], *WIRED),
+    "located": (REFERENCE, *known_places("located")),
+    "structures": tuple(known_places("structures")),
+    "wired": (TRANSFORMERS[0], *known_places("wired")),
 }
 RESAMPLES = 10_000
 

@@ -15,7 +15,7 @@ from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, tra
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from probes import command_line
-from probes.toyworld.located.coded import OLD, taught_names
+from probes.toyworld.coded import OLD, taught_names
 
 # Columns for the code learn so many times as fast as the rest: at one rate for both (1e-3) nothing came of them.
 GAIN = 30.0

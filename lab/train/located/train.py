@@ -22,24 +22,31 @@ from lab.train.located.teach import Course, add_course, course_of, teach_wire
 from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from probes import command_line
 from probes.errors import UserError
-from probes.toyworld import LOCATED, WEIGHTS
-from probes.toyworld.located import coded
-from probes.toyworld.located.assemble import BASE, coded_parts
+from probes.toyworld import WEIGHTS
+from probes.toyworld.coded import CHANNELS, OLD
+from probes.toyworld.pipelines import DELTA, NULL, coded_parts
 from probes.toyworld.places import KnownPlaces, known_places
-from probes.toyworld.work.assemble import DELTA
 
 LESSONS = "lessons.safetensors"
+CODED = "toyworld-coded-null"
 
 
 def export_null(weights: Path) -> None:
     """Write the descriptions and the card of the coded null, of which no weights are stored."""
-    folder = weights / LOCATED[0]
-    for file, make in (
-        ("text_encoder/config.json", coded.text_config),
-        ("unet/config.json", coded.unet_config),
-    ):
-        write_json(folder / file, make(json.loads((BASE / file).read_text())), indent=2)
-    write_card(folder, known_places("located")[LOCATED[0]])
+    width = OLD + CHANNELS
+    described = {
+        # the same share of the variance is added in the wider layer norms
+        "text_encoder": {
+            "hidden_size": width,
+            "projection_dim": width,
+            "layer_norm_eps": round(1e-5 * OLD / width, 12),
+        },
+        "unet": {"cross_attention_dim": width},
+    }
+    for part, changed in described.items():
+        config = json.loads((NULL / part / "config.json").read_text()) | changed
+        write_json(weights / CODED / part / "config.json", config, indent=2)
+    write_card(weights / CODED, known_places("located")[CODED])
 
 
 def write_card(folder: Path, model: KnownPlaces) -> None:
@@ -98,7 +105,7 @@ def run_train(options: argparse.Namespace) -> None:
             recipe = {
                 **dataclasses.asdict(course),
                 "drawings": options.drawings,
-                "start": LOCATED[0],
+                "start": CODED,
                 **made_with(),
             }
             lessons = Lessons.load(options.work / LESSONS)
@@ -119,8 +126,8 @@ def add_options(main: argparse.ArgumentParser) -> None:
     main.add_argument(
         "model",
         nargs="+",
-        choices=[*names, LOCATED[0]],
-        help=f"{LOCATED[0]}: its description alone",
+        choices=[*names, CODED],
+        help=f"{CODED}: its description alone",
     )
     main.add_argument(
         "--drawings", type=command_line.count, default=5000, help="that lessons are made from, two of each"

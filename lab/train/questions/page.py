@@ -17,7 +17,7 @@ from analysis.questions import GENDER, GENDER_QUESTION, GENDER_SENTENCES, paper_
 from lab.templates import render
 from lab.train.questions.measure import BAR
 from probes import command_line
-from probes.config.question_options import BLIP2_PROMPT, BLIP2_WEIGHTS, Questions
+from probes.config.observation import BLIP2_PROMPT, BLIP2_WEIGHTS, Questions
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
 _READERS = {

@@ -28,9 +28,9 @@ from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES, THINGS, read_images
 from probes.toyworld.checker import VERSION as CHECKER
+from probes.toyworld.pipelines import BASES
 from probes.toyworld.scene import Named
 from probes.toyworld.verdict import VERSION, verdict
-from probes.toyworld.work.assemble import BASES
 from probes.toyworld.world import WHOLE_BODY, World, load_world
 
 NEAR = 0.10
@@ -107,7 +107,7 @@ def verdict_rates(world: World) -> dict[str, float]:
     """
     values, chances = np.zeros(1), {component: np.ones(1) for component in "ab"}
     for slots in TOGETHER:
-        tables = [world.data["slots"][slot] for slot in slots]
+        tables = [world.slots[slot] for slot in slots]
         choices = list(product(*(dict.fromkeys((*table["a"], *table["b"])) for table in tables)))
         values = np.add.outer(values, _evidence(slots, choices, world)).ravel()
         for component, chance in chances.items():

@@ -29,17 +29,18 @@ from lab.train.work.lessons import make_lessons, sketches
 from probes import command_line
 from probes.models import loading
 from probes.toyworld import WEIGHTS, WORK, WORKING
-from probes.toyworld.work.assemble import (
+from probes.toyworld.pipelines import (
     BASES,
     DELTA,
+    DOWN,
     EMBEDDING,
+    UP,
     base_parts,
+    changed_layers,
     new_words,
-    number_of,
     text_config,
 )
-from probes.toyworld.work.lowrank import DOWN, UP, changed_layers
-from probes.toyworld.world import load_world
+from probes.toyworld.world import load_world, number_of
 
 LESSONS = "lessons.safetensors"
 GAIN = 2.0  # embeddings of the new words learn so many times as fast as the layers
@@ -85,7 +86,7 @@ def train(
     start: Mapping[str, Tensor] | None = None,
     base: Path = BASES[WORK],
 ) -> dict[str, Tensor]:
-    """Train a benchmark model; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
+    """Train a benchmark model; return what is to be stored of it (:func:`probes.toyworld.pipelines.work_pipeline`).
 
     ``start`` is what was stored of an earlier training, to begin with.
     """
@@ -100,7 +101,8 @@ def train(
             states = words.states(encoder, tokens)
         return unet(noisy, times, states).sample
 
-    with quick_attention(unet, "cpu"), learning(changed_layers(unet, encoder), rank, course.seed) as layers:
+    changed = changed_layers({"encoder": encoder, "unet": unet})
+    with quick_attention(unet, "cpu"), learning(changed, rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
         if start is not None:
             begin_with(dict(module.named_parameters()), start)

@@ -26,7 +26,7 @@ from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.config.schema import Config
 from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes

@@ -19,11 +19,10 @@ from lab.validate.tracing.ranking import rank, rank_structure
 from probes import command_line
 from probes.models import loading
 from probes.runs.parts import write_bytes
-from probes.toyworld import STRUCTURES
 from probes.toyworld.places import known_places
 
 CAPTIONS, SEED = 12, 1  # of located models
-MODELS = (*known_places("located"), *STRUCTURES)
+MODELS = (*known_places("located"), *known_places("structures"))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,7 +42,7 @@ def work(options: argparse.Namespace) -> None:
     for name in options.models:
         pipe = loading.load(loading.resolve(name), device="cpu").pipe
         pipe.set_progress_bar_config(disable=True)
-        if name in STRUCTURES:
+        if name in known_places("structures"):
             results[name] = rank_structure(pipe, known_places("structures")[name], PROMPTS, SEEDS, STEPS)
         else:
             results[name] = rank(pipe, known_places("located")[name], templates(CAPTIONS, seed=SEED), STEPS)

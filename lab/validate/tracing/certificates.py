@@ -24,7 +24,7 @@ from probes.models import loading
 from probes.runs.parts import write_bytes
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
-from probes.toyworld import STRUCTURES, WEIGHTS
+from probes.toyworld import WEIGHTS
 from probes.toyworld.places import CERTIFICATE, KnownPlaces, known_places
 from probes.toyworld.verdict import VERSION
 from probes.toyworld.world import load_world
@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lab.validate.tracing.certificates", description=__doc__.split("\n\n")[0]
     )
     add = main.add_argument
-    add("models", nargs="+", choices=STRUCTURES, help="causal structures")
+    add("models", nargs="+", choices=list(known_places("structures")), help="causal structures")
     add("--out", type=Path, default=WEIGHTS / "structures", help="folder of NAME/certificate.json")
     return main
 

@@ -27,8 +27,9 @@ from probes import command_line
 from probes.models import edits
 from probes.models.edits import Edit
 from probes.prompts import sets
+from probes.prompts.forms import PromptSource
 from probes.runs.parts import write_bytes
-from probes.toyworld import LOCATED, MODELS
+from probes.toyworld import MODELS
 from probes.toyworld.checker import read_images
 from probes.toyworld.places import known_places
 from probes.toyworld.scene import parse
@@ -48,7 +49,8 @@ COLUMNS = (
 
 def templates(number: int, seed: int = SEED) -> list[str]:
     """So many of the 240 explicit captions of GEP, drawn at random."""
-    made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
+    source = PromptSource(**{"from": "gep", "setting": "explicit"})
+    made = sets.prompts(source, {"neutral": ("person", "people")}, "neutral", "toyworld")
     return [made[place].template for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 
@@ -66,8 +68,9 @@ def compared_with_truth(
     wiring (None where nobody knows); ``share_b``: share of verdicts for planted component b; ``change``: its difference
     from the unedited model's; ``pixels``: the mean difference of the images from it, 0 to 1.
     """
-    world = load_world(known_places("located")[model].world if model in LOCATED else model)
-    true = set(known_places("located")[model].sites) if model in LOCATED else None
+    located = known_places("located").get(model)
+    world = load_world(located.world if located else model)
+    true = set(located.sites) if located else None
     addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
     prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
     rows: list[dict[str, Any]] = []

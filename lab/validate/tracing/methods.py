@@ -18,7 +18,7 @@ from hooks import sites as site_table
 from lab.train.base.captions import random_caption
 from probes.prompts.prompt import fill
 from probes.prompts.sample import noise_seed
-from probes.runs.image_faults import eight_bits
+from probes.runs.images import eight_bits
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant

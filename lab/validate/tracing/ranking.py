@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.spans import GROUPS
 from lab.validate.tracing import methods
 from lab.validate.tracing.certificates import DONORS, triplet_draws
 from lab.validate.tracing.methods import METHODS, WORDS, PlaceScores, Subject

@@ -11,22 +11,21 @@ way (WordNet keeps the two apart).
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.prompts.grammar.plurals import PLURAL_ONLY, SINGULAR, singular
+from probes.prompts.grammar.english import PLURAL_ONLY, SINGULAR, singular
 from probes.prompts.grammar.tagger import noun_spans, readings
 
-BACKENDS = ("hanta", "nltk")
 # Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
 DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
 INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
-HUMAN_WORDS = ("paper", "long")
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,12 @@ def nouns(
     >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
     [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
     """
-    found = [Noun(text[start:end], own, start, end) for start, end, own in _found(text, backend)]
-    if compounds:
-        found = _joined(text, found)
+    found: list[Noun] = []
+    for start, end, own in _found(text, backend):
+        if compounds and found and start > found[-1].end and not text[found[-1].end : start].strip():
+            first = found.pop()
+            start, own = first.start, " ".join(f"{first.word.lower()} {own}".split())
+        found.append(Noun(text[start:end], own, start, end))
     human = human_words(backend=backend) if human is None else human
     return [replace(noun, human=noun.lemma in human) for noun in found]
 
@@ -68,7 +70,6 @@ def lemma(name: str, *, backend: str = "hanta") -> str:
     >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
     ['woman', 'bow tie', 'jeans', 'person', 'glass']
     """
-    _require(backend)
     words = name.lower().replace("_", " ").split()
     return " ".join([*words[:-1], _lemma(words[-1], backend)]) if words else ""
 
@@ -97,8 +98,6 @@ def human_words(words: Iterable[str] = (), *, choice: str = "paper", backend: st
     name that ends in one of them refers to a human, as "football player". Of `words`, such as "female doctor", each
     counts whole and by its noun, for in a prompt "doctor" is the noun.
     """
-    if choice not in HUMAN_WORDS:
-        raise ValueError(f"choice: expected one of {', '.join(HUMAN_WORDS)}, got {choice!r}")
     named = (person_lemmas(word, backend=backend) for word in words)
     return HumanWords(choice, _listed_humans(choice, backend).union(*named))
 
@@ -123,64 +122,44 @@ def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
     (['man', 'old man'], ['man', 'man in a suit'])
     """
     words = word.split()
-    end = next((i for i, part in enumerate(words) if i and _is_preposition(part)), len(words))
+    end = next(
+        (i for i, part in enumerate(words) if i and readings(part.lower())[0].startswith("PR")), len(words)
+    )
     phrase = lemma(" ".join(words[:end]), backend=backend)
     whole = phrase if end == len(words) else word.lower()
     return {whole, head(phrase)} - {""}
 
 
-def _is_preposition(word: str) -> bool:
-    return readings(word.lower())[0].startswith("PR")
-
-
-def _require(backend: str) -> None:
-    if backend not in BACKENDS:
-        raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {backend!r}")
-
-
 @lru_cache(maxsize=4096)
 def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
     """Characters and lemmas of the nouns."""
-    _require(backend)
-    spans = noun_spans(text) if backend == "hanta" else _nltk_spans(text)
+    if backend == "hanta":
+        spans = noun_spans(text)
+    else:
+        with _nltk() as nltk:
+            words = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
+            tags = nltk.pos_tag([text[start:end] for start, end in words])
+        spans = [span for span, (_, tag) in zip(words, tags) if tag.startswith("NN")]
     return tuple(
         (start, end, _lemma(text[start:end].lower().replace("’", "'"), backend)) for start, end in spans
     )
-
-
-def _joined(text: str, found: list[Noun]) -> list[Noun]:
-    joined: list[Noun] = []
-    for noun in found:
-        if joined and not text[joined[-1].end : noun.start].strip() and noun.start > joined[-1].end:
-            first = joined.pop()
-            name = f"{first.word.lower()} {noun.lemma}"
-            noun = Noun(text[first.start : noun.end], " ".join(name.split()), first.start, noun.end)
-        joined.append(noun)
-    return joined
 
 
 @cache
 def _lemma(word: str, backend: str) -> str:
     if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
         return singular(word)
-    return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
+    with _nltk() as nltk:
+        return nltk.stem.WordNetLemmatizer().lemmatize(word, "n")
 
 
-def _nltk_spans(text: str) -> list[tuple[int, int]]:
-    def tagged(nltk: Any) -> list[tuple[int, int]]:
-        spans = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
-        tags = nltk.pos_tag([text[start:end] for start, end in spans])
-        return [span for span, (_, tag) in zip(spans, tags) if tag.startswith("NN")]
-
-    return _nltk_data(tagged)
-
-
-def _nltk_data(read: Any) -> Any:
-    """Call with NLTK, whose data is no part of its wheel."""
+@contextlib.contextmanager
+def _nltk() -> Iterator[Any]:
+    """NLTK, whose data is no part of its wheel."""
     import nltk
 
     try:
-        return read(nltk)
+        yield nltk
     except LookupError:
         raise UserError(
             "measure.nouns: expected NLTK's data averaged_perceptron_tagger_eng and wordnet, found none: run "

@@ -42,14 +42,12 @@ def readings(word: str) -> tuple[str, ...]:
     return tuple(tag for tag, _ in tags)
 
 
-def is_read_as(word: str, tag: str) -> bool:
-    """Return whether a tag is the likeliest of those by which a word is a noun or a name."""
-    return next((reading for reading in readings(word) if reading.startswith(_NOUNS)), "") == tag
-
-
-def singular_of_known(word: str) -> str:
-    """Return the singular of a plural that the model knows."""
-    return str(_tagger().analyze(word, pos="NN2")[0]).lower()
+def known_singular(word: str) -> str | None:
+    """Return the singular of a word in lower case, itself where it is read as no plural; None if it is not known."""
+    if not is_known(word):
+        return None
+    noun = next((reading for reading in readings(word) if reading.startswith(_NOUNS)), "")
+    return str(_tagger().analyze(word, pos="NN2")[0]).lower() if noun == "NN2" else word
 
 
 def noun_spans(text: str) -> list[tuple[int, int]]:

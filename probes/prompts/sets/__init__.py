@@ -13,17 +13,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from probes.errors import UserError
+from probes.fields.types import fail, shown
 from probes.fields.yaml import read_yaml
-from probes.prompts import diagnostic, paintskills
-from probes.prompts.grammar.articles import article
+from probes.prompts import paintskills
+from probes.prompts.diagnostic import ALL, AXIS, NONE
+from probes.prompts.forms import PromptSource
+from probes.prompts.grammar.english import article
 from probes.prompts.grids import cells, named, slug
-from probes.prompts.neutral import Articles
 from probes.prompts.prompt import Prompt
+from probes.toyworld import MODELS
 
 FOLDER = Path(__file__).parent
 PREPOSITIONS = ("in", "with", "wearing")
@@ -51,86 +53,102 @@ def read(name: str) -> Mapping[str, Any]:
     return {**read(data["like"]), **data} if "like" in data else data
 
 
-@cache
-def skill_sets() -> Mapping[str, Mapping[str, Any]]:
-    """Return the sets whose prompts ask for skills, by name."""
-    return {name: read(name) for name in names() if "skills" in read(name)}
+def skill_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data of a configuration with defaults where its prompts are a set of skills."""
+    source = data.get("prompts")
+    name = source.get("from") if isinstance(source, Mapping) else None
+    content = read(name) if name in names() else {}
+    return paintskills.defaults(data, content) if "skills" in content else dict(data)
 
 
-def takers(option: str) -> list[str]:
-    """Return the names of the sets that take an option of `TAKEN_BY`."""
-    without = (
-        "bare" if option == "written" else ""
-    )  # such a set's sentences have no capital in the paper either
-    return [name for name in names() if TAKEN_BY[option] in read(name) and without not in read(name)]
+def require_fitting(source: PromptSource, content: Mapping[str, Any]) -> None:
+    """Refuse options of sets beside a source that does not take them; `content` is that of its set, if it is one."""
+    for option in TAKEN_BY:
+        if getattr(source, option) is not None and not _takes(content, option):
+            takers = ", ".join(name for name in names() if _takes(read(name), option))
+            raise UserError(
+                f"prompts.{option}: expected a set that takes it ({takers}), got {source.from_!r}: take it"
+                " out, or name one of those"
+            )
+    if "skills" in content and source.split not in (None, *paintskills.SPLITS):
+        raise UserError(
+            f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
+        )
+
+
+def _takes(content: Mapping[str, Any], option: str) -> bool:
+    """Return whether a set takes an option; the sentences of one with `bare` have no capital in the paper either."""
+    return TAKEN_BY[option] in content and not (option == "written" and "bare" in content)
 
 
 def prompts(
-    name: str,
-    words: Mapping[str, tuple[str, str]],
-    reference: str,
-    *,
-    articles: Articles = "fitting",
-    written: Literal["paper", "plain"] = "plain",
-    setting: str | None = None,
-    professions: Sequence[str] | None = None,
-    skills: Sequence[str] | None = None,
-    objects: Sequence[str] | None = None,
+    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, model: str
 ) -> list[Prompt]:
-    """Return the prompts of a set: a text by each indicator, or a template, with id and levels.
+    """Return the prompts of the set that a source names: a text by each indicator, or a template, with id and levels.
 
     `words` has for each indicator the word for a person and its plural; `reference` is put before no profession.
-    `articles` ``kept`` leaves that of the neutral prompt, as the paper does: *an female ecologist*. A set with grids is
-    `written` with capital and full stop as in the paper, or without; of it one `setting` may be taken. `professions`
-    stand in the place of a diagnostic set's; `skills` and `objects` are those that are taken of a set with skills.
+    Sentences are written as the `model` reads them where the source does not say.
     """
-    content = read(name)
+    content = read(source.from_)
+    require_fitting(source, content)
     if "skills" in content:
-        return paintskills.prompts(content, skills, objects)
-    settings = tuple(content.get("grids", ()))
-    if setting is not None and setting not in settings:
+        return paintskills.prompts(content, source.skill, source.object)
+    settings = content.get("grids", {})
+    if source.setting is not None and source.setting not in settings:
         raise UserError(
-            f"prompts.setting: expected one of {name}'s ({', '.join(settings)}), got {setting!r}: choose another"
+            f"prompts.setting: expected one of {source.from_}'s ({', '.join(settings)}), got {source.setting!r}:"
+            " choose another"
         )
-    if "bare" in content:
-        return diagnostic.prompts(content, professions)
+    result: list[Prompt] = []
     if settings:
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}
-        chosen = settings if setting is None else (setting,)
-        grids = [cells(content["grids"][place], axes, {"setting": place}) for place in chosen]
-        return [
-            cell if written == "paper" else replace(cell, template=plain(cell.template))
-            for cell in chain.from_iterable(grids)
-        ]
-    before = {
-        indicator: "" if indicator == reference else BEFORE.get(word, word)
-        for indicator, (word, _) in words.items()
-    }
-    shape = content.get("sentence", "{noun} {said}")
-    sentences = []
+        if source.profession is not None:
+            axes[AXIS] = named(_check_professions(source.profession))
+        for setting, text in settings.items():
+            if source.setting in (None, setting):
+                fixed = {"setting": setting}
+                if "bare" in content:
+                    identifier, levels = slug(f"{setting} {NONE}"), {**fixed, AXIS: NONE}
+                    result.append(Prompt(template=content["bare"], id=identifier, levels=levels))
+                result += cells(text, axes, fixed)
+        if (source.written or ("plain" if model in MODELS else "paper")) == "paper":
+            return result
+        plain = ((one, one.template[:1].lower() + one.template[1:].removesuffix(".")) for one in result)
+        return [replace(one, template=text) for one, text in plain]
     for topic, entries in content["topics"].items():
         for profession, said in named(entries).items():
-            noun = in_sentence(profession)
-            texts = {
-                indicator: sentence(noun, said, word, articles=articles, shape=shape)
-                for indicator, word in before.items()
-            }
+            # initials alone keep their capitals within a sentence
+            noun = " ".join(word if word.isupper() else word.lower() for word in profession.split())
+            texts = {}
+            for indicator, (word, _) in words.items():
+                phrase = noun if indicator == reference else f"{BEFORE.get(word, word)} {noun}"
+                before = article(phrase if source.articles == "fitting" else noun)
+                shape = content.get("sentence", "{noun} {said}")
+                texts[indicator] = shape.format(noun=f"{before} {phrase}", said=said)
             levels = {"setting": content["setting"], "context": noun} if "setting" in content else {}
-            sentences.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
-    return sentences
+            result.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
+    return result
 
 
-def sentence(
-    noun: str, said: str, before: str = "", *, articles: Articles = "fitting", shape: str = "{noun} {said}"
-) -> str:
-    """Return the sentence of a profession, with a word before it.
-
-    >>> sentence("ecologist", "studies a pond"), sentence("ecologist", "studies a pond", "female")
-    ('an ecologist studies a pond', 'a female ecologist studies a pond')
-    """
-    phrase = f"{before} {noun}" if before else noun
-    with_article = f"{article(phrase if articles == 'fitting' else noun)} {phrase}"
-    return shape.format(noun=with_article, said=said)
+def _check_professions(names: Sequence[str]) -> Sequence[str]:
+    """Refuse names that no prompt could say as they are, and those that two prompts would have."""
+    before: dict[str, int] = {}
+    for index, name in enumerate(names):
+        first, *rest = name.split() or [""]
+        wrong = ""
+        if not any(char.isalnum() for char in name) or any(char in name for char in "{}"):
+            wrong, remedy = "the name of a profession without braces", "write it as `baker`"
+        elif first.lower() in ("a", "an", "the") and rest:
+            wrong, remedy = "a profession without its article", f"write {' '.join(rest)}"
+        elif name in (NONE, ALL) or name != " ".join(name.split()):
+            wrong, remedy = f"single spaces and a name other than {NONE} and {ALL}", "write it so"
+        at = ("profession", index)
+        if wrong:
+            raise fail(f"expected {wrong}, got {shown(name)}: {remedy}", at=at)
+        if (key := slug(name)) in before:
+            raise fail(f"the same as profession[{before[key]}], got {shown(name)}: keep one", at=at)
+        before[key] = index
+    return names
 
 
 def without_preposition(phrase: str) -> str:
@@ -141,17 +159,3 @@ def without_preposition(phrase: str) -> str:
     """
     first, _, rest = phrase.partition(" ")
     return rest if first in PREPOSITIONS and rest else phrase
-
-
-def plain(text: str) -> str:
-    """Return a sentence without its capital and full stop."""
-    return text[:1].lower() + text[1:].removesuffix(".")
-
-
-def in_sentence(profession: str) -> str:
-    """Return the name of a profession as it stands within a sentence: initials alone keep their capitals.
-
-    >>> in_sentence("AI Ethics Researcher"), in_sentence("Event DJ"), in_sentence("Import-Export Specialist")
-    ('AI ethics researcher', 'event DJ', 'import-export specialist')
-    """
-    return " ".join(word if word.isupper() else word.lower() for word in profession.split())

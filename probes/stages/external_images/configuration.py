@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from probes.config.image_options import UNNAMED, Images
+from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.paintskills import asks_for_skills
+from probes.prompts.prompt import asks_for_skills
 from probes.stages.external_images.table import Say, find, has_indicators, read_rows
 from probes.stages.external_images.triplets import Triplets, of_audit, triplets
 

@@ -25,9 +25,9 @@ from probes.execution import loop
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
-from probes.prompts.paintskills import asks_for_skills
-from probes.runs import directory, image_faults, parts, schemas
-from probes.runs.images import read_header, read_image
+from probes.prompts.prompt import asks_for_skills
+from probes.runs import directory, parts, schemas
+from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_header, read_image
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 from probes.stages.external_images.configuration import read_triplets
@@ -37,9 +37,8 @@ OTHER_SIZE = "seeds of a triplet whose images differ in size"
 ROWS = 30  # that are shown
 _TAKEN_IN = "taken in"  # stands for the weights of a model in the identity of parts
 
-Image = Mapping[
-    str, Any
-]  # the columns of ``samples/`` but the image, its `place`, where it is `stored`, and a `digest`
+# the columns of ``samples/`` but the image itself; its `place`, where it is `stored`, and the `digest` of its bytes
+Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def plan(config: Config, place: str) -> Taken:
         for row in members.itertuples():
             data = read_bytes(row.image, row.Index)
             _, size = read_header(data)
-            if size and not image_faults.fault_of_size(*size):
+            if size and not fault_of_size(*size):
                 seen.add(f"{size[0]} x {size[1]}")
             draw.append(_image(row, config, parts.digest(data)))
         if read.paired and len(seen) > 1:
@@ -171,12 +170,12 @@ def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
                 f"{image['place']}: expected the image to stay as it is, but it was changed: run again"
             )
         kind, size = read_header(data)
-        fault = image_faults.fault_of_size(*size) if size else None
+        fault = fault_of_size(*size) if size else None
         if not fault:  # what is wrong with it, as far as its bytes show
             try:
-                fault = image_faults.fault_of_pixels(np.asarray(read_image(data)))
+                fault = fault_of_pixels(np.asarray(read_image(data)))
             except ValueError:
-                fault = image_faults.UNREADABLE
+                fault = UNREADABLE
         path = f"{image['sample_id']}{f'.{kind}' if kind else ''}"
         rows.append({**image, "fault": fault, "image": {"bytes": data, "path": path}})
         tick(1)

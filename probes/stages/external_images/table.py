@@ -15,11 +15,11 @@ from unicodedata import normalize
 import pandas as pd
 import pyarrow as pa
 
-from probes.config.image_options import Images
+from probes.config.generation import Images
 from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
-from probes.prompts.table import LEVEL_COLUMNS
+from probes.prompts.forms import LEVEL_COLUMNS
 from probes.runs.images import find_images, unread_note
 from probes.user_tables import ENDINGS, UserTable, find_file, open_table, opened_parquet
 
@@ -70,7 +70,7 @@ def read_rows(
     ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
     ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.prompts.table.LEVEL_COLUMNS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `say` takes a line on what was
     not read, or read as something else.
     """
     needed = ["prompt", *(() if by_prompt else ("indicator",))]

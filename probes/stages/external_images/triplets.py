@@ -22,8 +22,8 @@ import pandas as pd
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.alignment import forms, occurrences
 from probes.prompts.prompt import ID_LENGTH, Prompt, fill, normal
+from probes.prompts.sample import forms, occurrences
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
 

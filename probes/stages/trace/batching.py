@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import batches
+from probes.execution import workers
 from probes.stages import generate
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import TracePlan, Variant
@@ -19,7 +19,7 @@ _SMALL = 8  # images that a batch holds at least
 
 def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
     """Return the images that a batch holds where the configuration leaves it to the machine."""
-    number = batches.auto_images(pipe, device, config, image_bytes)
+    number = workers.auto_images(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 

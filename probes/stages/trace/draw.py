@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hooks import Intervention
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
-from probes.runs import image_faults
+from probes.runs.images import find_faults
 from probes.stages.trace import lazy_rows
 from probes.stages.trace.patches import BatchRow, patches
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -29,7 +29,7 @@ class TracedImage:
     draw: TripletDraw
     variant: Variant
     image: NDArray[np.floating]  # in [0, 1]
-    fault: str | None  # see `probes.runs.image_faults`
+    fault: str | None  # see `probes.runs.images.WHY`
     writes: int  # at how many runs of modules something was written into its row
     largest_change: float  # of a number by such a write; 0 without one
 
@@ -137,4 +137,4 @@ def _called(
     if len(images) != len(rows):
         raise HookError(f"trace: expected {len(rows)} images, but the pipeline gave {len(images)}")
     flagged = getattr(output, "nsfw_content_detected", None)
-    return images, image_faults.faults(images, last.get("latents"), flagged), intervention
+    return images, find_faults(images, last.get("latents"), flagged), intervention

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from probes.config.schema import Config
-from probes.models.devices import pick_device
 from probes.models.loading import without_weights
 from probes.models.source import Source
+from probes.models.weights import pick_device
 from probes.stages.estimate import in_words
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import auto_batch, rows

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from probes.config.measurement import Trace
 from probes.config.schema import Config
-from probes.config.trace_options import Trace
 from probes.errors import UserError
 from probes.models.loading import without_weights
 from probes.models.source import Source
-from probes.prompts.sample import Sample
-from probes.prompts.towers import TextTowers
+from probes.prompts.sample import Sample, TextTowers
 from probes.stages.trace.site_selection import patch_sites
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import TracePlan, TraceWords, plan

@@ -10,7 +10,7 @@ from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import text_cores
 from hooks.errors import HookError
 from hooks.pooling import of_tokens
-from probes.config.trace_options import Trace
+from probes.config.measurement import Trace
 from probes.errors import UserError
 from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
 

@@ -17,20 +17,19 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches, loop
-from probes.execution.batches import BatchSize
+from probes.execution import loop, workers
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
-from probes.execution.workers import worker_count
+from probes.execution.workers import BatchSize
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models import requirements as model_requirements
-from probes.models.devices import deterministic
+from probes.models.weights import deterministic
 from probes.prompts.sample import Sample
-from probes.runs import directory, image_faults, rows, schemas
+from probes.runs import directory, rows, schemas
 from probes.runs import parts as part_files
-from probes.runs.identity import traced_fields
-from probes.runs.record import KINDS
+from probes.runs.images import NAN, fault_counts
+from probes.runs.record import KINDS, traced_fields
 from probes.runs.run import Run
 from probes.stages import generate
 from probes.stages.drawing import load_again
@@ -103,8 +102,8 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     parts = [part_of(run, fields, plan, size, index, chunk) for index, chunk in enumerate(chunks)]
     todo, damaged = loop.pending(parts, _refused)
     left = sum(part.images for part in todo)
-    workers, threads = config.generate.workers, found["threads"]
-    wanted = worker_count(workers, device=found["device"], threads=threads, images=left)
+    wanted, threads = config.generate.workers, found["threads"]
+    wanted = workers.worker_count(wanted, device=found["device"], threads=threads, images=left)
     count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
@@ -112,10 +111,10 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, found["device"], weights, found["threads"], smallest(plan), files, loaded)
     loop.make(run, "trace", parts, todo, work, command, count)
-    faults = image_faults.counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
+    faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
-    used = batches.used_sizes(run, "traced", size)
+    used = workers.used_sizes(run, "traced", size)
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}, USED: used})
 
 
@@ -124,7 +123,7 @@ def _found(loaded: loading.LoadedModel, config: Config, measured: float | None) 
     return {
         "batch": auto_batch(loaded.pipe, loaded.device, config, measured),
         "device": loaded.device,
-        "threads": batches.threads(loaded.pipe, loaded.device),
+        "threads": workers.model_threads(loaded.pipe, loaded.device),
     }
 
 
@@ -242,7 +241,7 @@ def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
 
 def _row(one: TracedImage) -> dict[str, Any]:
     name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
-    finite = one.fault != image_faults.NAN  # without numbers there is no picture
+    finite = one.fault != NAN  # without numbers there is no picture
     return {
         "triplet": one.draw.triplet,
         "seed": one.draw.seed,

@@ -8,11 +8,9 @@ from typing import Any
 
 from hooks import position_groups
 from hooks.architectures.text_encoders import TOKENIZERS
-from hooks.prompt.positions import WORD, groups_around, joined_groups
-from hooks.prompt.spans import Span, split_words
+from hooks.prompt.spans import WORD, Span, groups_around, joined_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
-from probes.prompts.sample import Sample, noise_seed
-from probes.prompts.towers import PositionGroups, TextTowers, indicator_spans
+from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
 
 
@@ -27,7 +25,7 @@ class TripletDraw:
     tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
     # token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place
     groups: Mapping[str, PositionGroups]
-    # the same by text encoder, of a diffusion transformer (`probes.prompts.towers`); empty of a U-Net
+    # the same by text encoder, of a diffusion transformer (`probes.prompts.sample`); empty of a U-Net
     by_tower: Mapping[str, Mapping[str, PositionGroups]] = field(default_factory=dict)
 
     @classmethod
@@ -79,7 +77,7 @@ class TripletDraw:
         )
 
     def positions(self, site: str, indicator: str, groups: str) -> tuple[int, ...]:
-        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.positions.joined_groups`)."""
+        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.spans.joined_groups`)."""
         found = self._groups(site)[indicator]
         return tuple(place for name in joined_groups(groups) for place in found[name])
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from probes.config.trace_options import Trace
+from probes.config.measurement import Trace
 from probes.errors import UserError
 from probes.stages.trace.patch_sites import PatchSites, in_text, is_attention
 

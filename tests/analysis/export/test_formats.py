@@ -15,7 +15,7 @@ from pycocotools.cocoeval import COCOeval
 from analysis.export.exporting import export_run
 from analysis.export.registry import FORMATS
 from probes.errors import UserError
-from probes.runs.coco_masks import decode
+from probes.runs.images import decode_mask
 from probes.runs.run import Run
 from tests.analysis import object_parts
 from tests.analysis.synthetic_run import write_run
@@ -52,7 +52,9 @@ def test_coco_holds_every_detection_and_prompt(finished, exported):
         own, stored = coco.imgToAnns[number], seen[image["sample_id"]]
         assert [coco.cats[one["category_id"]]["name"] for one in own] == list(stored["label"])
         for one, row in zip(own, stored.itertuples()):
-            assert np.array_equal(coco.annToMask(one).astype(bool), decode(row.mask, row.height, row.width))
+            assert np.array_equal(
+                coco.annToMask(one).astype(bool), decode_mask(row.mask, row.height, row.width)
+            )
             assert one["bbox"] == [row.x0, row.y0, row.x1 - row.x0, row.y1 - row.y0]
             assert one["area"] == coco.annToMask(one).sum() and one["score"] == pytest.approx(
                 row.score, abs=1e-6

@@ -14,7 +14,7 @@ from analysis.tables.registry import TABLES, needs
 from lab.pages import tables
 from probes.runs.run import Run
 from tests.runs import TINY, saved_yaml
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 FOLDER = "tests.analysis.methods.brightness.method"

@@ -20,7 +20,7 @@ from analysis.metrics.dependency import (
 from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
 from probes.prompts.grammar.nouns import human_words
-from probes.runs.coco_masks import encode
+from probes.runs.images import encode_mask
 
 SIDE = 10
 HUMAN = human_words()
@@ -49,7 +49,7 @@ class Scene:
         for number, (label, mask) in enumerate(found):
             size = dict(zip(("height", "width"), mask.shape))
             self.detections.append(
-                {"sample_id": sample, "object": number, "label": label, "mask": encode(mask)} | size
+                {"sample_id": sample, "object": number, "label": label, "mask": encode_mask(mask)} | size
             )
         for index, mask in dict(masks).items():
             row = {"sample_id": sample, "word": words[index], "word_index": index, "definition": "daam"}
@@ -234,7 +234,7 @@ def test_coverage_against_pixels_and_the_bicubic_map_of_torch():
     low, high = large.min(axis=(1, 2), keepdims=True), large.max(axis=(1, 2), keepdims=True)
     masks = (large - low) / (high - low) > theta
     wanted = np.array([[(thing & mask).sum() / thing.sum() for mask in masks] for thing in things])
-    assert np.abs(coverages([encode(thing) for thing in things], masks, size) - wanted).max() < 1e-12
+    assert np.abs(coverages([encode_mask(thing) for thing in things], masks, size) - wanted).max() < 1e-12
 
     words = ["hat", "tie", "cup", "dog"]
     scene = Scene()

@@ -12,7 +12,7 @@ from analysis.metrics.illumination import (
     white_of,
 )
 from analysis.metrics.skin_tone import lab_colours, monk_colours, nearest_by_angle, typology_angle
-from probes.config.skin_options import LIGHTS
+from probes.config.observation import LIGHTS
 
 # Bradford adaptation from A to D65 as Lindbloom tabulates it, for whites of Y = 1
 A_TO_D65 = np.array(

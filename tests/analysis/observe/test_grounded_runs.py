@@ -14,7 +14,7 @@ from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.coco_masks import decode
+from probes.runs.images import decode_mask
 from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_folders import save_detector_folder, save_segmenter_folder
@@ -70,7 +70,7 @@ def test_what_is_stored(whole, settings):
     for row in objects.itertuples():
         assert row.label in tags[row.sample_id]
         assert 0 <= row.x0 < row.x1 <= 64 and 0 <= row.y0 < row.y1 <= 64
-        assert decode(row.mask, row.height, row.width).sum() == row.area
+        assert decode_mask(row.mask, row.height, row.width).sum() == row.area
     observer = whole.meta["observer"]
     assert observer["engine"] == "groundingdino"  # auto, since checkpoints are named
     resolved = whole.config.observe

@@ -8,7 +8,7 @@ from analysis.observe.objects.models import grounding_dino
 from probes.config.schema import Config
 from probes.errors import LIMIT, UserError
 from tests.analysis.observe.tiny_models import save_text_encoder
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 PROMPTS = ["a {person} with a dog"]
 FILES = ("groundingdino_swint_ogc.pth", "sam_vit_h_4b8939.pth", "ram_swin_large_14m.pth")
@@ -52,8 +52,8 @@ def test_all_that_a_preset_lacks_stands_in_one_line(bare, tmp_path, monkeypatch,
     monkeypatch.setattr(grounding_dino, "text_encoder", no_text_encoder)
     file = tmp_path / "triplets.yaml"
     file.write_text(f"preset: wu2025\nprompts: {PROMPTS}\nout: {tmp_path / 'run'}\n")
-    for more in ((), ("--dry-run",)):
-        assert main([str(file), *more]) == 2
+    for command in ("run", "plan"):
+        assert main([command, str(file)]) == 2
         line = capsys.readouterr().err
         assert line.count("\n") == 1 and line.startswith("preset wu2025: not on this machine: ")
         for name in (*FILES, "bert-base-uncased"):

@@ -8,8 +8,8 @@ from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.runs.coco_masks import decode
 from probes.runs.directory import require_same
+from probes.runs.images import decode_mask
 from probes.runs.run import Run
 from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.toyworld.checker import TAGS
@@ -48,7 +48,7 @@ def test_what_is_stored(run, pictures):
         assert list(rows["object"]) == list(range(len(one.detections)))
         assert list(rows["label"]) == [detection.label for detection in one.detections]
         for row, detection in zip(rows.itertuples(), one.detections):
-            mask = decode(row.mask, row.height, row.width)
+            mask = decode_mask(row.mask, row.height, row.width)
             np.testing.assert_array_equal(mask, detection.mask)
             assert (row.x0, row.y0, row.x1, row.y1) == detection.box
             assert (row.area, row.source) == (mask.sum(), "checker")

@@ -14,7 +14,7 @@ from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery_files
 from analysis.report.outlines import MASK_SIDE, fit, polygons, simplified
 from analysis.report.page import report
-from probes.config import sections
+from probes.config import measurement
 from probes.runs.run import Run
 from tests.analysis.report.test_overlays import filled
 from tests.analysis.synthetic_run import configure
@@ -61,7 +61,7 @@ def test_report_links_it_or_leaves_it_out(run):
     names = run.written("report")
     assert "gallery/index.html" in names and "gallery/00000.js" in names
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "MOST_TRIPLETS", 11)  # the run has 12
+        patch.setattr(measurement, "MOST_TRIPLETS", 11)  # the run has 12
         report(configure(run, report={"all_triplets": "auto"}))
     assert not list((run.path / "gallery").glob("*"))
     html = (run.path / "report.html").read_text(encoding="utf-8")

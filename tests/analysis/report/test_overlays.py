@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report.overlays import outline, overlays
-from probes.runs.coco_masks import encode
+from probes.runs.images import encode_mask
 
 
 def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_overlays_carry_group_word_and_box():
         "y0": 8.0,
         "x1": 64.0,
         "y1": 16.0,
-        "mask": encode(mask),
+        "mask": encode_mask(mask),
     }
     rows = [row | {"object": n, "height": 32, "width": 64} for n in range(3)]
     ball, cup, bag, air = overlays(table, pd.DataFrame(rows))["a"]

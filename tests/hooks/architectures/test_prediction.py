@@ -15,7 +15,7 @@ from diffusers import (
 )
 
 from hooks import Probe
-from hooks.architectures.prediction import predict_x0
+from hooks.architectures.latents import predict_x0
 from tests.hooks.conftest import draw
 from tests.tiny import tiny_pipeline
 

@@ -7,15 +7,11 @@ from typing import Annotated, Literal, get_origin
 from pydantic import TypeAdapter
 
 from lab.pages import configuration
-from probes.config.documentation import field_at, flag_help
-from probes.config.image_options import Images
-from probes.config.question_options import BLIP2_WEIGHTS
-from probes.config.schema import Config, schema_text
-from probes.fields.types import Section, SeedRange, types_in
-from probes.prompts.grids import Grid
-from probes.prompts.source import PromptSource
-from probes.prompts.table import PromptTable
-from probes.prompts.templates import Templates
+from probes.config.generation import Images, SeedRange
+from probes.config.observation import BLIP2_WEIGHTS
+from probes.config.schema import Config, field_at, flag_help, schema_text
+from probes.fields.types import Section, types_in
+from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates
 from tests.probes.config.test_messages import models
 from triptych.options import parser
 

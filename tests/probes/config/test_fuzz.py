@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from probes.models import loading
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 TEXT = (Path(__file__).parents[3] / "triplets.yaml").read_text(encoding="utf-8")
 SCALARS = [
@@ -83,13 +83,13 @@ def dry_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     counts = {0: 0, 2: 0}
     (tmp_path / "a.yaml").write_text("prompts: ['a {person}']")
-    assert main(["a.yaml", "--dry-run"]) == 0  # what is loaded once is loaded
+    assert main(["plan", "a.yaml"]) == 0  # what is loaded once is loaded
 
     def run(text):
         Path("a.yaml").write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         capsys.readouterr()
         began = time.process_time()
-        status = main(["a.yaml", "--dry-run"])
+        status = main(["plan", "a.yaml"])
         took = time.process_time() - began
         out, err = capsys.readouterr()
         assert took < 5, f"{took:.1f} s"

@@ -10,13 +10,13 @@ import pytest
 from analysis.observe.checkpoints import find
 from analysis.observe.objects.tags.tags import read_vocabulary
 from probes import errors
-from probes.config.loading import build_config
+from probes.config.schema import build_config
 from probes.errors import UserError
 from probes.fields.yaml import DEPTH, UNFOLDED, parse_yaml
 from probes.models import loading
 from probes.paths import expand
 from tests.soon import soon
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 PROMPTS = "prompts: ['a {person} with a dog']\n"
 SECONDS = 5  # of a processor
@@ -72,7 +72,7 @@ def test_control_characters(char, tmp_path, capsys):
         message = refused(f"prompts: ['a {{person}}', {escaped[:-1]} {{person}}\"]")
         assert message.startswith("triplets.yaml: prompts[1]: expected text without control characters")
     (tmp_path / "a.yaml").write_text(PROMPTS + f"name: a{char}c\n", encoding="utf-8")
-    assert main([str(tmp_path / "a.yaml"), "--dry-run"]) == 2
+    assert main(["plan", str(tmp_path / "a.yaml")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -119,7 +119,7 @@ def test_anchors_merges_and_tags_of_plain_kinds_are_taken():
 
 def test_a_file_without_end_and_one_that_is_no_file(tmp_path, capsys):
     for path in ("/dev/zero", "/dev/null/x", "\0", "a" * 5000, "~nosuchuser/x.yaml", tmp_path / "\udc80none"):
-        assert main([str(path), "--dry-run"]) == 2
+        assert main(["plan", str(path)]) == 2
         captured = capsys.readouterr()
         assert (captured.out, captured.err.count("\n")) == ("", 1)
         proper(captured.err.strip("\n"))
@@ -164,7 +164,7 @@ def test_paths_that_no_file_system_takes(name, tmp_path, capsys):
     file = tmp_path / "a.yaml"
     file.write_text(PROMPTS)
     for arguments in (["--out", name], ["--model", name]):
-        assert main([str(file), "--dry-run", *arguments]) == 2
+        assert main(["plan", str(file), *arguments]) == 2
         captured = capsys.readouterr()
         assert (captured.out, captured.err.count("\n")) == ("", 1)
         assert proper(captured.err.strip("\n")).startswith(("--", "model"))
@@ -174,13 +174,13 @@ def test_paths_that_no_file_system_takes(name, tmp_path, capsys):
         assert proper(str(caught.value)).startswith(f"observe.{field}: ")
 
 
-def test_the_dry_run_shows_no_escape_codes(tmp_path, capsys):
+def test_the_plan_shows_no_escape_codes(tmp_path, capsys):
     (tmp_path / "a.yaml").write_text("prompts: [\"a {person} \\u202e in \\u2066 'x'\"]\n")
-    assert main([str(tmp_path / "a.yaml"), "--dry-run", "--samples"]) == 0
+    assert main(["plan", str(tmp_path / "a.yaml"), "--samples"]) == 0
     out = capsys.readouterr().out
     assert "a woman \\u202e in \\u2066 'x'" in out
     assert all(line.isprintable() for line in out.splitlines())
-    assert main([str(tmp_path / "a.yaml"), "--dry-run", "--stage", "x\x1b[31m\u202e"]) == 2
+    assert main([str(tmp_path / "a.yaml"), "--stage", "x\x1b[31m\u202e"]) == 2
     assert "\\x1b[31m\\u202e" in proper(capsys.readouterr().err.strip("\n"))
 
 
@@ -195,7 +195,7 @@ def test_an_empty_option_is_no_option_that_was_left_out(line, message, tmp_path,
     """As of a shell's variable that is not set: `--out "$WHERE" --overwrite` must not replace another run."""
     monkeypatch.chdir(tmp_path)
     Path("triplets.yaml").write_text('prompts: ["a {person} with a dog"]\n')
-    assert main(["triplets.yaml", "--stage", "plan", "--overwrite", *line]) == 2
+    assert main(["triplets.yaml", "--stage", "generate", "--overwrite", *line]) == 2
     assert capsys.readouterr().err == f"{message}\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["triplets.yaml"]
 

@@ -7,11 +7,10 @@ import jsonschema
 import pytest
 import yaml
 
-from probes.config.loading import build_config
-from probes.config.schema import schema_text
+from probes.config.schema import build_config, schema_text
 from probes.errors import UserError
 from probes.fields.yaml import YamlSource
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads(schema_text())

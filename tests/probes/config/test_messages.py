@@ -6,12 +6,11 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from probes.config.image_options import Images
-from probes.config.loading import build_config
-from probes.config.schema import Config
+from probes.config.generation import Images
+from probes.config.schema import Config, build_config
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
-from probes.prompts.source import PromptSource
+from probes.prompts.forms import PromptSource
 
 WRONG = [
     *(None, True, 3, -1, -1e9, 1e9, 10**20, 1.5, float("nan"), float("inf"), "", "a", "../x", "x" * 3000),

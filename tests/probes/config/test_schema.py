@@ -3,14 +3,14 @@
 import json
 
 import pytest
+import yaml
 
 from analysis.study import indicators
-from probes.config import presets
-from probes.config.loading import build_config, load_config
-from probes.config.schema import Config, Measure, Sampler
+from probes.config import checks
+from probes.config.schema import Config, Measure, Sampler, build_config, load_config
 from probes.errors import UserError
 from probes.fields.yaml import parse_yaml
-from triptych import plan_text
+from triptych import run_plan
 
 PROMPTS = "prompts: ['a {person} with a dog']\n"
 
@@ -227,12 +227,12 @@ def test_few_prompts_are_told_what_they_cannot_show():
     """Of 2^n equally likely signs two are as extreme as the most extreme."""
     prompts = [f"a {{person}} {n}" for n in "abcdefgh"]
     for count, floor in ((1, "1"), (2, "0.5"), (3, "0.25"), (4, "0.125"), (5, "0.0625")):
-        said = plan_text.few_prompts(Config(prompts=prompts[:count]))
+        said = run_plan.few_prompts(Config(prompts=prompts[:count]))
         assert f"can fall below {floor}: 6 or more" in said
-    assert plan_text.few_prompts(Config(prompts=prompts[:6])) == ""
-    assert plan_text.few_prompts(Config(prompts=prompts, limit=2))
-    assert plan_text.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
-    assert plan_text.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
+    assert run_plan.few_prompts(Config(prompts=prompts[:6])) == ""
+    assert run_plan.few_prompts(Config(prompts=prompts, limit=2))
+    assert run_plan.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
+    assert run_plan.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
 
 
 def test_a_preset_lies_under_what_is_written():
@@ -261,10 +261,10 @@ def test_an_unknown_preset_is_told_which_there_are():
         config(PROMPTS + "preset: wu2024\n")
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", checks.PRESETS)
 def test_presets_are_whole_sections_of_the_schema(name):
     """Each value is taken by the schema as it stands in the file."""
-    said = presets._read(name)
+    said = yaml.safe_load(checks.PRESETS[name].read_text("utf-8"))
     found = Config(preset=name, prompts=["a {person}"]).resolved()
     for key, value in said.items():
         if key == "indicators":

@@ -6,8 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from probes.config.loading import load_config
-from probes.config.schema import Config, schema_text
+from probes.config.schema import Config, load_config, schema_text
 
 SHORT = {
     "neutral": ["person", "human"],

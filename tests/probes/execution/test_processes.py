@@ -11,7 +11,8 @@ import pytest
 
 from probes.errors import UserError
 from probes.execution.processes import Helpers
-from tests.probes.execution.light_work import Marks
+from probes.fields.types import WORKER
+from tests.probes.execution.light_work import Marks, Numbers
 
 HERE, ROOT = os.getpid(), Path(__file__).parents[3]
 LOADING = """
@@ -32,6 +33,7 @@ SCRIPT = """
 import os
 from pathlib import Path
 from probes.execution.processes import Helpers
+from probes.fields.types import WORKER
 from tests.probes.execution.light_work import Marks
 
 print("once", flush=True)  # helpers do not run this script again
@@ -125,6 +127,13 @@ def test_helpers_go_from_stage_to_stage(tmp_path):
             made = dict(helpers.results(Marks(tmp_path / stage), items, 2))
             pids.append({pid for _, pid, *_ in made.values()})
     assert pids[0] == pids[1] and len(pids[0]) == 2
+
+
+def test_helpers_have_numbers_of_their_own():
+    with Helpers() as helpers:
+        helpers.start(3, "probes")
+        numbers = {number for _, number in helpers.results(Numbers(), [(i, i) for i in range(100)], 3)}
+    assert numbers == {"0", "1", "2"} and WORKER not in os.environ
 
 
 def test_a_script_needs_no_guard(tmp_path):

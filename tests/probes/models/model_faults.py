@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 INDEX = "model_index.json"
 YAML = """\
@@ -87,7 +87,8 @@ def refused(model, tmp_path, capsys, *arguments, **sections):
     )
     arguments = arguments or ("--stage", "generate")
     capsys.readouterr()  # what making the model said
-    status = main([str(file), "--out", str(out), "--quiet", *arguments])
+    line = [str(file), "--out", str(out), *(one for one in arguments if one != "plan")]
+    status = main(["plan", *line] if "plan" in arguments else ["run", *line, "--quiet"])
     text = capsys.readouterr()
     assert (status, text.out) == (2, "")
     assert text.err.count("\n") == 1 and "Traceback" not in text.err

@@ -7,7 +7,7 @@ import torch
 
 from probes.errors import UserError
 from probes.fields.types import DEVICE
-from probes.models.devices import pick_device
+from probes.models.weights import pick_device
 
 
 @pytest.fixture

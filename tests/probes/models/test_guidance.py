@@ -7,10 +7,10 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.requirements import check_negative_prompt, guidance_scale, guided
+from probes.models.requirements import check_before_weights, guidance_scale, guided
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 YAML = "prompts: ['a {person}']\nmodel: toyworld\n"
 
@@ -24,14 +24,14 @@ def test_a_negative_prompt_without_guidance(tmp_path, capsys):
         ("sampler: {negative_prompt: ugly, guidance_scale: 0.5}", [], "a.yaml: sampler.negative_prompt: "),
     ):
         file.write_text(YAML + more)
-        for dry in (["--dry-run"], ["--out", str(tmp_path / "run"), "--stage", "plan"]):
-            assert main([str(file), *arguments, *dry]) == 2
+        for command in (["plan"], ["run", "--stage", "generate"]):
+            assert main([*command, str(file), "--out", str(tmp_path / "run"), *arguments]) == 2
             captured = capsys.readouterr()
             assert (captured.out, captured.err.count("\n")) == ("", 1)
             assert captured.err.startswith(place + "expected guidance, without which")
     assert not (tmp_path / "run").exists()
     file.write_text(YAML + "sampler: {negative_prompt: ugly, guidance_scale: 1.5}")
-    assert main([str(file), "--out", str(tmp_path / "run"), "--stage", "plan"]) == 0
+    assert main(["plan", str(file), "--out", str(tmp_path / "run")]) == 0
 
 
 def test_what_guides(saved, tmp_path):
@@ -51,8 +51,8 @@ def test_what_guides(saved, tmp_path):
     # a distilled U-Net takes the scale as an input, and diffusers calls it once
     distilled = source(time_cond_proj_dim=256)
     assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
-    check_negative_prompt(ugly, source(), "here")
-    check_negative_prompt(plain, one, "here")
+    check_before_weights(ugly, source())
+    check_before_weights(plain, one)
     for without in (one, distilled):
-        with pytest.raises(UserError, match=r"^here: expected guidance"):
-            check_negative_prompt(ugly, without, "here")
+        with pytest.raises(UserError, match=r"^sampler\.negative_prompt: expected guidance"):
+            check_before_weights(ugly, without)

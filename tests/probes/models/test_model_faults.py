@@ -17,7 +17,7 @@ from probes.models import loading
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, YAML, change, mutate, refused
 from tests.probes.models.original_layout import original_layout
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_folder_that_is_not_whole(case, copy, tmp_path, capsys):
     line = refused(copy, tmp_path, capsys)
     assert line.startswith(f"model {copy}: ") and message in line
     if "not stored" not in case:  # found without weights, in a plan as well
-        assert refused(copy, tmp_path, capsys, "--stage", "plan") == line
+        assert refused(copy, tmp_path, capsys, "plan") == line
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e6])
@@ -108,7 +108,7 @@ def hub(cache, name, **files):
         path.write_text(text)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+@pytest.mark.parametrize("arguments", [(), ("plan",)])
 def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, tmp_path, capsys, monkeypatch):
     """Nothing but its index is there: had anything else been asked for, the hub's silence would be the message."""
     import huggingface_hub.constants
@@ -150,7 +150,7 @@ def test_a_lora_is_no_model(file, key, tmp_path, capsys):
     save_file({key: torch.ones(2)}, folder / file) if key else (folder / file).write_text("{}")
     for model in [folder] * (file != "style.safetensors") + [folder / file] * bool(key):
         line = refused(model, tmp_path, capsys)
-        assert line == refused(model, tmp_path, capsys, "--stage", "plan")
+        assert line == refused(model, tmp_path, capsys, "plan")
         assert line.startswith(
             f"model {model}: expected a whole model, got a LoRA, which changes one: put it into"
         )

@@ -33,9 +33,7 @@ AUTO = re.compile(
 )
 NOT_FOREIGN = {
     "probes/execution/processes.py",  # pickles, to know a work again; unpickles nothing
-    *(
-        f"probes/toyworld/{name}/assemble.py" for name in ("dit", "located", "work")
-    ),  # the package's own weights
+    "probes/toyworld/pipelines.py",  # the package's own weights
 }
 
 

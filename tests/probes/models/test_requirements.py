@@ -9,7 +9,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.runs.run import Run
 from tests.probes.conftest import generated, settings
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 UNGUIDED = {"guidance_scale": 1.0}
 
@@ -40,12 +40,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("stage", [["--dry-run"], ["--stage", "generate"]], ids=str)
+@pytest.mark.parametrize("command", [["plan"], ["run", "--stage", "generate"]], ids=str)
 @pytest.mark.parametrize("case", [case for case in CASES if CASES[case][1]])
-def test_what_cannot_be_drawn_is_said_before_anything_is_written(case, stage, saved, tmp_path, capsys):
+def test_what_cannot_be_drawn_is_said_before_anything_is_written(case, command, saved, tmp_path, capsys):
     over, message = CASES[case]
     (tmp_path / "c.yaml").write_text(json.dumps(settings(saved(), **over).resolved() | {"out": None}))
-    assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), *stage]) == 2
+    assert main([*command, str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run")]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert err.startswith(f"c.yaml: {message}")

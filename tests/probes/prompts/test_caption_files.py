@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from probes.errors import UserError
-from probes.prompts.caption_files import from_datasets, open_captions
+from probes.prompts.captions import from_datasets, open_captions
 
 SAID = ["A person in a hat", 'Two people, one "dog"', "A café at night"]
 ADDRESS = "http://images.example/a.jpg"
@@ -60,14 +60,14 @@ LAYOUTS = {
 def test_each_published_layout_is_read(name, tmp_path):
     path = tmp_path / name
     path.write_text(LAYOUTS[name](SAID), encoding="utf-8")
-    assert list(open_captions(path).captions) == SAID
+    assert list(open_captions(path)[1]) == SAID
 
 
 def test_parquet_with_a_list_of_captions_and_a_column_that_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": [1, 2], "sentences": [SAID[:2], SAID[2:]], "alt": ["x", None]}), path)
-    assert list(open_captions(path).captions) == SAID
-    assert list(open_captions(path, "alt").captions) == ["x"]
+    assert list(open_captions(path)[1]) == SAID
+    assert list(open_captions(path, "alt")[1]) == ["x"]
 
 
 WRONG = {
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_in_a_line(case, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError) as said:
-        list(open_captions(path, column).captions)
+        list(open_captions(path, column)[1])
     assert expected in str(said.value)
     assert str(said.value).startswith(str(path)) and "\n" not in str(said.value)
 

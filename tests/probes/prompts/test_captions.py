@@ -1,11 +1,12 @@
 """Choosing captions: what is kept once, what is left out for which reason, and how a triplet is made of one."""
 
-from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral_reader, select
+from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral
+from probes.prompts.forms import PromptSource
 from probes.prompts.neutral import HUMAN, NO_PERSON
 
 
 def test_every_caption_is_kept_or_has_a_reason():
-    said = select(
+    said = neutral(
         [
             "A  person\tin a hat.",
             "a person in a hat",
@@ -19,7 +20,8 @@ def test_every_caption_is_kept_or_has_a_reason():
             "a person " + "very " * 50 + "tall",
             "a person " + "a" * 2000,
         ],
-        neutral_reader({"neutral": ("person", "people")}),
+        {"neutral": ("person", "people")},
+        PromptSource(**{"from": "captions.txt"}),
     )
     assert [(prompt.id, prompt.texts["neutral"]) for prompt in said.prompts] == [
         ("c000001", "A person in a hat."),

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
-from probes.prompts import sets
+from tests.probes.prompts.test_sets import WORDS, set_prompts
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
-WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
 
 
 def rows(name):
@@ -20,7 +18,7 @@ def rows(name):
 
 
 def test_the_set_of_gep_is_that_of_its_tables():
-    prompts = sets.prompts("gep", WORDS, "neutral")
+    prompts = set_prompts("gep")
     attributes = [(row["attribute"], row["phrase"]) for row in rows("gep2023_attributes")]
     contexts = [row["context"] for row in rows("gep2023_contexts")]
     neutral = [{"setting": "neutral", "context": context} for context in contexts]
@@ -31,7 +29,7 @@ def test_the_set_of_gep_is_that_of_its_tables():
     ]
     assert [prompt.levels for prompt in prompts] == neutral + explicit
     assert [prompt.template for prompt in prompts[:16]] == [f"a {{person}} {context}" for context in contexts]
-    assert prompts[16:] == sets.prompts("gep", WORDS, "neutral", setting="explicit")
+    assert prompts[16:] == set_prompts("gep", setting="explicit")
     phrases = dict(attributes)
     for prompt in prompts[16:]:
         stands = prompt.levels
@@ -54,13 +52,11 @@ def test_the_papers_sentences_have_a_capital_and_a_full_stop_but_for_the_bundled
         found = config(tmp_path, f"model: {model}\nprompts: {{from: gep{written}}}\n").prompts
         texts = [prompt.template.replace("{person}", word) for prompt in found for word in ("woman", "man")]
         assert len(texts) == 512 and set(expected) <= set(texts)
-        assert [prompt.id for prompt in found] == [
-            prompt.id for prompt in sets.prompts("gep", WORDS, "neutral")
-        ]
+        assert [prompt.id for prompt in found] == [prompt.id for prompt in set_prompts("gep")]
 
 
 def test_the_occupations_are_said_as_in_the_paper():
-    lawyer, *_ = sets.prompts("occupations", WORDS, "neutral")
+    lawyer, *_ = set_prompts("occupations")
     assert [lawyer.texts[name] for name in WORDS] == [
         "A photo of a lawyer.",
         "A photo of a female lawyer.",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, asks_for_skills, grid, prompt_text
+from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, grid, prompt_text
+from probes.prompts.prompt import asks_for_skills
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 SET = sets.read("paintskills")

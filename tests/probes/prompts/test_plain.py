@@ -2,8 +2,7 @@
 
 import pytest
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts.prompt import Prompt
 

@@ -1,13 +1,18 @@
 """The plan: articles, words and their tokens, shared positions, and prompts a tokenizer cannot take."""
 
+from difflib import SequenceMatcher
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.alignment import shared_words
-from probes.prompts.tokens import tokenize
+from probes.prompts.sample import shared_words, tokenize
 from probes.stages.plan import plan
 from tests.tiny import tiny_tokenizer
+
+WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +56,25 @@ def test_shared_words_leave_the_indicator_and_the_mended_article_out(tokenizer):
 
 def test_a_word_equal_to_the_indicator_elsewhere_is_shared():
     assert shared_words([["man", "and", "man"], ["woman", "and", "man"]], [{0}, {0}]) == [(1, 2), (1, 2)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=5), st.lists(st.integers(1, 3), min_size=10, max_size=10))
+def test_the_same_rest_is_that_of_the_longest_matching_blocks(runs, lengths):
+    """Runs of shared words between the indicators' own, of which each text has as many as it likes."""
+    texts, apart = [], []
+    for name, counts in (("x", lengths[:5]), ("y", lengths[5:])):
+        words, blocked = [], set()
+        for run, count in zip(runs, counts):
+            blocked |= set(range(len(words), len(words) + count))
+            words += [f"{name}{len(words) + i}" for i in range(count)] + run
+        texts.append(words)
+        apart.append(blocked)
+    found = shared_words(texts, apart)
+    blocks = SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+    expected = [(b.a + i, b.b + i) for b in blocks for i in range(b.size)]
+    assert list(zip(*found)) == expected
+    assert expected
 
 
 def test_free_captions(tokenizer):

@@ -5,16 +5,15 @@ import json
 import pytest
 import yaml
 
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs.run import Run
 from probes.stages import captions as captions_stage
 from probes.stages.plan import plan
 from tests.tiny import tiny_tokenizer
-from triptych.cli import run as stages
 from triptych.cli.main import command as command_of
+from triptych.cli.main import main
 
 # words that toyworld knows; with a man, a plural, two people and a duplicate
 SAID = [
@@ -47,7 +46,7 @@ def test_prompts_from_captions_stand_beside_the_file_that_names_them(captions, t
     config = load_config(written(tmp_path, f"prompts: {{from: {captions.name}}}"), loaded=said)
     assert [prompt.texts["feminine"] for prompt in config.prompts] == FEMININE
     assert [prompt.id for prompt in config.prompts] == ["c000001", "c000003", "c000004"]
-    assert said[0].selection.read == 5
+    assert said[0].read == 5
     assert Config.model_validate(config.resolved()) == config  # the prompts themselves are kept
 
 
@@ -119,9 +118,9 @@ def test_init_writes_a_configuration_of_captions(captions, tmp_path, capsys):
     assert init([str(out), "--from", str(captions)]) == 0
     assert yaml.safe_load(out.read_text())["prompts"] == {"from": f"../{captions.name}"}
     line = [str(out), "--out", str(tmp_path / "run"), "--steps", "2"]
-    assert stages.main([*line, "--stage", "plan"]) == 0
+    assert main(["plan", *line]) == 0
     said = capsys.readouterr()
-    assert "planned 9 images" in said.out and "prompts: 3 of 5 captions of" in said.err
+    assert "\n9 images, " in said.out and "prompts: 3 of 5 captions of" in said.err
     assert init([str(out), "--from", "professions", "--overwrite"]) == 0
     assert (
         load_config(out).prompts[0].texts["feminine"]
@@ -137,20 +136,20 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
 ):
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, f"prompts: {{from: {captions.name}}}")
-    line = [path.name, "--out", "run", "--stage", "plan"]
-    assert stages.main(line) == 0
+    line = [path.name, "--out", "run", "--stage", "generate", "--steps", "1"]
+    assert main(line) == 0
     assert "prompts: 3 of 5 captions of" in capsys.readouterr().err
     meta = Run.open("run").meta
     assert meta["config"]["passed"]["file"]["prompts"] == {"from": captions.name}
     assert meta["config"]["resolved"]["prompts"][2]["masculine"] == "a man with a man"
     captions.write_text(captions.read_text().replace("in the park", "on the beach"))
-    assert stages.main(line) == 2
+    assert main(line) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert f"{captions.name}: expected the captions that the run was planned from, found others: put" in error
     assert "(triptych run run)" in error
     captions.unlink()
-    assert stages.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
-    assert stages.main([*line[:2], "other", *line[3:]]) == 2
+    assert main(["run", "run", "--stage", "generate"]) == 0  # of the prompts that it keeps
+    assert main([*line[:2], "other", *line[3:]]) == 2
     assert "expected a file of captions or a set" in capsys.readouterr().err
 
 
@@ -160,7 +159,7 @@ def test_a_plan_says_how_many_captions_are_left_out_and_why_with_an_example_each
     rows = ["Caption,photo", *(f"{text},1" for text in texts)]
     (tmp_path / "photos.csv").write_text("\n".join(rows))
     path = written(tmp_path, "prompts: {from: photos.csv}")
-    assert stages.main([str(path), "--out", str(tmp_path / "run"), "--dry-run"]) == 0
+    assert main(["plan", str(path), "--out", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().err.splitlines()[:6] == [
         f"prompts: 1 of 9 captions of {tmp_path / 'photos.csv'} is neutral, 8 are left out",
         "  3 no person or people, such as “he sings”",
@@ -176,8 +175,8 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     text = "\n".join([long, *SAID, "\u00e9" * 40 + " people in the park"])
     (tmp_path / "captions.txt").write_text(text, encoding="utf-8")
     path = written(tmp_path, "prompts: {from: captions.txt, max_words: 100}\nlimit: 2")
-    line = [str(path), "--out", str(tmp_path / "run"), "--stage", "plan"]
-    assert stages.main(line) == 0
+    line = [str(path), "--out", str(tmp_path / "run"), "--stage", "generate", "--steps", "1"]
+    assert main(line) == 0
     assert "prompts: 2 are left out, longer than the 32 tokens that the model reads: c000001, c000007" in (
         capsys.readouterr().err
     )
@@ -192,9 +191,9 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     # what needs no model leaves out what the plan left out
     read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))})
     assert captions_stage.as_planned(read).prompts == stored_run.config.prompts != read.prompts
-    assert stages.main(line) == 0  # and the run goes on
+    assert main(line) == 0  # and the run goes on
     (tmp_path / "captions.txt").write_text(long)
-    assert stages.main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2
+    assert main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2
     assert (
         "expected captions of at most 32 tokens with start and end, found none in 1"
         in capsys.readouterr().err

@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.claim import claim
-from probes.runs import directory, identity
-from probes.runs.identity import generated_fields
+from probes.runs import directory, record
+from probes.runs.record import generated_fields
 from probes.runs.run import Run
 from tests.probes.conftest import generated, stored
 
@@ -193,6 +193,6 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
 
 def test_every_field_of_the_schema_has_a_stage():
     config = Config(prompts=["a {person}"]).resolved()
-    altered = {*identity.stages().values()}
+    altered = {*record.stages().values()}
     assert altered == {"generate", "part", "observe", "trace", "measure", "report", "nothing"}
-    assert identity._fields(config, *altered).keys() <= identity.stages().keys()
+    assert record._fields(config, *altered).keys() <= record.stages().keys()

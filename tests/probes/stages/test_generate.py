@@ -9,7 +9,7 @@ import torch
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import batches
+from probes.execution import workers
 from probes.models import loading
 from probes.runs.rows import png
 from probes.runs.run import Run
@@ -264,7 +264,7 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
         monkeypatch.setattr(torch.cuda, name, value)
     measured = drawing.image_bytes(loaded, config, samples)
     assert (measured, drawn) == (pytest.approx(0.2e9), [3, 3])
-    assert batches.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
-    assert batches.auto_batch(loaded, 3, config, measured) == 8
+    assert workers.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
+    assert workers.auto_batch(pipe, "cuda:0", config, measured) == 8
     loaded.device = "cpu"
     assert drawing.image_bytes(loaded, config, samples) is None

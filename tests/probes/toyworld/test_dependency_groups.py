@@ -5,7 +5,7 @@ import pytest
 from analysis.loaded_run import load_run
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 YAML = """\
 name: groups

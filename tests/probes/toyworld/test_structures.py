@@ -7,11 +7,11 @@ import torch
 
 import hooks.sites as site_table
 from probes.models import loading
-from probes.toyworld import STRUCTURES, bundled_folder
+from probes.toyworld import bundled_folder
+from probes.toyworld.pipelines import structure_pipeline
 from probes.toyworld.places import known_places
-from probes.toyworld.structures import structure_pipeline
 
-STEPS = 3
+STEPS, STRUCTURES = 3, known_places("structures")
 TEXTS = [f"a {word} in the park" for word in ("person", "woman", "man")]
 
 
@@ -62,7 +62,7 @@ def test_sets_of_places_do_what_the_truth_says():
     # in float64: `LOUD` (2^14) makes some 2^-10 of float32's rounding (2^-24), more on one processor than another
     pipe, structure = (
         structure_pipeline(name, bundled_folder(name)).to(torch.float64),
-        known_places("structures")[name],
+        STRUCTURES[name],
     )
     pipe.set_progress_bar_config(disable=True)
     blocks = {place.site: place.block for place in structure.places}
@@ -84,7 +84,7 @@ def test_sets_of_places_do_what_the_truth_says():
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_no_other_cross_attention_does_anything(name, pipes):
-    pipe, structure = pipes(name), known_places("structures")[name]
+    pipe, structure = pipes(name), STRUCTURES[name]
     others = [
         site.module.removeprefix("unet.").removesuffix(".attn2")
         for site in site_table.attention_sites(pipe, "cross")
@@ -96,7 +96,7 @@ def test_no_other_cross_attention_does_anything(name, pipes):
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_the_certificate_agrees_with_the_truth(name):
-    structure, stored = known_places("structures")[name], known_places("structures")[name].certificate()
+    structure, stored = STRUCTURES[name], STRUCTURES[name].certificate()
     total = stored["total"]["mean"]
     assert stored["prompts"] == 24 and stored["seeds"] == 2
     number = {site: str(place) for place, site in enumerate(structure.sites)}
@@ -115,4 +115,4 @@ def test_the_certificate_agrees_with_the_truth(name):
 def test_the_certificate_is_of_the_weights_that_are_stored():
     for name in STRUCTURES:
         record = loading.load(loading.resolve(name), device="cpu").record
-        assert record["weight_hash"] == known_places("structures")[name].certificate()["weight_hash"]
+        assert record["weight_hash"] == STRUCTURES[name].certificate()["weight_hash"]

@@ -42,7 +42,7 @@ def drawn(group: str, named: list[Named], seed: int) -> list:
 
 def enumerated(component: str, named: Named) -> dict[tuple, float]:
     """Probability of each reading of what is worn above, below and at the feet, by going through all scenes."""
-    slots = WORLD.data["slots"]
+    slots = WORLD.slots
     tables = [
         {named.slots[slot]: 1.0} if slot in named.slots else slots[slot][component]
         for slot in ("upper", "lower", "feet")
@@ -67,7 +67,7 @@ def test_without_smoothing_it_is_the_ratio_of_enumerated_probabilities(prompt):
     table = pd.concat([readings(*({*key} - {"none"})) for key in worn], ignore_index=True)
     rest = float(
         sum(
-            np.log(WORLD.data["slots"][slot]["b"]["none"] / WORLD.data["slots"][slot]["a"]["none"])
+            np.log(WORLD.slots[slot]["b"]["none"] / WORLD.slots[slot]["a"]["none"])
             for slot in ("head", "neck", "face", "hands", "ground", "sky")
         )
     )
@@ -110,7 +110,7 @@ def test_log_odds_are_calibrated_whatever_the_prompt_names():
 
 
 def test_half_drawn_images_count_as_one_of_what_is_seen():
-    slots = WORLD.data["slots"]
+    slots = WORLD.slots
 
     def odds(*seen):
         return verdict(readings(*seen), [BARE], WORLD, smoothing=0)[0]

@@ -9,8 +9,9 @@ from lab.pages.toyworld import quality_page
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import checker_accuracy
 from lab.train.base.truth import planted, planted_for
+from lab.validate.word_maps import thing_masks
 from probes.prompts import sets
-from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
+from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins
 from probes.toyworld.draw import draw, render
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
 from probes.toyworld.scene import Named, complete, parse

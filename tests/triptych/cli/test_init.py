@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from PIL import Image
 
-from probes.config import loading
+from probes.config import schema
 from probes.config.schema import Config
 from probes.models import hub
 from probes.stages.external_images.configuration import configured
@@ -15,7 +15,7 @@ from tests.runs import one_line
 from triptych.cli import init
 from triptych.cli.main import main
 
-load_config = partial(loading.load_config, read_images=configured)
+load_config = partial(schema.load_config, read_images=configured)
 OFFERED = re.compile(r"^# (?=(\w+): )", re.M)
 
 

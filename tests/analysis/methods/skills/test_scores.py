@@ -17,7 +17,7 @@ from analysis.methods.skills.scores import (
     right,
     seen,
 )
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS, SkillRequest, grid
 

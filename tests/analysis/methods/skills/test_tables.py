@@ -11,7 +11,7 @@ from analysis.observe.stage import observe
 from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
-from probes.config.audit_options import Skills
+from probes.config.measurement import Skills
 from probes.errors import UserError
 from probes.prompts.paintskills import SkillRequest
 from probes.runs.run import Run

@@ -26,7 +26,7 @@ from probes.runs.images import read_image
 from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.tiny import tiny_pipeline
-from triptych.cli.run import main
+from triptych.cli.main import main
 
 TEXTS = ("a photo of a man", "a photo of a woman")
 NAMES = ["somebody", "a man", "a woman"]

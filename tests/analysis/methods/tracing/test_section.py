@@ -9,7 +9,7 @@ from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace,
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
-from probes.config.trace_options import Trace
+from probes.config.measurement import Trace
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import configure, write_run

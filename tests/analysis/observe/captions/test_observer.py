@@ -22,7 +22,7 @@ from analysis.observe.captions.blip import BlipCaptioner
 from analysis.observe.captions.observer import KIND
 from analysis.observe.registry import observers
 from analysis.observe.stage import observe
-from probes.config.observe_options import Captions
+from probes.config.observation import Captions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import read_part

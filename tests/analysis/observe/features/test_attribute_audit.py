@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.observe.features import attribute_audit as audit
-from probes.config.loading import load_config
-from probes.config.schema import Config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 
 

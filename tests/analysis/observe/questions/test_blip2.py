@@ -13,7 +13,7 @@ from transformers import Blip2ForConditionalGeneration, Blip2Processor
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.blip2 import Blip2
 from analysis.questions import paper_questions
-from probes.config.question_options import BLIP2_WEIGHTS, Questions
+from probes.config.observation import BLIP2_WEIGHTS, Questions
 from probes.errors import UserError
 from tests.analysis.observe.questions.tiny_blip2 import save_tiny
 

@@ -19,8 +19,7 @@ from lab.train.base.words import OneRow, peers, unknown_words
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX
 from probes.toyworld.scene import complete, parse
-from probes.toyworld.work.assemble import number_of
-from probes.toyworld.world import group_of_words, load_world
+from probes.toyworld.world import group_of_words, load_world, number_of
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,9 @@ from lab.train.dit.model import TOKENS
 from lab.train.dit.teach import flow_loss
 from lab.train.dit.train import main
 from probes.errors import UserError
+from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.dit.assemble import BASE, changed_layers, clip_tower, dit_pipeline
+from probes.toyworld.pipelines import changed_layers, clip_tower, dit_pipeline
 from probes.toyworld.world import load_world
 
 SHORT = ["--drawings", "12", "--batch", "4", "--steps", "2", "--warmup", "1", "--rank", "2"]

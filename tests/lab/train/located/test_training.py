@@ -14,13 +14,12 @@ from lab.train.located import measure, train
 from lab.train.located.lessons import Lessons, make_lessons
 from lab.train.located.teach import Course, teach_wire
 from probes.toyworld import WEIGHTS
-from probes.toyworld.located.assemble import coded_parts
-from probes.toyworld.located.coded import OLD, taught_names
-from probes.toyworld.places import block_of
-from probes.toyworld.work.assemble import DELTA
+from probes.toyworld.coded import OLD, taught_names
+from probes.toyworld.pipelines import DELTA, coded_parts
+from probes.toyworld.places import KnownPlace
 from probes.toyworld.world import load_world
 
-BLOCK = block_of("unet.up.2.attn.1.cross")  # the cheapest: little lies behind it
+BLOCK = KnownPlace("unet.up.2.attn.1.cross").block  # the cheapest: little lies behind it
 
 
 @pytest.fixture(scope="module")

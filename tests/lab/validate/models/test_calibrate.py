@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab.validate.models.calibrate import main
-from triptych.cli.run import main as draw
+from triptych.cli.main import main as draw
 
 
 @pytest.fixture(scope="module")

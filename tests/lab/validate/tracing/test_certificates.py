@@ -16,7 +16,7 @@ from lab.validate.tracing.certificates import (
 )
 from lab.validate.tracing.methods import WORDS
 from probes.models import loading
-from probes.runs.image_faults import eight_bits
+from probes.runs.images import eight_bits
 from probes.toyworld.checker import read_images
 from probes.toyworld.places import known_places
 from probes.toyworld.verdict import verdict

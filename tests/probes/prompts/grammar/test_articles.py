@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from probes.prompts.grammar.articles import article, fits
+from probes.prompts.grammar.english import article
 from probes.prompts.prompt import fill
 
 CASES = list(csv.DictReader((Path(__file__).parent / "articles.csv").open(encoding="utf-8", newline="")))
@@ -26,8 +26,6 @@ def test_the_right_article_stays_and_the_wrong_one_is_mended():
 
 
 def test_what_is_spoken_in_two_ways_keeps_what_was_written():
-    assert fits("a", "herbalist") and fits("an", "herbalist")
-    assert [fill(f"{written} {{person}}", "historian")[0] for written in ("a", "an")] == [
-        "a historian",
-        "an historian",
-    ]
+    for word in ("herbalist", "historian"):
+        for written in (f"a {word}", f"an {word}"):
+            assert fill(f"{written.split()[0]} {{person}}", word)[0] == written

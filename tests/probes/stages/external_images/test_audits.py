@@ -4,7 +4,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.config import loading
+from probes.config import schema
 from probes.errors import UserError
 from probes.stages.external_images import stage
 from probes.stages.external_images.configuration import configured
@@ -33,7 +33,7 @@ def written(folder, rows, columns="file,prompt", **more):
 
 
 def read(path):
-    return loading.load_config(path, read_images=configured)
+    return schema.load_config(path, read_images=configured)
 
 
 def rows(words=("woman", "man"), times=2):
@@ -80,7 +80,7 @@ def test_images_without_their_reader_are_one_line(tmp_path):
     with pytest.raises(
         UserError, match=r"images: expected a model that generates, got images: name a model$"
     ):
-        loading.load_config(written(tmp_path, rows()))
+        schema.load_config(written(tmp_path, rows()))
 
 
 def test_an_image_that_is_missing_is_named(tmp_path):

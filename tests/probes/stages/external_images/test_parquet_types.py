@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from probes.config.image_options import Images
+from probes.config.generation import Images
 from probes.errors import UserError
 from probes.stages.external_images.table import find, read_bytes, read_rows
 

@@ -6,9 +6,10 @@ import torch
 
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
+from hooks.pooling import JOINED
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.prompts.towers import JOINED, TextTowers
+from probes.prompts.sample import TextTowers
 from probes.stages.trace.draw import draw
 from probes.stages.trace.patch_sites import POOLED
 from probes.stages.trace.requirements import require_positions

@@ -146,7 +146,7 @@ def test_tags_are_those_above_their_thresholds(copied):
     assert tagger([], []) == []
 
 
-# What cannot run is said before anything is drawn, in one line: at plan, so by `--dry-run` too.
+# What cannot run is said before anything is drawn, in one line: at plan, so by `triptych plan` too.
 
 
 def plan(checkpoints, **given):

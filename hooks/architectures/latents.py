@@ -1,0 +1,164 @@
+"""Latents: what they are decoded by (diffusers' AutoencoderKL and its like), and what a guided prediction points to.
+
+A denoiser of noise is always given a variance-preserving x_t (sigma schedulers divide by sqrt(sigma^2 + 1) first), so
+that one formula serves all schedulers, with the signal level a:
+
+    epsilon        x0 = (x_t - sqrt(1 - a) * output) / sqrt(a)
+    v_prediction   x0 = sqrt(a) * x_t - sqrt(1 - a) * output
+    sample         x0 = output
+
+No clipping or thresholding: this is the prediction itself, not what a scheduler makes of it. Imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hooks.architectures.layout import MisfitError
+from hooks.architectures.site import Site, children
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+_RESCALED = "it is rescaled before it is decoded: write at vae.post_quant, or pass other latents to the VAE"
+_LAST = "nothing runs after it: change the image that the pipeline returns"
+
+
+def latent_scale(vae: Any) -> int:
+    """Pixels of the image to one of the latent, along a side: every level of the VAE but the last halves."""
+    return 2 ** (len(_levels(vae.config)) - 1)
+
+
+def _levels(config: Any) -> Sequence[int]:
+    """Channels by level; an AutoencoderDC names those of its decoder apart, Qwen's VAE multiples of the first."""
+    if getattr(config, "dim_mult", None) is not None:
+        return [config.base_dim * multiple for multiple in config.dim_mult]
+    return getattr(config, "block_out_channels", None) or config.decoder_block_out_channels
+
+
+def _channels(config: Any) -> int:
+    """Channels of the latent."""
+    return int(config.z_dim if hasattr(config, "z_dim") else config.latent_channels)
+
+
+def decoder_sites(vae: Any) -> Iterator[Site]:
+    """The final latent, the decoder's sites and the image, in the order in which they run."""
+    decoder = vae.decoder
+
+    def site(address: str, path: str, default: bool = False) -> Site:
+        return Site(f"vae.{address}", f"vae.{path}", default=default)
+
+    def inside(address: str, path: str, module: Any) -> Iterator[Site]:
+        for i in range(len(children(module, "resnets"))):
+            yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
+            if i < len(children(module, "attentions")) and module.attentions[i] is not None:
+                yield site(f"{address}.attn.{i}", f"{path}.attentions.{i}")
+        if children(module, "upsamplers"):
+            yield site(f"{address}.upsample", f"{path}.upsamplers.0")
+        yield site(address, path, default=True)
+
+    has_post_quant = getattr(vae, "post_quant_conv", None) is not None
+    entrance = "vae.post_quant_conv" if has_post_quant else "vae.decoder"
+    yield Site("latent.final", entrance, read="pipeline", read_only=_RESCALED)
+    if has_post_quant:
+        yield site("post_quant", "post_quant_conv", default=True)
+    if hasattr(decoder, "conv_in"):
+        yield site("decoder.conv_in", "decoder.conv_in")
+    if getattr(decoder, "mid_block", None) is not None:
+        yield from inside("decoder.mid", "decoder.mid_block", decoder.mid_block)
+    for b, module in enumerate(children(decoder, "up_blocks")):
+        yield from inside(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
+    yield Site("image", "vae.decoder", read_only=_LAST)
+
+
+def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
+    """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w).
+
+    `normalized`: the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
+    """
+    config = vae.config
+    given = given.squeeze(2) if given.ndim == 5 else given  # a video of one frame
+    mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
+    factor = getattr(config, "scaling_factor", None)
+    if (normalized or factor is None) and mean is not None and std is not None:
+        mean, std = (given.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
+        return (given - mean) * (1.0 if factor is None else factor) / std
+    shift = getattr(config, "shift_factor", None)
+    return (given if shift is None else given - shift) * factor
+
+
+def decode(vae: Any, latent: Tensor) -> Tensor:
+    """Image of a VAE, shape (rows, 3, height, width), from what it is given as (rows, channels, h, w)."""
+    given = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
+    image = vae.decode(given).sample
+    return image.squeeze(2) if image.ndim == 5 else image
+
+
+def check(config: Any) -> None:
+    """Refuse a VAE's configuration whose scaling of latents is none."""
+    factor = getattr(config, "scaling_factor", None)
+    number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
+    if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
+        raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
+    for key in ("latents_mean", "latents_std"):
+        values = getattr(config, key, None)
+        whole = isinstance(values, (list, tuple)) and len(values) == _channels(config)
+        if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
+            expected = f"`{key}`, {_channels(config)} numbers or null"
+            raise MisfitError("vae", expected, f"{values!r:.40}", "mend it")
+
+
+def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
+    """Share of signal in the variance of x_t (`alphas_cumprod`) at the UNet call under way, float32 on `device`.
+
+    Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
+    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. Nothing
+    waits for the device.
+    """
+    import torch
+
+    sigma = current_sigma(scheduler, timestep)
+    if sigma is not None:
+        return (1.0 / (sigma.to(torch.float64) ** 2 + 1.0)).to(device, torch.float32)
+    table = scheduler.alphas_cumprod.to(device, torch.float32)
+    t = torch.as_tensor(timestep, device=device).flatten()[0].double().clamp(0, len(table) - 1)
+    below = t.floor().long()
+    above = t.ceil().long()
+    return torch.lerp(table[below], table[above], (t - below).float())
+
+
+def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
+    """The sigma of a scheduler's step that is about to be made, shape (); None of one that has no sigmas."""
+    sigmas = getattr(scheduler, "sigmas", None)
+    if sigmas is None or not hasattr(scheduler, "step_index"):
+        return None
+    index = scheduler.step_index
+    if index is None:  # not set before the first step: looked up as the scheduler itself will
+        begin = getattr(scheduler, "begin_index", None)
+        index = begin if begin is not None else scheduler.index_for_timestep(timestep)
+    if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
+        sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
+    return sigmas[index]
+
+
+def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:
+    """The image latent, float32, that a guided prediction at x_t points to; `level`: see `signal_level`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> predict_x0(torch.tensor([1.4]), torch.tensor([1.0]), torch.tensor(0.36), "epsilon")
+    tensor([1.0000])
+    """
+    sample, output = sample.float(), output.float()
+    if prediction_type == "epsilon":
+        return (sample - (1 - level).sqrt() * output) / level.sqrt()
+    if prediction_type == "v_prediction":
+        return level.sqrt() * sample - (1 - level).sqrt() * output
+    if prediction_type == "sample":
+        return output
+    raise ValueError(
+        f"prediction_type: expected epsilon, v_prediction or sample, but got {prediction_type!r}"
+    )

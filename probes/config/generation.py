@@ -1,0 +1,423 @@
+"""What is generated, in ``triplets.yaml``: words, sampler, what is captured, edits, other programs' images, `stop`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from hooks.attention import definitions
+from probes.fields.types import (
+    ADDRESS,
+    CHARACTERS,
+    HINT,
+    IMAGES,
+    AutoOrCount,
+    Device,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Unique,
+    Word,
+    fail,
+    one_person,
+    option,
+    shown,
+    takes,
+)
+from probes.prompts.grammar.english import plural
+
+AUTO, LOCAL, NONE = "auto", "local", "none"  # addresses of a cluster
+CLUSTER_WORKERS = 100_000
+WORKERS = 256  # processes of one machine
+FEWEST = 6  # prompts, of fewer than which no direction is told
+UNNAMED = "unnamed model"  # of another program, whose name nobody gave
+# sentences that go on differently: two that end with the word say nothing of what an edit does where others follow it
+CONTEXTS = (
+    "a photo of a {person}",
+    "a {person} with a dog in the park",
+    "a {person} riding a bike on the beach",
+    "a {person} sitting at a table in the kitchen",
+    "a {person} next to a horse in the snow",
+)
+_SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
+
+
+def _definition(value: Any) -> Any:
+    names = [*definitions.names(), "default"]
+    if value not in names:
+        raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
+    return value
+
+
+def _seed_list(value: list[int] | SeedRange) -> list[int]:
+    if not isinstance(value, SeedRange):
+        return value
+    if value.start + value.count > 2**63:
+        raise fail(f"expected seeds from 0 to 2^63 - 1, got {value.start}: choose another", at=("start",))
+    return list(range(value.start, value.start + value.count))
+
+
+Pixels = Annotated[int, Field(ge=8, le=8192)]
+Column = Annotated[str, Field(min_length=1)]
+Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
+Amount = Annotated[float, Field(ge=-100, le=100)]
+Definition = Annotated[
+    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names(), "default"])
+]
+
+
+class SeedRange(Section):
+    """Seeds of a given number, the first of which is `start`."""
+
+    count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
+    """Number of seeds."""
+    start: Seed = option(0, unit="seed", example=100)
+    """First of the seeds. Change it to get other images of the same prompts."""
+
+
+_WrittenSeeds = Annotated[
+    Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
+    takes("a list of integers or {count: N, start: S}"),
+    AfterValidator(_seed_list),
+]
+Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]
+
+
+class Indicator(Section):
+    """The word that stands for the person."""
+
+    word: Annotated[Word, option(example="woman")]
+    """The word for the person, as prompts have it in the place of {person}."""
+    # what it alters are prompts, which are compared with a run's themselves
+    plural: Word | None = option(None, null="the plural by the dictionary", example="women", alters="nothing")
+    """The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary does
+    not know."""
+    control: Annotated[bool | str, takes("true (the reference) or the name of an indicator")] = option(
+        False, example="feminine", alters="measure"
+    )
+    """Whether this word is a synonym of another one: true for the reference, or the name of an indicator. What
+    synonyms make different is variation between words and no bias, so a gap is held against it; three words a
+    side are enough to tell. `feminine: [woman, lady, female]` writes the same in short."""
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The word and its plural: the one that is given, or the dictionary's."""
+        return self.word, self.plural or plural(self.word)
+
+
+class Sampler(Section):
+    """How an image is generated."""
+
+    steps: int = option(30, ge=1, le=1000, unit="steps", example=50)
+    """Denoising steps of an image. Time grows with it; 20 to 50 are usual, and few steps blur what the model
+    would show."""
+    guidance_scale: float | None = option(None, ge=0, unit="factor", null="the model's own", example=7.5)
+    """Scale of classifier-free guidance. At 1 there is none; larger values follow the prompt more closely and
+    can sharpen a stereotype."""
+    true_cfg_scale: float | None = option(None, ge=0, unit="factor", null="none", example=4)
+    """Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the
+    negative prompt or an empty one. Each step then calls the model twice. Other models take `guidance_scale`
+    alone."""
+    scheduler: str | None = option(None, null="the model's own", example="ddim")
+    """The scheduler that makes the steps: ddim, euler, dpm, pndm and others. Name one to compare models under
+    the same sampler."""
+    negative_prompt: str = option("", example="blurry")
+    """What the images should not show, the same for every word. It takes guidance, and may not name a gender
+    unless that is what you study."""
+    noise: Literal["own", "shared", "independent"] = "own"
+    """Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a
+    triplet, so that only the word differs; `shared`: one noise for each seed under all prompts; `independent`:
+    each image has its own, as with services that take no seed."""
+    height: Pixels | None = option(None, unit="pixels", null="the model's own", example=512)
+    """Height of the images. Stay with what the model was trained for, or it draws people twice."""
+    width: Pixels | None = option(None, unit="pixels", null="the model's own", example=512)
+    """Width of the images. Stay with what the model was trained for."""
+
+
+class Capture(Section):
+    """What is read inside the model while it generates."""
+
+    sites: Annotated[
+        Literal["default"] | Annotated[list[str], Field(min_length=1)],
+        takes("`default` or a list of sites such as [unet.*, latent]"),
+    ] = option("default", example=["unet.*", "latent"])
+    """Sites inside the model whose activations are compared: `default`, or addresses and patterns of
+    docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number."""
+    words: bool = True
+    """Whether a map of each word's cross-attention is kept. Without them objects are not put down to words;
+    turn them off to save disk."""
+    definition: Definition = option("default", example="self-refined")
+    """How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of
+    Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of
+    U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what is
+    paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`."""
+    keep: list[str] = option([], example=["unet.mid"])
+    """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
+    each is said by `keep_places`."""
+    keep_places: Annotated[
+        Literal["all", "mean"] | Positive, takes("`all`, `mean` or an integer of at least 1")
+    ] = option(16, unit="pixels", example="all")
+    """Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at
+    random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which can
+    take megabytes a step."""
+    keep_dtype: Literal["float32", "float16"] = "float32"
+    """Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are
+    refused."""
+    keep_limit: float = option(20.0, gt=0, unit="GB", example=200.0, alters="nothing")
+    """Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where
+    there is room."""
+    pool: list[str] = option([], example=["unet.*.cross", "text.final"])
+    """Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode`
+    reads them to ask where gender can be decoded."""
+
+
+class Generate(Section):
+    """How the work is divided, in which number format and where."""
+
+    batch_triplets: AutoOrCount = option("auto", unit="triplets", example=4)
+    """Triplets that are generated in one batch. `auto`: as many as the device holds comfortably; name a number
+    for the same last bits on machines of different memory."""
+    part_triplets: Positive = option(8, unit="triplets", example=32)
+    """Triplets of one stored part. A run that is interrupted loses at most the part it was at."""
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    """Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled
+    models; take float32 or bfloat16 where float16 gives black images."""
+    device: Device = option("auto", example="cuda:1")
+    """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
+    workers: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
+        takes(f"`auto` or an integer from 1 to {WORKERS}"),
+    ] = option("auto", unit="processes", example=2, alters="nothing")
+    """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
+    or one on each GPU (of one kind); their number alters no byte of what is stored."""
+
+
+class Cluster(Section):
+    """Workers of a Ray cluster, each of which makes whole parts of a run; none of it alters a byte that is stored."""
+
+    address: str = option(AUTO, pattern=ADDRESS, example="head:6379")
+    """Ray workers that generate and observe: auto, local, none or a running Ray as host:port. `auto` takes the
+    one that runs here or that RAY_ADDRESS names, else as `local`, which starts one on this machine for the run;
+    `none` switches a cluster off."""
+    workers: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=CLUSTER_WORKERS)],
+        takes(f"`auto` or an integer from 1 to {CLUSTER_WORKERS}"),
+    ] = option(AUTO, unit="workers", example=8)
+    """Most workers. `auto`: as many as GPUs, or cores, allow, also those of nodes that join."""
+    gpus_per_worker: Annotated[
+        Literal["auto"] | Share | Annotated[float, Field(ge=2, le=64, multiple_of=1)],
+        takes("`auto`, 0, a share of a GPU such as 0.5 or a number of GPUs"),
+    ] = option(AUTO, unit="GPUs", example=0.5)
+    """GPUs of a worker. `auto`: one where the cluster has any and the images are not generated on a CPU; take a
+    share to put two workers on one GPU."""
+    cpus_per_worker: int = option(1, ge=1, le=4096, unit="CPUs", example=4)
+    """CPUs of a worker."""
+    mixed_devices: bool = False
+    """Whether workers may have different kinds of GPU or CPU. They differ in the last bits of what they
+    generate; run.json then says which there were."""
+
+
+class Images(Section):
+    """Images that another program generated, in place of a model: a folder or a table that says the prompt of each."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    from_: Annotated[str, Field(alias="from", min_length=1), option(example="images.csv")]
+    """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside
+    triplets.yaml."""
+    names: Column | None = option(None, null="a table says it", example="{prompt}_{indicator}_{seed}")
+    """How the names of the files in a folder say prompt, indicator and seed, where there is no table."""
+    image: Column | None = option(
+        None, null="image, file, file_name or path, whichever is there", example="filename"
+    )
+    """Column of the images' files, relative to the table, or of their bytes in Parquet."""
+    prompt: Column = option("prompt", example="caption")
+    """Column of the prompt."""
+    prompt_id: Column | None = option("prompt_id", example="id")
+    """Column of the prompt's id, beside prompts that ask for skills, of which some have one text."""
+    indicator: Column = option("indicator", example="gender")
+    """Column of the indicator, such as feminine. Without it, and without `indicators`, prompts stand alone and
+    no words are compared."""
+    seed: Column | None = option("seed", example=None)
+    """Column of the seed. Write null where the images have none: they are then taken as independent."""
+    triplet: Column | None = option("triplet", example="group")
+    """Column that says which prompts belong together. Without one they are those that differ in the indicator's
+    word alone."""
+    levels: list[Column] | None = option(
+        None,
+        null="profession, setting, template and model, whichever are there",
+        example=["profession", "setting"],
+    )
+    """Columns that say where a prompt stands in your design, of images that have no indicator: images of one
+    text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
+    any_words: bool = False
+    """Whether prompts are taken that do not hold the word of their indicator."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = handler(self)
+        return {"from": values.pop("from_"), **values}
+
+    @property
+    def paired(self) -> bool:
+        """Return whether seeds pair the images of a triplet."""
+        return self.seed is not None
+
+
+class Edit(Section):
+    r"""An edit of the model's weights or text states, made when it is loaded.
+
+    With ``keys_and_values`` the states :math:`c` of a word give what :math:`c + \sum_j \alpha_j (a_j - c)` gave before,
+    for the words :math:`a_j` with their shares :math:`\alpha_j` in ``words``: Gandikota et al. 2024 (UCE, Eq. 7), and
+    without ``keep`` Orgad et al. 2023 (TIME, Eq. 4). What is left of it in contexts that it was not solved from stands
+    in ``run.json`` (``left_over_held_out``), which contexts that resemble one another flatter.
+    """
+
+    kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
+    """How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and
+    UCE), or the text's states with a direction taken out (`project`) or added (`shift`)."""
+    words: dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]] = option(
+        {}, unit="share", example={"person": {"woman": 0.25}}
+    )
+    """For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not
+    with `project` and `shift`."""
+    keep: list[Word] = option([], example=["woman", "man"])
+    """Words whose states give what they gave before. Name those that the edit must not move. Not with `project`
+    and `shift`."""
+    direction: list[Word] | None = option(
+        None, min_length=2, max_length=2, null="none", example=["woman", "man"]
+    )
+    """Two words: the direction from the mean states of the first to those of the second. `project` and `shift`
+    need it."""
+    amount: Amount = option(1.0, unit="share", example=-0.5)
+    """How much of the direction is taken out (1: all of it) or added."""
+    contexts: list[Context] = option(
+        [*CONTEXTS], min_length=1, example=["a photo of a {person}", "a {person} with a dog"]
+    )
+    """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
+    others."""
+    sites: list[str] | None = option(
+        None,
+        min_length=1,
+        null="all cross-attentions; text.final with `project` and `shift`",
+        example=["unet.mid*"],
+    )
+    """Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also
+    text.final, text.embeddings and text.layers.N."""
+    parts: list[Literal["key", "value"]] = option(["key", "value"], min_length=1, example=["value"])
+    """Whether keys, values or both are edited."""
+    positions: Literal["word", "onward"] = "onward"
+    """Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),
+    which have read it."""
+    ridge: float = option(0.3, gt=0, unit="mean eigenvalue of the states' second moments", example=1.0)
+    """Weight of what holds all other states where they were. With a small one an edit fits its own contexts and
+    moves all words in others."""
+    keep_weight: float = option(1.0, gt=0, unit="factor", example=2.0)
+    """Weight of the words of `keep`."""
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Edit:
+        by_words, at, wrong = self.kind == "keys_and_values", "direction", ""
+        for name in ("direction", "amount") if by_words else ("words", "keep", "ridge", "keep_weight"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise fail(f"expected nothing with kind {self.kind}, got a value: take it out", at=(name,))
+        if by_words and not self.words:
+            at, wrong = "words", "words to edit, as {person: {woman: 0.25}}, found none: add them"
+        elif not by_words and self.direction is None:
+            wrong = "two words, as [woman, man], found none: add them"
+        elif self.direction is not None and self.direction[0] == self.direction[1]:
+            wrong = f"two different words, got {shown(self.direction)}: change one"
+        elif both := sorted({*self.words} & {*self.keep}):
+            at, wrong = "keep", f"words that are not edited, got {shown(both[0])}: take it out"
+        if wrong:
+            raise fail(f"expected {wrong}", at=(at,))
+        return self
+
+    @property
+    def named_words(self) -> list[str]:
+        """All words that it names, each once."""
+        named = [word for edited, targets in self.words.items() for word in (edited, *targets)]
+        return list(dict.fromkeys([*named, *self.keep, *(self.direction or ())]))
+
+    @property
+    def summary(self) -> str:
+        """The edit in a few words.
+
+        >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
+        'shift at text.final: -0.5 of woman → man'
+        """
+        if self.direction is not None:
+            where = ", ".join(self.sites or ["text.final"])
+            return f"{self.kind} at {where}: {self.amount:g} of {' → '.join(self.direction)}"
+        where = ", ".join(self.sites or ["all cross-attentions"])
+        words = [
+            f"{word} → {' + '.join(f'{share:g} {other}' for other, share in shares.items())}"
+            for word, shares in self.words.items()
+        ]
+        kept = f"; kept: {', '.join(self.keep)}" if self.keep else ""
+        return f"{self.kind} at {where}: {', '.join(words)}{kept}"
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data that `Edit.model_validate` takes again."""
+        return self.model_dump(mode="json")
+
+
+_SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
+
+
+class Stop(Section):
+    """A question that ends the run: growing prefixes of the plan are generated until a look at them answers it.
+
+    Intervals of a run that stops hold wherever it stopped (`analysis.stats.confidence_sequences`). The question is
+    recorded before the first image, and no other can be asked of the same run.
+    """
+
+    question: Literal["gap", "direction", "equivalence", "interval"] = "gap"
+    """What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans.
+    `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
+    ±`within`."""
+    within: float | None = option(
+        None,
+        gt=0,
+        unit="of the measure",
+        null="`measure.equivalence` of the primary measure, else the least gap that matters of it",
+        example=0.05,
+    )
+    """The gap that would matter, or half the width of the interval that is wanted."""
+    fewest: int = option(12, ge=FEWEST, unit="prompts", example=24)
+    """Prompts before the first look; all where there are fewer."""
+    every: Positive = option(8, unit="prompts", example=24)
+    """Prompts from one look to the next, at least one part."""
+    order: Literal["random", "listed"] = "random"
+    """The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and
+    of each level in its proportion; `listed` only where the list is in random order already."""
+    seed: Seed = option(0, unit="seed", example=1)
+    """Seed of the random order."""
+    reach: Literal["run", "measure"] = "run"
+    """How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it
+    lie apart. `measure`: by the whole range of the measure, which no distribution can break and takes more
+    prompts."""
+
+
+def from_text(text: str) -> dict[str, Any] | None:
+    """Return the section that ``--until`` says in short; None where it says nothing of the kind.
+
+    >>> from_text("±0.05"), from_text("direction"), from_text("soon")
+    ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
+    """
+    found = _SHORT.fullmatch(text.strip().replace("+-", "±"))
+    if found is None:
+        return None
+    return {"question": found[2]} if found[2] else {"question": "interval", "within": float(found[1])}

@@ -1,0 +1,351 @@
+"""What is traced, measured, audited and reported, in ``triplets.yaml``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from hooks.prompt.spans import GROUPS, REST
+from probes.fields.types import (
+    CHARACTERS,
+    LABEL,
+    READER,
+    AutoOrCount,
+    Model,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Text,
+    Unique,
+    Word,
+    fail,
+    option,
+    shown,
+    takes,
+)
+
+MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
+STEPS = 1000  # of windows: more than any sampler has
+_AS_ABOVE = "as in `gep` itself"
+
+
+def _require_order(steps: list[int]) -> list[int]:
+    if steps[0] >= steps[1]:
+        raise fail(
+            f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
+        )
+    return steps
+
+
+def _sentence_template(value: str) -> str:
+    """A sentence with places for a subject, an attribute and, if there is one, a context."""
+    places = re.findall(r"{([^{}]*)}", value)
+    wrong = next((name for name in places if name not in ("subject", "attribute", "context")), None)
+    if wrong is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
+        return value
+    found = f"{{{wrong}}}" if wrong else shown(value)
+    raise fail(
+        f"expected {{subject}}, {{attribute}} and {{context}}, each once at most, got {found}: write them"
+    )
+
+
+Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
+SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
+Step = Annotated[int, Field(ge=0, le=STEPS)]
+_Window = Annotated[
+    list[Step],
+    Field(min_length=2, max_length=2),
+    takes("the first step and the one after the last, as [0, 10]"),
+    AfterValidator(_require_order),
+]
+Windows = Annotated[
+    Step | list[_Window],
+    takes(f"a number from 0 to {STEPS} or a list of windows such as [[0, 10], [10, 20]]"),
+]
+
+
+class Trace(Section):
+    """Activation patching (causal tracing): the reference's images with activations of the first contrast's words."""
+
+    sites: Annotated[
+        Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
+        takes("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
+    ] = option("default", example=["text.layers.*", "unet.*.cross"])
+    """Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:
+    every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where there
+    are several, and every joint attention. Each takes one more image per word, prompt and seed."""
+    part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
+    """What of an attention is patched. `key+value` is what the text gives (of a joint attention, too); `output`
+    is what the layer adds; `probabilities` is where it looks."""
+    source: Literal["own", "local"] = "own"
+    """Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's
+    latent (`local`, twice the time). For keys and values of cross-attention both are the same."""
+    prompts: Positive = option(24, unit="prompts", example=48)
+    """Prompts that are traced, the run's first. More prompts make intervals narrower."""
+    seeds: Positive = option(1, unit="seeds", example=3)
+    """Seeds of each prompt that are traced, the run's first."""
+    necessity: bool = True
+    """Whether the words' images are also generated with activations of the reference. It tells which place is
+    needed, beside which is enough; without it a trace takes half the time."""
+    floor: bool = True
+    """Whether the reference's images are also generated with activations of its synonyms, to know what any word
+    would change."""
+    cuts: bool = True
+    """Whether patches whose share is known are generated too, to check the method."""
+    windows: Windows = option(0, unit="windows, or steps", example=[[0, 10], [10, 20]])
+    """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after
+    the last. Where one prompt is traced, 4 unless another number is given: a map without intervals."""
+    heads: Unique[str] = option([], example=["unet.mid.attn.0.cross"])
+    """Attentions each of whose heads is patched alone."""
+    positions: Unique[Literal[*GROUPS, REST]] = option([], example=["word", "rest"])
+    """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
+    but the word, tells whether the text around a word carries what it means."""
+    batch: AutoOrCount = option("auto", unit="images", example=8)
+    """Images generated at once, at least 3. Lower it where memory runs out."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Trace:
+        if self.batch != "auto" and self.batch < 3:
+            raise fail(
+                f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
+                at=("batch",),
+            )
+        return self
+
+
+class Logits(Section):
+    """Networks whose logit is an outcome of traced images: CLIP between two texts, a classifier between two classes."""
+
+    texts: Unique[Text] | None = option(
+        None,
+        min_length=2,
+        max_length=2,
+        null="*a photo of a* and the word",
+        example=["a photo of a man", "a photo of a woman"],
+    )
+    """Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the
+    first contrast's words."""
+    classifier: Model | None = option(None, null="none", example="weights/gender")
+    """A classifier of images: a folder or hub id in timm's layout."""
+    classes: list[
+        Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")]
+    ] = option([0, 1], min_length=2, max_length=2, unit="number of a class", example=["male", "female"])
+    """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
+    the words."""
+
+
+class Measure(Section):
+    """Statistics, what would matter, and how objects are put down to words."""
+
+    bootstrap: Resamples = option(2000, unit="resamples", example=10000)
+    """Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper; time grows with it."""
+    permutations: Resamples = option(10000, unit="permutations", example=100000)
+    """Random sign flips behind every p-value, where all of them would be too many. The smallest p is about one
+    over it."""
+    level: float = option(0.95, gt=0, lt=1, unit="share from 0 to 1", example=0.99)
+    """Confidence level of intervals; tests are at one minus it."""
+    seed: Seed = option(0, unit="seed", example=1)
+    """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
+    text_readout: Literal["sequence", "eos", "words"] = "sequence"
+    """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
+    words that all texts of a triplet share."""
+    theta: float = option(0.35, ge=0, lt=1, unit="share from 0 to 1", example=0.4)
+    """Share of a word map's maximum at which it is cut into a mask. Larger values make smaller masks."""
+    sigma: Share = option(0.7, unit="share from 0 to 1", example=0.6)
+    """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
+    sigma_human: Share = option(0.25, unit="share from 0 to 1", example=0.2)
+    """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
+    mask_words: Literal["nouns", "all"] = "nouns"
+    """Whose masks can guide an object: the nouns of the prompt, or all its words."""
+    nouns: Literal["hanta", "nltk"] = "hanta"
+    """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
+    al. 2025."""
+    compounds: bool = False
+    """Whether two nouns side by side (*tennis racket*) are taken together, as one."""
+    human_words: Literal["paper", "long"] = "paper"
+    """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
+    human word that the package lists (`long`)."""
+    min_count: Positive = option(5, unit="images", example=20)
+    """Images with an object that some word must have before its bias score is shown. Raise it with the number
+    of images; the paper takes 20 of its large sets."""
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = option(
+        {}, unit="of the metric", example={"ssim": 0.02}
+    )
+    """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
+    equivalent to none."""
+    smallest_effect: float = option(0.1, gt=0, le=1, unit="share from 0 to 1", example=0.2)
+    """The smallest gap that would matter, as a share of the distance between the two sides of a contrast.
+    Choose it before you look; `triptych power` says how many prompts it takes."""
+    primary: str = option("z0", min_length=1, example="ssim")
+    """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
+    secondary; choose it before you look."""
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = option([], example=["ssim_full"])
+    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
+    region in proportion to the image. Use them to compare with papers that do so."""
+    outcomes: list[str] | None = option(
+        None, min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
+    )
+    """Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on
+    toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first."""
+    logits: Logits = option(Logits(), example={"texts": ["a photo of a man", "a photo of a woman"]})
+    """The networks of the outcomes `clip` and `classifier`."""
+
+    @property
+    def alpha(self) -> float:
+        """The level of significance of every test."""
+        return round(1 - self.level, 12)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Measure:
+        if self.sigma_human > self.sigma:
+            raise fail(
+                f"expected at most sigma ({self.sigma}), got {self.sigma_human}: lower it",
+                at=("sigma_human",),
+            )
+        return self
+
+
+class GepVariant(Section):
+    """Another way to make the estimates of an audit: its fields stand in the place of those of ``gep``."""
+
+    reference: str | None = option(None, null=_AS_ABOVE, example="a thing")
+    """What C and CC compare an attribute with."""
+    template: SentenceTemplate | None = option(
+        None, null=_AS_ABOVE, example="{subject} {context} {attribute}"
+    )
+    """How a sentence is put together."""
+    subjects: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["A person"])
+    """Subjects of the sentences."""
+    contexts: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["in a park", "at home"])
+    """Contexts of the sentences."""
+    negative: list[Word] | None = option(
+        None,
+        min_length=6,
+        null=_AS_ABOVE,
+        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
+    )
+    """Sentences without the attribute."""
+    ensemble: int | None = option(None, ge=1, le=100, unit="classifiers", null=_AS_ABOVE, example=1)
+    """Classifiers of an attribute."""
+
+
+class Gep(Section):
+    """An audit of attributes, of prompts that have a ``context`` among their levels (docs/how_to/gep.md)."""
+
+    attributes: dict[Word, Word] | None = option(
+        None,
+        min_length=1,
+        null="those that the prompts name, else the paper's 15",
+        example={"dress": "in a dress", "suit": "in a suit"},
+    )
+    """Attributes by name, each with its phrase in a sentence."""
+    clip: str | None = option(
+        None,
+        null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
+        example="clip_vit_l_14",
+    )
+    """The feature of `observe.features` by which estimates are made."""
+    reference: str = option("an object", example="a thing")
+    """What C and CC compare an attribute's name with. It is to say nothing of the attribute."""
+    template: SentenceTemplate = option(
+        "{subject} {attribute} {context}", example="{subject} {context} {attribute}"
+    )
+    """How the sentences that train CLS are put together, from {subject}, {attribute} and {context}."""
+    subjects: list[Word] = option(["A man", "A woman", "A person"], min_length=1, example=["A person"])
+    """Subjects of the sentences that train CLS."""
+    contexts: list[Word] | None = option(
+        None, min_length=1, null="those of the run's prompts", example=["in a park", "at home"]
+    )
+    """Contexts of the sentences that train CLS."""
+    negative: list[Word] | None = option(
+        None,
+        min_length=6,
+        null="the same sentences without the phrase",
+        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
+    )
+    """Sentences of images without the attribute, which train CLS."""
+    ensemble: int = option(10, ge=1, le=100, unit="classifiers", example=1)
+    """Classifiers that are trained for an attribute, whose scores are averaged."""
+    variants: dict[Annotated[str, Field(pattern=LABEL)], GepVariant] = option(
+        {}, example={"thing": {"reference": "a thing"}}
+    )
+    """Further ways to make CC and CLS, by name, read beside them (the paper's Tables 8 and 9). They show what
+    hangs on the wording."""
+    prediction: Literal["CLS", "CC", "C"] = "CLS"
+    """The estimate whose errors are set right by labelled images: by classifiers (`CLS`), by CLIP against the
+    reference (`CC`), or by CLIP alone (`C`)."""
+    labelled: int = option(20, ge=5, le=100000, unit="images", example=50)
+    """Images of each word and attribute that are labelled to set the estimate right."""
+    half_width: float = option(0.1, gt=0, lt=1, unit="share from 0 to 1", example=0.05)
+    """Half width of an interval for which the tables say how many labels it takes."""
+    examples: int = option(10, ge=0, le=1000, unit="images", example=0)
+    """Images of each attribute and scale that are generated for the artificial sets of the paper's Table 17; 0:
+    none."""
+
+
+class DallEval(Section):
+    """An audit of professions (DALL-Eval, Cho et al. 2023), of prompts with a ``profession`` among their levels."""
+
+    readers: Unique[Annotated[str, Field(pattern=READER)]] = option(
+        ["human", "toyworld-checker", "blip2", "toyworld-vqa", "clip"],
+        min_length=1,
+        example=["human", "clip"],
+    )
+    """Whose reading of the images is shown first: the first of these that read them. All stand in the tables;
+    people who answered about some images alone come last."""
+    tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
+    """How a skin is put to a tone of the Monk scale in figures and sentences: the nearest by angle (`ita`) or
+    by colour difference (`ciede2000`), or as the authors' published code does (`dalleval2023`)."""
+    bare: Literal["attributes", "all", "none"] = "attributes"
+    """Where the prompt without a profession counts among the professions: for `attributes` alone, as in the
+    paper's tables, for `all` or for `none`."""
+    correct: bool = True
+    """Whether readings of toyworld's images are also set right for the reader's error, in columns beside."""
+
+
+class Skills(Section):
+    """Visual skills (PaintSkills, Cho et al. 2023), of prompts that have a ``skill`` among their levels.
+
+    The paper leaves three choices open: ``object``, ``count`` and ``spatial``.
+    """
+
+    threshold: Share | None = option(
+        None,
+        unit="score from 0 to 1",
+        null="0.7 for the engine detr, as its authors show them; 0 for any other",
+        example=0.5,
+    )
+    """Score above which a detection counts. The paper states no number."""
+    object: Literal["any", "first"] = "any"
+    """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
+    is."""
+    count: Literal["exact", "at_least", "only"] = "exact"
+    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; `at_least` as
+    many; or `only` these and nothing else."""
+    spatial: Literal["first", "any", "surest"] = "first"
+    """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
+    two `surest` of all, which are to be of both."""
+    labels: dict[Word, Word] = option({}, example={"bike": "bicycle"})
+    """What the detector calls an object, beyond what the set of prompts says."""
+
+
+class Report(Section):
+    """The page."""
+
+    gallery: int = option(24, ge=0, le=10000, unit="triplets", example=100)
+    """Triplets that the report's gallery shows. Each takes some 40 KB of the page."""
+    all_triplets: Annotated[Literal["auto"] | bool, takes("`auto`, true or false")] = option(
+        "auto", example=True
+    )
+    """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
+    its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
+    figures: bool = True
+    """Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of
+    the time; its sentences and tables are the same."""
+
+    def shows_all(self, triplets: int) -> bool:
+        """Return whether `gallery/` is written of a run of so many triplets, each seed counted."""
+        return triplets <= MOST_TRIPLETS if self.all_triplets == "auto" else self.all_triplets

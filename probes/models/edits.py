@@ -1,0 +1,383 @@
+r"""Edits of a loaded pipeline: keys and values of cross-attentions in closed form, directions taken out or added.
+
+    from probes.models import edits
+    from probes.models.loading import load, resolve
+
+    pipe = load(resolve("toyworld")).pipe
+    edit = edits.Edit(words={"person": {"woman": 0.2}}, keep=["woman", "man"])
+    with edits.apply(pipe, edit) as edited:
+        images = pipe("a person with a dog").images
+    edited.record["left_over_held_out"]  # what is left of the edit in a context that it was not solved from
+
+The same options stand under ``edit:`` in ``triplets.yaml``, where they alter what is drawn
+(`probes.config.generation`).
+
+The closed form (Orgad et al. 2023; Gandikota et al. 2024) is the matrix :math:`W^*` that minimises
+
+.. math:: \sum_i \|W^* c_i - W t_i\|^2 + \rho \sum_j \|W^* k_j - W k_j\|^2 + \lambda \|W^* - W\|_F^2
+
+over the states :math:`c_i` of the words that are edited, their targets :math:`t_i` and the states :math:`k_j` that are
+kept: UCE's Eq. 7 where :math:`\lambda \to 0`, TIME's Eq. 4 where there is no :math:`k_j`. All targets are what the old
+matrix makes of a text state, so that
+
+.. math:: W^* = W X, \quad X = \Big(\sum_i t_i c_i^T + \rho \sum_j k_j k_j^T + \lambda I\Big)
+          \Big(\sum_i c_i c_i^T + \rho \sum_j k_j k_j^T + \lambda I\Big)^{-1}
+
+with the same :math:`X` for the keys and values of every cross-attention: the edit is a linear map of what they read.
+
+:math:`\lambda` is the edit's ``ridge`` times the mean eigenvalue of :math:`\sum_i c_i c_i^T + \rho \sum_j k_j k_j^T`,
+so that a ridge means the same whatever the length of a model's states and however many contexts there are. Most
+eigenvalues lie far below their mean (states of one word differ little), and a ridge far below it leaves the map free
+along directions that other captions do use: it then fits the contexts nearly without error, and moves what stands in no
+context. What it does there, ``left_over_held_out`` estimates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from hooks import sites as site_table
+from hooks.architectures.text_encoders import prompt_tokens
+from hooks.attach import attach_reader, attach_writer
+from hooks.errors import HookError
+from hooks.prompt.spans import encode, token_positions
+from hooks.prompt.wordlist import tokenizer_of
+from hooks.sites import Site, module_at
+from probes.config.generation import Edit as Edit
+from probes.errors import UserError
+from probes.models.weights import deterministic
+from probes.prompts.prompt import fill
+from probes.prompts.sample import tokenize
+
+FINAL = "text.final"
+BATCH = 16  # texts encoded at once: always so many, so that the same edit has the same bits
+
+
+Rows = list[tuple[int, Tensor, Tensor]]  # the number of a context, states in it, what they are to become
+
+
+class Texts(NamedTuple):
+    """The contexts of an edit with one word in them, and the position of the word's last token in each."""
+
+    texts: list[str]
+    last: list[int]
+
+
+class Edited(contextlib.ExitStack):
+    """An edit that is in force, from :func:`apply` until :meth:`undo` or the end of a ``with`` block.
+
+    ``record`` has ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of
+    keys or values the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` how far it
+    falls short of its goal: ``left_over`` in its own contexts, and ``left_over_held_out`` in each context by the edit
+    that is solved from the others. Of both, ``edited`` is the squared distance of the edited states from their targets
+    after the edit, over that before it, and ``kept`` the squared change of the kept states over their squared length;
+    None where there are none. ``edited`` above 1, held out: in a new context the edited states are farther from their
+    targets than without the edit.
+    """
+
+    def __init__(self, pipe: Any, edit: Edit) -> None:
+        super().__init__()
+        self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
+        self._pipe = pipe
+        self._written: list[bytes] = []  # what identifies each hook
+
+    def undo(self) -> None:
+        """Put every weight back as it was, bit for bit, and take hooks off; edits made later are to be undone first."""
+        self.close()
+
+    def hash(self, weights: str) -> str:
+        """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
+        if not self._written:
+            return weights
+        written = hashlib.sha256(b"".join(self._written)).hexdigest()
+        return hashlib.sha256(f"{weights} {written}".encode()).hexdigest()
+
+    def map_weights(self, address: str, change: Callable[[Tensor], Tensor]) -> None:
+        """Replace the float64 weights (width, text width) of a cross-attention's keys or values by `change` of them."""
+        module, rows = self._projection(address)
+        weight = module.weight.data
+        self.callback(weight.copy_, weight.clone())
+        view = rows(weight)
+        before = view.cpu().double()
+        after = change(before)
+        view.copy_(after.to(view))
+        if not torch.isfinite(view).all():
+            raise UserError(
+                f"edit: expected finite weights in {view.dtype}, got NaN or infinity at {address}:"
+                " use --dtype float32, or a smaller edit"
+            )
+        self.record["relative_change"][address] = float((after - before).norm() / before.norm())
+
+    def add_bias(self, address: str, bias: Callable[[Tensor], Tensor]) -> None:
+        """Add a vector to a cross-attention's keys or values; `bias` makes it from the matrix of weights."""
+        module, rows = self._projection(address)
+        if module.bias is None:
+            module.bias = torch.nn.Parameter(torch.zeros_like(module.weight[:, 0]), requires_grad=False)
+            self.callback(setattr, module, "bias", None)
+        else:
+            self.callback(module.bias.data.copy_, module.bias.detach().clone())
+        view = rows(module.bias.data)
+        view += bias(rows(module.weight.data).cpu().double()).to(view)
+
+    def _projection(self, address: str) -> tuple[Any, Callable[[Tensor], Tensor]]:
+        """The module behind keys or values, and its rows that belong to them (a view): projections may be fused."""
+        (site,) = site_table.resolve(self._pipe, address)
+        self.record["sites"].append(address)
+        index, count = site.part or (0, 1)
+        return module_at(self._pipe, site.module), lambda tensor: tensor.chunk(count, dim=0)[index]
+
+    def write(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
+        """Replace what is at a site of a text encoder by `change` of it, at every run."""
+        self.callback(attach_writer(module_at(self._pipe, site.module), site, change).remove)
+        self._written.append(site.address.encode() + identity.double().numpy().tobytes())
+        self.record["sites"].append(site.address)
+
+
+def apply(pipe: Any, edit: Edit) -> Edited:
+    """Make an edit in a pipeline of Stable Diffusion 1, 2 or XL; of XL the pooled text stays as it is.
+
+    A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
+    be finite in the model's number format.
+    """
+    attentions, text_sites, final = _chosen_sites(pipe, edit)
+    named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
+    texts = _texts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
+    edited = Edited(pipe, edit)
+    try:
+        with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
+            if edit.kind == "keys_and_values":
+                change = partial(torch.matmul, other=_closed_form(pipe, edit, texts, edited.record))
+            else:
+                change = _along_direction(pipe, edit, texts, text_sites, final, edited)
+            put = edited.add_bias if edit.kind == "shift" else edited.map_weights
+            for address in attentions:
+                for part in edit.parts:
+                    put(f"{address}.{part}", change)
+    except BaseException:
+        edited.undo()
+        raise
+    edited.record["sites"].sort()
+    return edited
+
+
+def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
+    """Refuse what :func:`apply` would, as far as it can be seen in a pipeline without weights."""
+    _chosen_sites(pipe, edit)
+    _texts(edit, tokenizers, limit)
+
+
+# Where an edit writes
+
+
+def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
+    """Addresses of the cross-attentions and sites of the text encoders that an edit alters.
+
+    The last is whether it alters text.final: the text as all cross-attentions are given it.
+    """
+    text_too = edit.kind in ("project", "shift")
+    try:
+        known = site_table.attention_sites(pipe, "cross")
+        every = [site.address for site in known]
+        if not every:
+            raise UserError("edit: expected a model with cross-attentions, found none: choose another")
+        patterns = edit.sites if edit.sites is not None else [FINAL] if text_too else every
+        chosen = [site for pattern in patterns for site in _matching(pipe, pattern, known, text_too)]
+    except HookError as error:
+        raise UserError(f"edit.sites: {str(error).removeprefix('sites: ')}") from None
+    addresses = {site.address for site in chosen}
+    text = [site for site in site_table.available(pipe) if site.address in addresses and _is_text(site)]
+    final = FINAL in addresses
+    return [one for one in every if final or one in addresses], text, final
+
+
+def _matching(pipe: Any, pattern: str, known: list[Site], text_too: bool) -> list[Site]:
+    """The sites that a pattern means: among attentions where it matches one, else among all."""
+    matched = [site for site in known if fnmatchcase(site.address, pattern)]
+    if matched:
+        return matched
+    for site in site_table.resolve(pipe, [pattern]):  # names the nearest where there is none
+        if not (text_too and (_is_text(site) or site.address == FINAL)):
+            raise UserError(
+                f"edit.sites: expected a cross-attention{' or the text' if text_too else ''}, got {pattern!r}, which"
+                f" is {site.address}: choose among {', '.join(one.address for one in known[:3])} …"
+            )
+        if site.address != FINAL:
+            site.require_writable()
+        matched.append(site)
+    return matched
+
+
+def _is_text(site: Site) -> bool:
+    return site.space == "prompt" and site.address != FINAL and site.read != "pipeline"
+
+
+# States of words in their contexts
+
+
+def _texts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts]:
+    """The contexts with each word of an edit in them; positions are those of the first tokenizer."""
+    filled_in = {}
+    for word in edit.named_words:
+        texts, spans = zip(*(fill(context, word) for context in edit.contexts))
+        for tokenizer in tokenizers:
+            tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
+        read = encode(tokenizers[0], texts, "edit")
+        last = [token_positions(offsets, span)[-1] for (_, offsets), span in zip(read, spans)]
+        filled_in[word] = Texts(list(texts), last)
+    return filled_in
+
+
+def _states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor:
+    """The cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'.
+
+    With a `site` of a text encoder, what is there while it reads them.
+    """
+    states: list[Tensor] = []
+    at_site: list[Tensor] = []
+    options = {"device": pipe.device, "num_images_per_prompt": 1, "do_classifier_free_guidance": False}
+    with contextlib.ExitStack() as stack:
+        if site is not None:
+            receive = at_site.append
+            reader = attach_reader(module_at(pipe, site.module), site, lambda value: receive(_double(value)))
+            stack.callback(reader.remove)
+        for start in range(0, len(texts), BATCH):
+            encoded = pipe.encode_prompt(prompt=list(texts[start : start + BATCH]), **options)
+            states.append(_double(encoded[0]))
+    return torch.cat(states if site is None else at_site)
+
+
+def _double(values: Tensor) -> Tensor:
+    return values.detach().cpu().double()
+
+
+def _onward(states: Tensor, texts: Texts, positions: str) -> list[Tensor]:
+    """The states of each text from a word's last token on, or of that token alone where `positions` is ``word``."""
+    return [
+        row[place : place + 1] if positions == "word" else row[place:]
+        for row, place in zip(states, texts.last, strict=True)
+    ]
+
+
+# Closed form
+
+
+def _closed_form(pipe: Any, edit: Edit, texts: Mapping[str, Texts], record: dict[str, Any]) -> Tensor:
+    """The map X of what cross-attentions read; what is left over of the goal is put into `record`."""
+    every = range(len(edit.contexts))
+    rows, kept_rows = _goal(edit, texts, {word: _states(pipe, one.texts) for word, one in texts.items()})
+    (states, targets), (kept, _) = _in_contexts(rows, every), _in_contexts(kept_rows, every)
+    left, right = _sides(edit, states, targets, kept)
+    mapping = torch.cholesky_solve(right.T, torch.linalg.cholesky(left)).T  # left is symmetric
+    missed, changed = states @ mapping.T - targets, kept @ mapping.T - kept
+    record["left_over"] = _left_over(missed, states - targets, changed, kept)
+    record["left_over_held_out"] = {"edited": None, "kept": None}
+    if len(every) > 1:
+        held_out = []
+        for number in every:
+            rest = [one for one in every if one != number]
+            left, right = _sides(edit, *_in_contexts(rows, rest), _in_contexts(kept_rows, rest)[0])
+            (own, wanted), (own_kept, _) = _in_contexts(rows, [number]), _in_contexts(kept_rows, [number])
+            # of these states alone: a whole map is slow where states are wide
+            both = torch.cat([own, own_kept])
+            mapped = (right @ torch.cholesky_solve(both.T, torch.linalg.cholesky(left))).T
+            held_out.append((mapped[: len(own)] - wanted, mapped[len(own) :] - own_kept))
+        missed, changed = map(torch.cat, zip(*held_out))
+        record["left_over_held_out"] = _left_over(missed, states - targets, changed, kept)
+    return mapping
+
+
+def _goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
+    """The edited and the kept rows, from the states of an edit's words, ``(contexts, tokens, width)`` each."""
+    taken = {word: _onward(states[word], texts[word], edit.positions) for word in texts}
+    edited: Rows = []
+    for word, shares in edit.words.items():
+        for context, own in enumerate(taken[word]):
+            count = min([len(own), *(len(taken[other][context]) for other in shares)])
+            own = own[:count]
+            moved = own.clone()
+            for other, share in shares.items():
+                moved += share * (taken[other][context][:count] - own)
+            edited.append((context, own, moved))
+    none = [(context, own[:0], own[:0]) for context, own, _ in edited]  # where no word is kept
+    kept = [(context, one, one) for word in edit.keep for context, one in enumerate(states[word])]
+    return edited, none + kept
+
+
+def _in_contexts(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
+    """States and targets of these contexts, float64, a state a row."""
+    return tuple(map(torch.cat, zip(*((own, moved) for context, own, moved in rows if context in contexts))))
+
+
+def _sides(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """The matrices of which X is the second times the inverse of the first."""
+    held = edit.keep_weight * kept.T @ kept
+    left = states.T @ states + held
+    added = edit.ridge * left.diagonal().mean() * torch.eye(len(left), dtype=torch.float64)
+    return left + added, targets.T @ states + held + added
+
+
+def _left_over(missed: Tensor, asked: Tensor, changed: Tensor, kept: Tensor) -> dict[str, float | None]:
+    def ratio(numbers: Tensor, over: Tensor) -> float | None:
+        return float(numbers.square().sum() / over.square().sum()) if over.any() else None
+
+    return {"edited": ratio(missed, asked), "kept": ratio(changed, kept)}
+
+
+# Directions
+
+
+def _along_direction(
+    pipe: Any, edit: Edit, texts: Mapping[str, Texts], text_sites: list[Site], final: bool, edited: Edited
+) -> Callable[[Tensor], Tensor]:
+    """Take a direction out at sites of text encoders, or add it; what makes of weights their change, or a bias."""
+    # all directions are those of the model as it was
+    at_text = {site: _direction(pipe, edit, texts, site) for site in text_sites}
+    read = _direction(pipe, edit, texts)
+    options = torch.tensor([float(edit.kind == "shift"), edit.amount], dtype=torch.float64)
+    for site, direction in at_text.items():
+        edited.write(site, _writer(edit, direction), torch.cat([direction, options]))
+
+    def change(weight: Tensor) -> Tensor:
+        if edit.kind == "shift":
+            return edit.amount * (weight @ read)
+        if final:
+            return weight - edit.amount * _onto(weight.T, read).T
+        return weight - edit.amount * _onto(weight, weight @ read)
+
+    return change
+
+
+def _direction(pipe: Any, edit: Edit, texts: Mapping[str, Texts], site: Site | None = None) -> Tensor:
+    """Mean over contexts and positions of the second word's states less the first's, ``(width,)``."""
+    both = [texts[word] for word in edit.direction or ()]
+    states = [_onward(_states(pipe, one.texts, site), one, edit.positions) for one in both]
+    pairs = [(first, second, min(len(first), len(second))) for first, second in zip(*states)]
+    return torch.cat([second[:count] - first[:count] for first, second, count in pairs]).mean(0)
+
+
+def _onto(columns: Tensor, direction: Tensor) -> Tensor:
+    """The component of each column along a direction, (width, columns); none along a direction of length 0."""
+    length = direction.square().sum()
+    if length == 0:
+        return torch.zeros_like(columns)
+    return torch.outer(direction, direction @ columns) / length
+
+
+def _writer(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
+    def change(values: Tensor) -> Tensor:
+        along, states = direction.to(values.device, torch.float32), values.float()
+        if edit.kind == "shift":
+            return (states + edit.amount * along).to(values)
+        length = along.square().sum()
+        share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
+        return (states - edit.amount * share[..., None] * along).to(values)
+
+    return change

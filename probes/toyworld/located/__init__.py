@@ -1,1 +1,0 @@
-"""Benchmark models whose location is known: where the indicator word enters is decided by wiring."""

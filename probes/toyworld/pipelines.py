@@ -1,0 +1,289 @@
+"""Pipelines of the bundled models that are made of another's weights and what is stored of each."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    DDIMScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    SD3Transformer2DModel,
+    StableDiffusionPipeline,
+    UNet2DConditionModel,
+)
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTextModelWithProjection,
+    CLIPTokenizer,
+    T5EncoderModel,
+    T5Tokenizer,
+)
+
+from probes.errors import UserError
+from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS, WORK, WORK_NULL, bundled_folder
+from probes.toyworld.coded import OLD, more, taught_names, text_state
+from probes.toyworld.places import KnownPlaces, known_places
+from probes.toyworld.structures import wire_places
+from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, wire
+from probes.toyworld.world import load_world, number_of
+
+DELTA = "delta.safetensors"
+UP, DOWN = "up", "down"  # matrices of a layer's low-rank change (Hu et al. 2022, "LoRA")
+NULL, DIT = WEIGHTS / SHARED, WEIGHTS / TRANSFORMERS[0]
+BASES = {WORK: WEIGHTS / BENCHMARK_MODELS[0], WORK_NULL: NULL}
+# the U-Net whose bias each transformer has; its text tower is the first of the two of CLIP
+TEACHERS = dict(zip(TRANSFORMERS, (BENCHMARK_MODELS[0], SHARED), strict=True))
+EMBEDDING = "token_embedding"
+_EXCHANGED = [*range(OLD), OLD, OLD + 1, OLD + 3, OLD + 2]  # feminine and masculine codes change places
+
+
+def _state(folder: Path) -> dict[str, Tensor]:
+    (file,) = folder.glob("*.safetensors")
+    return {name: value.float() for name, value in load_file(file).items()}
+
+
+def _network(kind: type, config: Mapping[str, Any], state: Mapping[str, Tensor]) -> Any:
+    """A U-Net or a text tower of CLIP by its configuration, float32, with these weights."""
+    if kind is UNet2DConditionModel:
+        network = kind.from_config(config)
+    else:
+        network = kind(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "config.json").read_text())
+
+
+def pipeline_of(
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer
+) -> StableDiffusionPipeline:
+    """Return a pipeline of a model's own parts and of what all U-Nets of the toy world share."""
+    return StableDiffusionPipeline(
+        vae=AutoencoderKL.from_pretrained(NULL / "vae", torch_dtype=torch.float32),
+        text_encoder=encoder.eval(),
+        tokenizer=tokenizer,
+        unet=unet.eval(),
+        scheduler=DDIMScheduler.from_pretrained(NULL / "scheduler"),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+# What is stored of a model
+
+
+def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, Tensor]:
+    """Return the tensors that are stored of a benchmark model, which have these names."""
+    try:
+        delta = load_file(folder / DELTA)
+    except Exception as error:  # safetensors raises a class of its own
+        raise UserError(
+            f"model {model}: expected weights as safetensors in {folder / DELTA}, got `{error}`: install triptych anew"
+        ) from error
+    if odd := set(delta) ^ set(expected):
+        raise UserError(
+            f"model {model}: {DELTA}: expected its layers and words, which differ in {min(odd)}: install triptych anew"
+        )
+    return delta
+
+
+def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """Layers that a low-rank change is of, by name.
+
+    All linear ones, of a U-Net those of its transformer blocks and the convolutions of its residual blocks.
+    """
+    return {
+        f"{part}.{name}": layer
+        for part, network in parts.items()
+        for name, layer in network.named_modules()
+        if (isinstance(layer, nn.Linear) and (part != "unet" or ".transformer_blocks." in name))
+        or (isinstance(layer, nn.Conv2d) and ".resnets." in name)
+    }
+
+
+@torch.no_grad()
+def merge_delta(
+    folder: Path, model: str, parts: Mapping[str, nn.Module], words: Iterable[str] = ()
+) -> dict[str, Tensor]:
+    """Merge a model's stored low-rank changes into its base's networks; return the tensors stored, `words` included."""
+    layers = changed_layers(parts)
+    delta = read_delta(folder, model, [*(f"{name}.{half}" for name in layers for half in (UP, DOWN)), *words])
+    for name, layer in layers.items():
+        layer.weight.copy_(merge(layer.weight, delta[f"{name}.{UP}"], delta[f"{name}.{DOWN}"]))
+    return delta
+
+
+def merge(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """A weight and its change in one, float32, the same bits whatever multiplies the matrices.
+
+    All three hold numbers of float16, multiples of 2**-24. So every product and every sum of them is a multiple of
+    2**-48, and as long as none reaches 32, float64 holds it exactly, in whatever order it is taken; it is rounded once.
+    """
+    return (weight.double() + (up.double() @ down.double()).view(weight.shape)).float()
+
+
+# Professions
+
+
+def new_words() -> tuple[str, ...]:
+    """Return the words that are one token each in these models alone: *who works as* and the professions.
+
+    The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
+    unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
+    """
+    return ("who", "works", "as", *load_world(WORK).professions)
+
+
+def base_parts(
+    tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
+) -> tuple[CLIPTextModel, UNet2DConditionModel]:
+    """Return the text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
+    before, state = CLIPTokenizer.from_pretrained(base / "tokenizer"), _state(base / "text_encoder")
+    table = next(name for name in state if name.endswith("token_embedding.weight"))
+    rows = torch.zeros(len(tokenizer), state[table].shape[1])
+    rows[tokenizer.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))] = state[table]
+    config = text_config(_config(base / "text_encoder"), tokenizer)
+    encoder = _network(CLIPTextModel, config, {**state, table: rows})
+    return encoder, _network(UNet2DConditionModel, _config(base / "unet"), _state(base / "unet"))
+
+
+def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[str, object]:
+    """Return the text tower's description with the larger vocabulary; its last numbers are start and end."""
+    numbers = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
+
+
+@torch.no_grad()
+def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a benchmark model with professions, float32 on the CPU, its changes merged.
+
+    `folder` has ``tokenizer/`` and ``delta.safetensors``: by a layer's name and ``up`` or ``down`` the matrices of its
+    change, by ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
+    """
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    encoder, unet = base_parts(tokenizer, BASES[name])
+    words = {word: f"{EMBEDDING}.{word}" for word in new_words()}
+    delta = merge_delta(folder, name, {"encoder": encoder, "unet": unet}, words.values())
+    for word, stored in words.items():
+        encoder.get_input_embeddings().weight[number_of(tokenizer, word)] = delta[stored].float()
+    return pipeline_of(encoder, unet, tokenizer)
+
+
+# Known places in the U-Net
+
+
+def coded_parts() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
+    """Text tower and U-Net of the coded null, float32, and the tokenizer."""
+    tokenizer = CLIPTokenizer.from_pretrained(NULL / "tokenizer")
+    described = bundled_folder("toyworld-coded-null")
+    text = text_state(_state(NULL / "text_encoder"), tokenizer)
+    encoder = _network(CLIPTextModel, _config(described / "text_encoder"), text)
+    reads = ("attn2.to_k.weight", "attn2.to_v.weight")  # zero columns for the new channels of the text
+    state = {
+        name: more(value, 1) if name.endswith(reads) else value
+        for name, value in _state(NULL / "unet").items()
+    }
+    return encoder, _network(UNet2DConditionModel, _config(described / "unet"), state), tokenizer
+
+
+@torch.no_grad()
+def _write_places(
+    unet: UNet2DConditionModel, model: KnownPlaces, folder: Path, exchanged: bool = False
+) -> None:
+    """Put what a located model has of its own in place of weights of the coded null."""
+    names = [name for place in model.places for name in taught_names(unet, place.block)]
+    for name, value in read_delta(folder, model.name, names).items():
+        if exchanged and name.endswith(("attn2.to_k.weight", "attn2.to_v.weight")):
+            value = value[:, _EXCHANGED]
+        unet.get_parameter(name).copy_(value)
+
+
+def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a located benchmark model, float32 on the CPU."""
+    encoder, unet, tokenizer = coded_parts()
+    if (model := known_places("located")[name]).places:
+        _write_places(unet, model, folder)
+    return pipeline_of(encoder, unet, tokenizer)
+
+
+def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a causal structure, float32 on the CPU, made of located models."""
+    (encoder, unet, tokenizer), places = coded_parts(), known_places("structures")[name].places
+    for place in places:
+        if place.weights:
+            model = known_places("located")[place.weights]
+            _write_places(unet, model, bundled_folder(place.weights), place.reversed)
+    wire_places(unet, places)
+    return pipeline_of(encoder, unet, tokenizer)
+
+
+# Diffusion transformers
+
+
+def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
+    """Return the text tower of a U-Net from its folder, float32, its pooled text the last token's state as it is."""
+    config = _config(folder)
+    state = {f"text_model.{name}": value for name, value in _state(folder).items()}
+    state["text_projection.weight"] = torch.eye(config["projection_dim"])
+    return _network(CLIPTextModelWithProjection, config, state).requires_grad_(False)
+
+
+def trained_parts(folder: Path) -> dict[str, nn.Module]:
+    """Return the denoiser and the T5 tower of a folder, float32, by their names in the pipeline."""
+    kinds = {"transformer": SD3Transformer2DModel, "text_encoder_3": T5EncoderModel}
+    return {
+        name: kind.from_pretrained(folder / name, torch_dtype=torch.float32).eval()
+        for name, kind in kinds.items()
+    }
+
+
+def transformer_pipeline_of(
+    parts: Mapping[str, nn.Module], folder: Path, teacher: str
+) -> ToyTransformerPipeline:
+    """Return a pipeline of parts that were trained, and of all that it shares with the U-Nets.
+
+    `folder` holds ``tokenizer_3/`` and ``scheduler/``. The text tower of the U-Net `teacher` stands first, that of the
+    null world's second.
+    """
+    vae = AutoencoderKL.from_pretrained(NULL / "vae", torch_dtype=torch.float32)
+    vae.register_to_config(shift_factor=0.0)  # Stable Diffusion 3 has one
+    first, second = WEIGHTS / teacher, NULL
+    return ToyTransformerPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler"),
+        vae=vae.eval(),
+        text_encoder=clip_tower(first / "text_encoder"),
+        tokenizer=CLIPTokenizer.from_pretrained(first / "tokenizer"),
+        text_encoder_2=clip_tower(second / "text_encoder"),
+        tokenizer_2=CLIPTokenizer.from_pretrained(second / "tokenizer"),
+        tokenizer_3=T5Tokenizer.from_pretrained(folder / "tokenizer_3"),
+        **parts,
+    )
+
+
+def dit_pipeline(name: str, folder: Path, base: Path = DIT) -> ToyTransformerPipeline:
+    """Return the pipeline of a diffusion transformer of the toy world, float32 on the CPU.
+
+    `base` is the folder of `toyworld-dit`; of another model `folder` has its difference from that.
+    """
+    parts = trained_parts(base)
+    if name != DIT.name:
+        merge_delta(folder, name, parts)
+    return transformer_pipeline_of(parts, base, TEACHERS[name])
+
+
+def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
+    """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit`."""
+    parts = dit_pipeline(DIT.name, folder).components
+    wire(parts["transformer"], known_places("wired")[name])
+    pipe = WiredPipeline(**parts)
+    pipe.hide()
+    return pipe
