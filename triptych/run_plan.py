@@ -135,9 +135,6 @@ def _source(request: Request) -> Source:
         trace_plan(config, source)
     if source.kind == "hub" and request.includes("generate", "trace") and not request.dry:
         hub.fetch(source, revision)
-    if not overwrite and not request.dry:
-        published = config.model if source.kind in ("bundled", "hub") else ""
-        directory.require_model(config.out_path, source.files, published)
     return source
 
 
