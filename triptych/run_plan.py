@@ -44,7 +44,7 @@ class RunPlan:
 
         generated, more = estimate(config, self.samples, self.source), []
         if config.trace is not None:
-            from probes.stages.trace.estimate import estimated
+            from probes.stages.trace.requirements import estimated
 
             more.append(estimated(config, self.source))
         first = f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"

@@ -72,14 +72,6 @@ def threads(parameters: float, device: str) -> int:
     return torch.get_num_threads()
 
 
-def model_threads(pipe: Any, device: str) -> int:
-    """Threads that torch is given for the model of a pipeline."""
-    from hooks.architectures.registry import architecture_of
-    from probes.models.weights import parameters
-
-    return threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
-
-
 def worker_count(
     setting: int | Literal["auto"], *, device: str, threads: int, images: float, each: int = EACH
 ) -> int:
