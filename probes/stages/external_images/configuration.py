@@ -21,8 +21,7 @@ from probes.stages.external_images.table import Say, find, has_indicators, read_
 from probes.stages.external_images.triplets import Triplets, of_audit, triplets
 
 if TYPE_CHECKING:
-    from probes.config.loading import Options
-    from probes.config.schema import Config
+    from probes.config.schema import Config, Options
     from probes.fields.yaml import YamlSource
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
