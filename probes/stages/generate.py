@@ -73,7 +73,7 @@ def generation(
         smallest = f"the {len(draws[0])} images of one triplet and seed"
         limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
         draw = partial(draw_batch, first=samples[0].sample_id)
-        drawing = Drawing(source, config, found.loaded, found.threads, source.files, limit, cut, draw)
+        drawing = Drawing(source, config, found.loaded, found.threads, fields, limit, cut, draw)
         count = command.workers(config, todo, drawing)
         command.record(
             run,

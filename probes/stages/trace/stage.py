@@ -29,7 +29,7 @@ from probes.runs.images import NAN, fault_counts
 from probes.runs.record import KINDS, traced_fields
 from probes.runs.rows import png
 from probes.runs.run import Run
-from probes.stages.drawing import Drawing, cut, load_again, threads
+from probes.stages.drawing import Drawing, cut, load, threads, with_options
 from probes.stages.trace import requirements
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -51,13 +51,10 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
     generated, device = run.meta["part_fields"], run.meta.get("device") or {}
-    files = {name: value for name, value in generated.items() if name.startswith("model/")}
-    measured = device.get("image_bytes")
-    loaded, batch, per_worker = command.ask(_loaded, source, config, generated["model"], files, measured)
+    loaded, batch, each = command.ask(_loaded, source, config, generated, device.get("image_bytes"))
     assert config.trace is not None
     if config.trace.batch == "auto":  # where the trace was begun its first batch's size is kept
-        batch = (run.meta.get(USED) or [batch])[0]
-        config = config.model_copy(update={"trace": config.trace.model_copy(update={"batch": batch})})
+        config = with_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
     size = config.trace.batch
     draws = requirements.triplets(config, samples, source)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
@@ -73,9 +70,9 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     todo, damaged = loop.pending(parts, _refused)
     smallest = max(len(rows([one])) for one in variants)
     limit = BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
-    work = Drawing(source, config, loaded, per_worker, files, limit, cut_trace, draw_batch)
+    work = Drawing(source, config, loaded, each, generated, limit, cut_trace, draw_batch)
     count = command.workers(config, todo, work)
-    not_drawn = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in variants}
+    not_drawn = {one.name: sum(bool(draw.why_not(one)) for draw in draws) for one in variants}
     record: dict[str, Any] = {
         "format": FORMAT,
         "config": config.trace.model_dump(mode="json"),
@@ -98,10 +95,10 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
 
 
 def _loaded(
-    source: loading.Source, config: Config, weights: str, files: Mapping[str, str], measured: float | None
+    source: loading.Source, config: Config, fields: Mapping[str, Any], measured: float | None
 ) -> tuple[loading.LoadedModel, int, int]:
     """The model of a run, the images that a batch of its trace holds on this machine, and threads of torch."""
-    loaded = load_again(source, config, config.generate.device, weights, files)
+    loaded = load(source, config, config.generate.device, fields)
     size = requirements.auto_batch(loaded.pipe, loaded.device, config, measured)
     return loaded, size, threads(loaded)
 
