@@ -15,9 +15,8 @@ local donor is computed without them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -27,16 +26,15 @@ import hooks.sites as site_table
 from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import text_cores
-from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.patch import Patch, write
-from hooks.pooling import of_tokens
 from hooks.prompt.text import TextReader, select_runs
 from hooks.results import counted
-from hooks.sites import TEXT_ENCODERS, Site, module_at
+from hooks.sites import TEXT_ENCODERS, Site
 
-_POOLED = "text.pooled"  # which is written on its way into the denoiser, at every step
+LATENTS = ("latent", "latent.final")
+_AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at each
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,9 @@ class Written:
 class Intervention(HookedBlock):
     """Writes at sites of a pipeline during one call of it.
 
-    Enter it beside a `hooks.Probe`, in either order: the probe reads what was written. What a multistep scheduler
-    remembers of earlier steps stays the row's own. Latents are set in the pipeline's own step callback.
+    Enter it beside a `hooks.Probe`, in either order: the probe reads what was written. Latents are written through the
+    pipeline's step callback: pass ``callback_on_step_end=intervention.on_step_end``. What a multistep scheduler
+    remembers of earlier steps stays the row's own.
 
     Parameters
     ----------
@@ -100,8 +99,7 @@ class Intervention(HookedBlock):
     # Entering and leaving
 
     def _forget(self) -> None:
-        self._batch: Batch | None = None
-        self._local: dict[tuple[int, str], Tensor] = {}
+        self._batch, self._local = None, {}
 
     @property
     def written(self) -> list[Written]:
@@ -118,7 +116,6 @@ class Intervention(HookedBlock):
         return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in counts]
 
     def _prepare(self) -> None:
-        self._forget()
         self._architecture = architecture_of(self._pipe)
         self._sites = {site.address: site for site in site_table.available(self._pipe)}
         self._at: dict[str, list[int]] = {}
@@ -129,6 +126,8 @@ class Intervention(HookedBlock):
         self._paths = {self._sites[address].module for address in self._at}
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
+        self._batch: Batch | None = None
+        self._local: dict[tuple[int, str], Tensor] = {}
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, TEXT_ENCODERS[name])
@@ -145,27 +144,28 @@ class Intervention(HookedBlock):
                 f"part: expected a site {address}, but this pipeline has none: query, key, value and heads are "
                 "parts of attentions"
             )
-        site, heads = self._sites[address], self._heads(address)
-        site.require_writable()
-        last = max(patch.heads or (-1,))
-        for wrong, why in (
-            (patch.positions is not None and not of_tokens(site), f"positions: {address} is not by token"),
-            (
-                patch.steps is not None and not site.per_step and address != _POOLED,
-                f"steps: {address} does not run at every step: leave them out",
-            ),
-            (
-                patch.donor == "local" and (site.space == "prompt" or site.decoded),
-                f"donor: {address} lies outside the denoiser, where there is no local one",
-            ),
-            (
-                patch.heads and heads is None,
-                f"heads: expected an attention whose heads are known, but got {address}: leave them out",
-            ),
-            (heads and last >= heads, f"heads: expected numbers from 0 below {heads}, but got {last}"),
-        ):
-            if wrong:
-                patch.refuse(why)
+        site = self._sites[address]
+        if address not in LATENTS:
+            site.require_writable()
+        text = site.space == "prompt"
+        if patch.positions is not None and not site.of_tokens:
+            patch.refuse(f"positions: {address} is not by token")
+        if patch.steps is not None and not (site.per_step or address in _AT_EVERY_STEP):
+            patch.refuse(f"steps: {address} does not run at every step: leave them out")
+        if patch.donor == "local" and (text or site.decoded or address in LATENTS):
+            patch.refuse(f"donor: {address} lies outside the denoiser, where there is no local one")
+        if address == "latent" and patch.steps is not None and 0 in patch.steps:
+            patch.refuse("steps: the latent of step 0 is the noise: pass it to the pipeline")
+        self._check_heads(patch, address)
+
+    def _check_heads(self, patch: Patch, address: str) -> None:
+        heads = self._heads(address)
+        if patch.heads and heads is None:
+            patch.refuse(
+                f"heads: expected an attention whose heads are known, but got {address}: leave them out"
+            )
+        if patch.heads and max(patch.heads) >= heads:
+            patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {max(patch.heads)}")
 
     def _heads(self, address: str) -> int | None:
         """Heads of the attention that a part is of; both streams have as many."""
@@ -174,9 +174,9 @@ class Intervention(HookedBlock):
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for address in self._at:
-            site = self._sites[address]
-            writer = attach_writer(module_at(self._pipe, site.module), site, partial(self._change, site))
-            stack.callback(writer.remove)
+            if address not in LATENTS:
+                site = self._sites[address]
+                stack.callback(site.attach_writer(self._pipe, self._writer(site)).remove)
 
     # What the hooks do
 
@@ -187,16 +187,24 @@ class Intervention(HookedBlock):
         self._batch = self._last = inputs.batch
 
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
-        self._forget()
+        self._batch, self._local = None, {}
 
     def _on_step(self, step: Step) -> None:
         self._last.require_images(self._pipe, len(step.output))
+
+    def _writer(self, site: Site) -> Callable[[Tensor], Tensor | None]:
+        def change(values: Tensor) -> Tensor | None:
+            starts = self._starts(site, values)
+            call = None if self._batch is None else self._calls - 1
+            return self._changed(site.address, values, starts, call)
+
+        return change
 
     def _starts(self, site: Site, values: Tensor) -> dict[str, int]:
         """First row of each half of the batch; of none where nothing is written now."""
         runs = {reader.name: len(reader.runs) for reader in self._readers}
         encoder = site.address.partition(".")[0]
-        if encoder in runs and site.address != _POOLED:
+        if encoder in runs and site.address != "text.pooled":  # which is written on its way into the denoiser
             return dict.fromkeys(("conditional", "unconditional")[runs[encoder] :][:1], 0)
         if site.decoded:
             return {"conditional": 0}
@@ -207,18 +215,20 @@ class Intervention(HookedBlock):
             raise HookError(f"{site.address}: expected {rows} rows, but got {values.shape[0]}")
         return {name: self._batch.rows * place for place, name in enumerate(self._batch.branches)}
 
-    def _change(self, site: Site, values: Tensor) -> Tensor | None:
-        """Values with what patches write now, None for any."""
-        new, starts = None, self._starts(site, values)
-        for number in self._at[site.address]:
+    def _changed(
+        self, address: str, values: Tensor, starts: dict[str, int], call: int | None
+    ) -> Tensor | None:
+        """Values with what patches write at a call, None for any; the half that is called "" is every patch's."""
+        new = None
+        for number in self._at.get(address, ()):
             patch = self._patches[number]
-            if self._batch is not None and not patch.writes_at(self._calls - 1):
+            if call is not None and not patch.writes_at(call):
                 continue
-            halves = [start for name, start in starts.items() if patch.branch in ("both", name)]
+            halves = [start for name, start in starts.items() if not name or patch.branch in ("both", name)]
             for start in halves:
-                self._require_rows(patch, values.shape[0] // len(starts), site.address)
-                donors = self._local.get((number, site.address), values)
-                new = self._applied(number, site, values if new is None else new, donors, start)
+                self._require_rows(patch, values.shape[0] // len(starts), address)
+                base, donors = values if new is None else new, self._local.get((number, address), values)
+                new = self._applied(number, address, base, donors, start)
             self._writes[number] += bool(halves)
         return new
 
@@ -227,9 +237,9 @@ class Intervention(HookedBlock):
         if rows >= there:  # a batch may grow while it is drawn
             patch.refuse(f"rows: expected less than {there}, the rows of {place}, but got {rows}")
 
-    def _applied(self, number: int, site: Site, base: Tensor, donors: Tensor, start: int) -> Tensor:
-        patch, new = self._patches[number], base.clone()
-        heads = None if site.heads else self._heads(site.address)
+    def _applied(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
+        patch, site, new = self._patches[number], self._sites[address], base.clone()
+        heads = None if site.heads else self._heads(address)
         changes = self._changes[number] = self._changes[number].to(new.device)
         for span, chosen in self._spans(site, patch, start).items():
             rows, where = [patch.into[one] for one in chosen], slice(*span)
@@ -253,7 +263,7 @@ class Intervention(HookedBlock):
 
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
         """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
-        patched = {address.partition(".")[0] for address in self._at if address != _POOLED}
+        patched = {address.partition(".")[0] for address in self._at if address != "text.pooled"}
         runs = select_runs(self._readers, states, pooled) if patched else {}
         for reader, run in (runs[name] for name in runs if name in patched):
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
@@ -295,23 +305,41 @@ class Intervention(HookedBlock):
             texts = [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
             args_given, given = self._architecture.with_texts(args, kwargs, texts)
             with contextlib.ExitStack() as stack:
-                for key in ((number, one) for number in numbers for one in self._patches[number].addresses):
-                    site = self._sites[key[1]]
-                    keep = partial(lambda key, values: found.update({key: values.clone()}), key)
-                    stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
+                for key in (
+                    (number, address) for number in numbers for address in self._patches[number].addresses
+                ):
+
+                    def keep(values: Tensor, key: tuple[int, str] = key) -> None:
+                        found[key] = values.clone()
+
+                    stack.callback(self._sites[key[1]].attach_reader(self._pipe, keep).remove)
                 # not the call: hooks on the denoiser itself stay out of it
                 self._architecture.denoiser(self._pipe).forward(*args_given, **given)
         return found
+
+    # Latents
+
+    def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
+        latents = kwargs["latents"]
+        planned = self._architecture.planned(self._pipe)
+        final = planned is not None and self._calls >= planned
+        address = "latent.final" if final else "latent"
+        new = self._changed(address, latents, {"": 0}, None if final else step + 1)
+        return kwargs if new is None else {**kwargs, "latents": new}
 
     # Results
 
     def _finish(self) -> None:
         for patch, writes in zip(self._patches, self._writes, strict=True):
-            if writes:
-                continue
-            why = "its module did not run in this call, or the batch has no such branch"
-            if not self._calls:
-                why = "the pipeline was not called inside the block"
-            elif patch.steps is not None and min(patch.steps) >= self._calls:
-                why = f"expected a step below {self._calls}, the number of the denoiser's calls"
-            patch.refuse(f"wrote nothing: {why}")
+            if not writes:
+                patch.refuse(f"wrote nothing: {self._why(patch)}")
+
+    def _why(self, patch: Patch) -> str:
+        if not self._calls:
+            return "the pipeline was not called inside the block"
+        if set(patch.addresses) & set(LATENTS):
+            return "pass callback_on_step_end=intervention.on_step_end to the pipeline, and steps that it reaches"
+        if patch.steps is not None and not any(step < self._calls for step in patch.steps):
+            return f"expected a step below {self._calls}, the number of the denoiser's calls"
+        return "its module did not run in this call, or the batch has no such branch"

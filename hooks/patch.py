@@ -53,7 +53,8 @@ class Patch:
     heads : sequence of int, optional
         Heads that are written, of queries, keys, values, head outputs and probabilities. All, by default.
     steps : collection of int, optional
-        Calls of the denoiser, from 0, at which is written. All, by default.
+        Calls of the denoiser, from 0, at which is written. All, by default. At `latent` a step's latent is what the
+        step begins with; that of step 0 is the noise, which the caller passes.
     branch : {"conditional", "unconditional", "both"}
         Half of a guided batch that is written, with donors of the same half.
     direction : Tensor or array, optional

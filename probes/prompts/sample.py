@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.text_encoders import TOKENIZERS
+from hooks.architectures.text_encoders import JOINED, TOKENIZERS
 from hooks.errors import HookError
 from hooks.prompt.spans import (
     GROUPS,
@@ -121,11 +121,11 @@ def forms(word: str, plural: str) -> set[tuple[str, ...]]:
     >>> sorted(forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
     """
-    found = set()
+    result = set()
     for phrase in (word, plural):
         *before, last = phrase.lower().split()
-        found |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
-    return found
+        result |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
+    return result
 
 
 def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
@@ -203,8 +203,6 @@ class TextTowers:
 
     def groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
         """Token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`; `spans`: its characters."""
-        from hooks.pooling import JOINED  # not before: torch
-
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")

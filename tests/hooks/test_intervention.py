@@ -18,6 +18,8 @@ ROWS = [PROMPTS[0], PROMPTS[1], PROMPTS[0]]  # recipient, donor, recipient that 
 def written(pipe, patches, prompts=ROWS, **call):
     call.setdefault("num_inference_steps", 2)
     with Intervention(pipe, patches) as intervention:
+        if any(patch.site.startswith("latent") for patch in patches):
+            call["callback_on_step_end"] = intervention.on_step_end
         images = draw(pipe, prompts, **call)
     return images, intervention
 
@@ -53,11 +55,12 @@ def self_patches(pipe):
         f"{cross.rpartition('.cross')[0]}",
     ):
         patches += [Patch(site, source=2, into=2), Patch(site, source=2, into=2, donor="local", steps=[1])]
-    patches += [Patch("text.layers.0", source=2, into=2, branch="both")]
+    patches += [Patch("text.layers.0", source=2, into=2, branch="both"), Patch("latent", source=2, into=2)]
     patches += [
         Patch("text.layers.1.attn.heads", source=2, into=2, heads=[1]),
         Patch("vae.decoder.mid", source=2, into=2),
     ]
+    patches += [Patch("latent.final", source=0, into=0)]
     return patches
 
 
@@ -224,6 +227,20 @@ def test_a_local_donor_is_what_its_text_makes_of_the_recipient_s_latent(pipeline
     assert not np.allclose(local[2], local[1], atol=1e-4) and np.array_equal(own[2], own[1])
 
 
+def test_latents_pass_through_the_callback(toy):
+    found = kept_latents(toy, [swap("latent", steps=[1])])
+    assert np.array_equal(found[0][2], found[0][1])  # the noise
+    assert np.array_equal(found[1][2], found[1][1]) and not np.array_equal(found[1][0], found[1][1])
+    images, _ = written(toy, [swap("latent.final")])
+    assert alike(images[2], images[1])
+
+
+def kept_latents(pipe, patches):
+    with Intervention(pipe, patches) as intervention, Probe(pipe, keep="latent") as probe:
+        draw(pipe, ROWS, num_inference_steps=2, callback_on_step_end=intervention.on_step_end)
+    return probe.kept["latent"].values.numpy()
+
+
 def test_beside_a_probe_in_either_order_and_without_guidance(toy):
     patch, read = swap(CROSS, donor="local"), []
     for order in (0, 1):
@@ -263,7 +280,7 @@ WRONG = {
     "heads of an output": (lambda: swap(CROSS, heads=[0]), "the output of a site has none"),
     "steps of text": (lambda: swap("text.layers.0", steps=[0]), "does not run at every step"),
     "local text": (lambda: swap("text.layers.0", donor="local"), "outside the denoiser"),
-    "latents": (lambda: swap("latent", steps=[1]), "write it through the pipeline's callback_on_step_end"),
+    "noise": (lambda: swap("latent", steps=[0]), "the latent of step 0 is the noise"),
     "rows": (lambda: Patch(CROSS, source=1, into=7), "rows: expected less than 3"),
     "steps": (lambda: swap(CROSS, steps=[99]), "wrote nothing: expected a step below 2"),
     "twice": (lambda: Patch(CROSS, source=0, into=(1, 1)), "each once"),
@@ -299,6 +316,7 @@ WRONG = {
         lambda: Patch(CROSS, into=2, mode="project_out", direction=[0.0, 0.0]),
         "direction: expected finite numbers that are not all 0",
     ),
+    "no callback": (lambda: Patch("latent", source=1, into=2), "wrote nothing: pass callback_on_step_end"),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hooks.pooling import JOINED
+from hooks.architectures.text_encoders import JOINED
 from hooks.prompt.spans import WORD, Span, joined_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
 from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
