@@ -24,6 +24,7 @@ from tqdm import tqdm
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
+from probes.execution.workers import worker_count
 from probes.locks import locked, require_there
 from probes.runs import directory
 from probes.runs import parts as files
@@ -82,6 +83,19 @@ class StageCall:
     cluster: Any = None  # `probes.execution.on_ray.RayWorkers` that make the parts in their place
     # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function of a module gives: in a worker of the cluster, where there is one, else here."""
+        return self.cluster.ask(function, *arguments) if self.cluster else function(*arguments)
+
+    def workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
+        """Return how many workers serve the parts that are due, in processes here at most one per piece."""
+        if self.cluster:
+            return self.cluster.room()
+        images = sum(part.images for part in todo)
+        setting, device = config.generate.workers, work.device
+        wanted = worker_count(setting, device=device, threads=work.threads, images=images)
+        return max(1, min(wanted, sum(len(part.pieces) for part in todo)))
 
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
@@ -229,8 +243,3 @@ def _made(
             done[place] = piece
             if len(done) == len(part.pieces):
                 yield part, part.files([piece for _, piece in sorted(made.pop(id(part)).items())])
-
-
-def useful_workers(workers: int, todo: Sequence[Part]) -> int:
-    """Return the number of workers with something to do: at most one per pending piece, at least one."""
-    return max(1, min(workers, sum(len(part.pieces) for part in todo)))
