@@ -18,7 +18,7 @@ from probes.runs.images import eight_bits
 from probes.runs.parts import digest
 
 if TYPE_CHECKING:
-    from hooks.pooling import Chooser
+    from hooks.recorder import Chooser
 
 _LARGEST = float(np.finfo(np.float16).max)
 
