@@ -86,20 +86,20 @@ class StageCall:
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
-        """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        # the record first: a folder that holds but a copy of a configuration is no run's
+        """Write ``run.json`` before the first part is made, and say which parts are made again.
+
+        The record first: a folder that holds but a copy of a configuration is no run's.
+        """
         run.write_meta(
-            **{
-                "format": files.FORMAT,
-                "status": "planned",
-                "name": config.name,
-                "config": {"passed": dict(self.passed or {}), "resolved": config.resolved()},
-                "versions": versions(),
-                **({"captions": dict(self.captions)} if self.captions else {}),  # else those there stay
-                **fields,
-                **({REGISTERED: self.question} if self.question else {}),
-                "times": {"created": run.meta.get("times", {}).get("created") or directory.now()},
-            }
+            format=files.FORMAT,
+            status="planned",
+            name=config.name,
+            config={"passed": dict(self.passed or {}), "resolved": config.resolved()},
+            versions=versions(),
+            **({"captions": self.captions} if self.captions else {}),
+            **fields,
+            **({REGISTERED: self.question} if self.question else {}),
+            times={"created": run.meta.get("times", {}).get("created") or directory.now()},
         )
         directory.write_copy(run, self.text)
         note_damaged(run, damaged)
