@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.batch import Call
+from hooks.architectures.site import Call
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
 from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums, Where

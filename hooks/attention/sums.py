@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hooks.architectures.batch import Call
+from hooks.architectures.site import Call
 from hooks.attention.definitions import FLOOR, REFINE_GRID, REFINE_KEEP, REFINE_POWER, Definition
 from hooks.attention.layers import AttentionLayer, matches
 from hooks.errors import HookError
