@@ -55,7 +55,8 @@ from typing import Any
 from hooks.architectures import latents
 from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Batch, Site, module_at
+from hooks.architectures.site import Batch, Site
+from hooks.architectures.site import module_at as module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError
 
@@ -136,8 +137,6 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     """
     import torch
 
-    from hooks.attach import attach_reader
-
     architecture = architecture_of(pipe)
     bare = architecture.without_weights(pipe)
     row: dict[str, tuple[int, ...]] = {}
@@ -155,7 +154,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     architecture.denoiser(bare).register_forward_pre_hook(before, with_kwargs=True)
     for site in architecture.sites(bare):
         if site.read != "pipeline":
-            attach_reader(module_at(bare, site.module), site, functools.partial(keep, site))
+            site.attach_reader(bare, functools.partial(keep, site))
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
         text = architecture.blank_text(bare, architecture.prompt_tokens(pipe))

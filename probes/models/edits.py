@@ -45,7 +45,6 @@ from torch import Tensor
 
 from hooks import sites as site_table
 from hooks.architectures.text_encoders import prompt_tokens
-from hooks.attach import attach_reader, attach_writer
 from hooks.errors import HookError
 from hooks.prompt.spans import encode, token_positions
 from hooks.prompt.wordlist import tokenizer_of
@@ -84,7 +83,11 @@ class Edited(contextlib.ExitStack):
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
         super().__init__()
-        self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
+        self.record: dict[str, Any] = {
+            "edit": edit.model_dump(mode="json"),
+            "sites": [],
+            "relative_change": {},
+        }
         self._pipe = pipe
         self._written: list[bytes] = []  # what identifies each hook
 
@@ -135,7 +138,7 @@ class Edited(contextlib.ExitStack):
 
     def write(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
         """Replace what is at a site of a text encoder by `change` of it, at every run."""
-        self.callback(attach_writer(module_at(self._pipe, site.module), site, change).remove)
+        self.callback(site.attach_writer(self._pipe, change).remove)
         self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
@@ -233,7 +236,7 @@ def _states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor
     with contextlib.ExitStack() as stack:
         if site is not None:
             receive = at_site.append
-            reader = attach_reader(module_at(pipe, site.module), site, lambda value: receive(_double(value)))
+            reader = site.attach_reader(pipe, lambda value: receive(_double(value)))
             stack.callback(reader.remove)
         for start in range(0, len(texts), BATCH):
             encoded = pipe.encode_prompt(prompt=list(texts[start : start + BATCH]), **options)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from hooks.architectures.registry import architecture_of
-from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -66,7 +65,7 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
     numbers = 0
     for site in resolve(pipe, capture.keep):
         bare = torch.empty(1, *shape[site.address], device="meta")
-        _, places, channels = vectors(site, bare).shape
+        _, places, channels = site.vectors(bare).shape
         count = {"all": places, "mean": 1}.get(capture.keep_places) or min(capture.keep_places, places)
         numbers += count * channels * (config.sampler.steps if site.per_step else 1)
     return float(images * numbers * _BYTES[capture.keep_dtype])

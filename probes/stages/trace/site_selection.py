@@ -9,7 +9,6 @@ from hooks import sites
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import text_cores
 from hooks.errors import HookError
-from hooks.pooling import of_tokens
 from probes.config.measurement import Trace
 from probes.errors import UserError
 from probes.stages.trace.patch_sites import POOLED, PatchSites, in_text, is_attention
@@ -50,7 +49,7 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         architecture.calls(pipe, steps),
         inputs,
         towers if known else (),
-        frozenset(one for one in chosen if not in_text(one) and of_tokens(available[one])),
+        frozenset(one for one in chosen if not in_text(one) and available[one].of_tokens),
         architecture.denoiser_name,
         architecture.masked,
     )

@@ -6,7 +6,7 @@ import torch
 
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
-from hooks.pooling import JOINED
+from hooks.architectures.text_encoders import JOINED
 from probes.config.schema import Trace
 from probes.errors import UserError
 from probes.prompts.sample import TextTowers
