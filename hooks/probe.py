@@ -40,7 +40,7 @@ from hooks.attention.final import FinalSums, attention_sums
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from hooks.pooling import RowGroups
-from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.text import TextReader, record_states, select_runs
 from hooks.prompt.wordlist import PromptWords
 from hooks.recorder import PairPositions, Recorder
 from hooks.results import Kept, ProbeResults
@@ -248,8 +248,7 @@ class Probe(ProbeResults):
             for sums in self._attention.values():
                 if isinstance(sums, FinalSums):
                     sums.choose([self._words.columns(row) for row in range(rows)])
-            for states in conditional_states(runs, inputs.text, self._sites):
-                self._recorder.record_text(states)
+            record_states(runs, inputs.text, self._sites, self._recorder.record_text)
         self._recorder.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
