@@ -20,7 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.attach import attach_reader
@@ -221,27 +220,6 @@ class TextReader:
             pooled = getattr(output, "text_embeds", None)
             run.pooled = getattr(output, "pooler_output", None) if pooled is None else pooled
             self.runs.append(run)
-
-
-def branches_by_text(
-    architecture: Architecture,
-    pipe: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    readers: Sequence[TextReader],
-) -> dict[str, tuple[str, ...]]:
-    """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
-
-    As an argument for `architecture.inputs` beside those of the denoiser's call, or nothing. Called before the first
-    call of the denoiser: the first runs of `readers` are the prompts'.
-    """
-
-    def of_prompts(states: Tensor) -> bool:
-        return any(reader.runs and reader.select(states) is reader.runs[0] for reader in readers)
-
-    runs = max((len(reader.runs) for reader in readers), default=0)
-    branches = architecture.branches(pipe, args, kwargs, of_prompts, runs)
-    return {} if branches is None else {"branches": branches}
 
 
 def select_runs(
