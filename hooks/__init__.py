@@ -17,7 +17,7 @@
 Memory does not grow with the steps. `layer_maps=5` keeps every layer's attention apart, too, in five bins of steps;
 `sites.table(pipe)` prints every address with its shape.
 
-Everything is imported at first use, so that `hooks.attention.masks` alone needs no torch.
+Everything is imported at first use, so that `hooks.attention.maps` alone needs no torch.
 """
 
 import importlib
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from hooks import sites
     from hooks.attention import definitions
     from hooks.attention.definitions import Definition
-    from hooks.attention.maps import LayerMaps, WordMaps
-    from hooks.attention.masks import mask, normalise, word_heat
+    from hooks.attention.maps import LayerMaps, WordMaps, mask, normalise, word_heat
     from hooks.autoencoder import SparseAutoencoder
     from hooks.errors import HookError
     from hooks.intervention import Intervention, Written
@@ -50,11 +49,11 @@ _PLACES = {
     "WordMaps": "hooks.attention.maps",
     "Written": "hooks.intervention",
     "definitions": "hooks.attention.definitions",
-    "mask": "hooks.attention.masks",
-    "normalise": "hooks.attention.masks",
+    "mask": "hooks.attention.maps",
+    "normalise": "hooks.attention.maps",
     "position_groups": "hooks.prompt.wordlist",
     "sites": "hooks.sites",
-    "word_heat": "hooks.attention.masks",
+    "word_heat": "hooks.attention.maps",
     "words": "hooks.prompt.wordlist",
 }
 

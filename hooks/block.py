@@ -56,16 +56,26 @@ class HookedBlock:
         if self._phase != "new":
             raise HookError(f"{name}: entered a second time; one {name} is for one block: make a new one")
         self._prepare()
-        self._calls = 0  # steps of the denoiser, until now
+        self._calls = self._steps = 0  # of the denoiser and of the scheduler, until now
         self._branches: dict[str, Any] = {}
-        several = self._architecture.transformer
-        self._sampler = StepCounter(self._pipe.scheduler, several, self._on_step)
+        self._timesteps: Any = None  # when the denoiser was first called
+        self._in_step = False
+        denoiser = self._architecture.denoiser(self._pipe)
         with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
             self._take_thread(stack)
             self._paths |= {self._architecture.denoiser_part, "scheduler"}
             here = [path for path in self._paths if has_module(self._pipe, path)]
             self._parts = {path: module_at(self._pipe, path) for path in here}
-            self._attach(stack)
+            # the denoiser's batch is known before, and forgotten after, its modules run
+            self._wrap_scheduler(stack)
+            before = denoiser.register_forward_pre_hook(
+                self._at_denoiser, with_kwargs=True, prepend=self._first
+            )
+            stack.callback(before.remove)
+            for reader in self._readers:
+                reader.attach(stack)
+            self._attach_sites(stack)
+            stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
             self._hooks = stack.pop_all()
         self._phase = "inside"
         return self
@@ -84,31 +94,24 @@ class HookedBlock:
 
     def _state(self, doing: str) -> str:
         """State of a block that is not done, for its `repr`."""
-        name = type(self).__name__.lower()
         states = {
-            "new": f"to be used as `with {name}:`, around one call of the pipeline",
+            "new": f"to be used as `with {type(self).__name__.lower()}:`, around one call of the pipeline",
             "inside": doing,
             "failed": "ended with an exception, nothing was recorded",
         }
         return states[self._phase]
 
-    def _attach(self, stack: contextlib.ExitStack) -> None:
-        """Order matters on the denoiser only: its batch is known before, and forgotten after, its modules run."""
-        denoiser = self._architecture.denoiser(self._pipe)
-        self._sampler.attach(stack)
-        before = denoiser.register_forward_pre_hook(self._at_denoiser, with_kwargs=True, prepend=self._first)
-        stack.callback(before.remove)
-        for reader in self._readers:
-            reader.attach(stack)
-        self._attach_sites(stack)
-        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
-
     @torch.no_grad()
     def _at_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self._sampler.begins():
+        timesteps = getattr(self._scheduler, "timesteps", None)
+        self._timesteps = timesteps if self._timesteps is None else self._timesteps
+        again = self._timesteps is not timesteps  # they were set anew since
+        further = self._in_step and self._architecture.transformer and not again
+        self._in_step = True
+        if further:
             return  # a further call in this step
         planned = self._architecture.planned(self._pipe)
-        again = self._sampler.again or (self._calls > 0 and any(reader.runs for reader in self._readers))
+        again = again or (self._calls > 0 and any(reader.runs for reader in self._readers))
         if again or (planned is not None and self._calls >= planned):
             name = type(self).__name__
             raise HookError(
@@ -138,6 +141,38 @@ class HookedBlock:
         runs = max((len(reader.runs) for reader in self._readers), default=0)
         branches = self._architecture.branches(self._pipe, args, kwargs, of_prompts, runs)
         return {} if branches is None else {"branches": branches}
+
+    def _wrap_scheduler(self, stack: contextlib.ExitStack) -> None:
+        """Hand each `Step` to `_on_step` before the scheduler goes on, by its method on this instance.
+
+        Closing the stacks of several blocks, in any order, puts back what was there.
+        """
+        scheduler = self._scheduler = self._pipe.scheduler
+        method, before = scheduler.step, vars(scheduler).get("step")
+        signature = inspect.signature(type(scheduler).step)  # whatever was put over it
+
+        @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
+        def step(own: Any, *args: Any, **kwargs: Any) -> Any:
+            if own is not scheduler:  # a copy of it, in a callback
+                return type(own).step(own, *args, **kwargs)
+            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
+            if self._in_step and not step.left:
+                with torch.no_grad():
+                    self._on_step(Step(*given[1:4]))
+            self._in_step, self._steps = False, self._steps + 1
+            return method(*args, **kwargs)
+
+        def put_back() -> None:
+            step.left = True
+            while getattr(now := vars(scheduler).get("step"), "left", False):
+                if now.before is None:
+                    del scheduler.step
+                else:
+                    scheduler.step = now.before
+
+        step.left, step.before = False, before
+        scheduler.step = types.MethodType(step, scheduler)  # which a copy binds to itself
+        stack.callback(put_back)
 
     def _require_unchanged(self) -> None:
         """Refuse another module in the place of one that is hooked: hooks stay on the one that was there."""
@@ -175,55 +210,3 @@ class HookedBlock:
             f"{type(self).__name__}: expected a pipeline that one thread runs, but another thread runs it: enter the "
             "block in the thread that calls it, under one lock for all threads, or load a pipeline for each"
         )
-
-
-class StepCounter:
-    """Tells which calls of a denoiser begin a step, and hands each `Step` to `receive` before the scheduler goes on.
-
-    `several`: one step may make several calls; otherwise each begins one. `again`: timesteps were set anew since the
-    first call, so another call of a pipeline has begun.
-    """
-
-    def __init__(self, scheduler: Any, several: bool, receive: Callable[[Step], None]) -> None:
-        self._scheduler, self._several, self._receive = scheduler, several, receive
-        self._open, self.steps = False, 0
-        self._timesteps: Any = None
-        self.again = False
-
-    def begins(self) -> bool:
-        """Return whether the call of the denoiser that is about to run is the first of its step."""
-        timesteps = getattr(self._scheduler, "timesteps", None)
-        self._timesteps = timesteps if self._timesteps is None else self._timesteps
-        self.again = self._timesteps is not timesteps
-        first = self.again or not (self._open and self._several)
-        self._open = True
-        return first
-
-    def attach(self, stack: contextlib.ExitStack) -> None:
-        """Wrap the scheduler's method on this instance; closing the stacks, in any order, puts back what was there."""
-        scheduler = self._scheduler
-        method, before = scheduler.step, vars(scheduler).get("step")
-        signature = inspect.signature(type(scheduler).step)  # whatever was put over it
-
-        @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
-        def step(own: Any, *args: Any, **kwargs: Any) -> Any:
-            if own is not scheduler:  # a copy of it, in a callback
-                return type(own).step(own, *args, **kwargs)
-            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
-            if self._open and not step.left:
-                with torch.no_grad():
-                    self._receive(Step(*given[1:4]))
-            self._open, self.steps = False, self.steps + 1
-            return method(*args, **kwargs)
-
-        def put_back() -> None:
-            step.left = True
-            while getattr(now := vars(scheduler).get("step"), "left", False):
-                if now.before is None:
-                    del scheduler.step
-                else:
-                    scheduler.step = now.before
-
-        step.left, step.before = False, before
-        scheduler.step = types.MethodType(step, scheduler)  # which a copy binds to itself
-        stack.callback(put_back)

@@ -26,14 +26,12 @@ import hooks.sites as site_table
 from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import text_cores
-from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.patch import Patch, write
-from hooks.pooling import of_tokens
 from hooks.prompt.text import TextReader, select_runs
 from hooks.results import counted
-from hooks.sites import TEXT_ENCODERS, Site, module_at
+from hooks.sites import TEXT_ENCODERS, Site
 
 LATENTS = ("latent", "latent.final")
 _AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at each
@@ -150,7 +148,7 @@ class Intervention(HookedBlock):
         if address not in LATENTS:
             site.require_writable()
         text = site.space == "prompt"
-        if patch.positions is not None and not of_tokens(site):
+        if patch.positions is not None and not site.of_tokens:
             patch.refuse(f"positions: {address} is not by token")
         if patch.steps is not None and not (site.per_step or address in _AT_EVERY_STEP):
             patch.refuse(f"steps: {address} does not run at every step: leave them out")
@@ -178,8 +176,7 @@ class Intervention(HookedBlock):
         for address in self._at:
             if address not in LATENTS:
                 site = self._sites[address]
-                module = module_at(self._pipe, site.module)
-                stack.callback(attach_writer(module, site, self._writer(site)).remove)
+                stack.callback(site.attach_writer(self._pipe, self._writer(site)).remove)
 
     # What the hooks do
 
@@ -315,8 +312,7 @@ class Intervention(HookedBlock):
                     def keep(values: Tensor, key: tuple[int, str] = key) -> None:
                         found[key] = values.clone()
 
-                    site = self._sites[key[1]]
-                    stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
+                    stack.callback(self._sites[key[1]].attach_reader(self._pipe, keep).remove)
                 # not the call: hooks on the denoiser itself stay out of it
                 self._architecture.denoiser(self._pipe).forward(*args_given, **given)
         return found

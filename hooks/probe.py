@@ -20,31 +20,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.site import has_module
 from hooks.architectures.text_encoders import text_cores
-from hooks.attach import attach_reader
-from hooks.attention import maps
-from hooks.attention.attention import AttentionSums
-from hooks.attention.definitions import Definition
-from hooks.attention.final import FinalSums, attention_sums
-from hooks.autoencoder import SparseAutoencoder
+from hooks.attention.attention import AttentionSums, RefineSums
+from hooks.attention.definitions import Definition, default_name, get
 from hooks.errors import HookError
-from hooks.pooling import RowGroups
 from hooks.prompt.text import TextReader, record_states, select_runs
 from hooks.prompt.wordlist import PromptWords
-from hooks.recorder import PairPositions, Recorder
+from hooks.recorder import Chooser, PairPositions, Recorder, RowGroups
 from hooks.results import Kept, ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
+
+if TYPE_CHECKING:
+    from hooks.autoencoder import SparseAutoencoder
 
 # Within an attention, what is hooked or says how it attends.
 _PARTS = ("processor", "to_q", "to_k", "to_kv", "to_qkv")
@@ -130,7 +127,7 @@ class Probe(ProbeResults):
         word_maps: bool | str | Definition = False,
         layer_maps: int = 0,
         prompts: str | Sequence[str] | None = None,
-        keep_places: pooling.Chooser | Literal["all", "mean"] = "all",
+        keep_places: Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
         system_prompt: str | None = None,
     ) -> None:
@@ -163,17 +160,14 @@ class Probe(ProbeResults):
         }
         if not self._pairs:
             chosen["similarity"] = []
-        pooling.require_groups(chosen["pooled"], self._position_groups)
         for address in set(self._autoencoders) - {site.address for site in chosen["latents"]}:
             raise HookError(
                 f"autoencoders: expected the address of one site, but got the pattern {address!r}"
             )
         self._asked = {site.address for sites in chosen.values() for site in sites}
-        self._check_vae()
-        self._attention: dict[str, AttentionSums] = attention_sums(
-            pipe, lambda: self._call, self._word_maps, self._bins
-        )
-        chosen["shown"] = site_table.resolve(pipe, "image") if self._attention and not self._tiles() else []
+        tiles = self._check_tiles()
+        self._attention = self._attention_sums()
+        chosen["shown"] = site_table.resolve(pipe, "image") if self._attention and not tiles else []
         self._recorder = Recorder(
             chosen,
             self._pairs,
@@ -186,52 +180,73 @@ class Probe(ProbeResults):
         self._sites = {site.address: site for site in site_table.available(pipe) if site.address in hooked}
         self._call: Call | None = None
         self._inputs: Inputs | None = None
-        self._rows: int | None = None
         self._paths = {site.module for site in self._sites.values()}
         for kind in self._attention:
             for site, _ in self._architecture.attentions(pipe, kind):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
                 self._paths |= {path for path in paths if has_module(pipe, path)}
-        self._readers = [
-            TextReader(pipe, name, TEXT_ENCODERS[name], self._inside_text(name)) for name in text_cores(pipe)
-        ]
+        self._readers = []
+        for name in text_cores(pipe):
+            layers = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
+            inside = [site for site in layers if not site.layer_norm]
+            self._readers.append(TextReader(pipe, name, TEXT_ENCODERS[name], inside))
 
-    def _inside_text(self, name: str) -> list[Site]:
-        """Sites within the layers of one encoder."""
-        layers = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
-        return [site for site in layers if not site.layer_norm]
+    def _attention_sums(self) -> dict[str, AttentionSums]:
+        """The sums that word maps are made of, by kind of attention; none where they are off."""
+        bins, word_maps = self._bins, self._word_maps
+        if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
+            raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
+        if word_maps in (False, None):
+            if bins:
+                raise HookError("layer_maps: expected word maps beside them: pass word_maps=True")
+            return {}
+        default = default_name(self._architecture.readings)
+        definition = get(default if word_maps is True else word_maps)
+        given = self._pipe, lambda: self._call, definition
+        if self._architecture.transformer:
+            from hooks.attention.final import FinalSums
 
-    def _tiles(self) -> bool:
-        return getattr(self._architecture.decoder(self._pipe), "use_tiling", False)
+            return {"cross": FinalSums(*given, bins)}
+        if definition.reading != "probability":
+            raise HookError(
+                f"definition {definition.name!r}: is of transformers, but {type(self._pipe).__name__} draws with a "
+                f"U-Net: choose {default}"
+            )
+        sums = {"cross": AttentionSums(*given, bins)}
+        return sums | ({"self": RefineSums(*given)} if definition.refine else {})
 
-    def _check_vae(self) -> None:
-        sites = site_table.available(self._pipe) if self._tiles() else []
+    def _check_tiles(self) -> bool:
+        """Whether the VAE decodes in tiles; refused where a site behind them is asked for."""
+        tiles = getattr(self._pipe.vae, "use_tiling", False)
+        sites = site_table.available(self._pipe) if tiles else []
         after = [site.address for site in sites if site.decoded and site.address in self._asked]
         if after:
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
                 "call pipe.vae.disable_tiling() or leave latent.final, vae.* and image out"
             )
+        return tiles
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
         for sums in self._attention.values():
             sums.attach(stack)
         for site in self._sites.values():
-            module = module_at(self._pipe, site.module)
             if site.address == "latent.final":
+                module = module_at(self._pipe, site.module)
                 stack.callback(module.register_forward_pre_hook(self._before_decoding).remove)
             elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
-                stack.callback(attach_reader(module, site, receive).remove)
+                stack.callback(site.attach_reader(self._pipe, receive).remove)
             elif site.address == "text.pooled" or (site.per_step and site.read != "pipeline"):
-                stack.callback(attach_reader(module, site, self._in_denoiser(site)).remove)
+                receive = functools.partial(self._in_denoiser, site)
+                stack.callback(site.attach_reader(self._pipe, receive).remove)
 
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: Any, kwargs: Any) -> None:
-        rows, first = inputs.batch.rows, self._rows is None
-        if not first and rows != self._rows:
-            raise HookError(f"denoiser: expected {self._rows} rows as in the first call, but got {rows}")
+        rows, known = inputs.batch.rows, self._recorder.rows
+        if known is not None and rows != known:
+            raise HookError(f"denoiser: expected {known} rows as in the first call, but got {rows}")
         prompts = {len(run.states[0]) for reader in self._readers for run in reader.runs}
         if prompts and all(rows % number for number in prompts):
             got = f"texts of {max(prompts)} prompts"
@@ -240,27 +255,23 @@ class Probe(ProbeResults):
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
         self._call = Call(inputs.batch, self._calls, self._architecture.planned(self._pipe))
         self._inputs = inputs
-        if first:
-            self._recorder.begin(rows)
+        self._recorder.next_call(rows, inputs.timestep)
+        if known is None:
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
             self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
             for sums in self._attention.values():
-                if isinstance(sums, FinalSums):
-                    sums.choose([self._words.columns(row) for row in range(rows)])
+                if sums.columns is not None:
+                    sums.columns = tuple(self._words.columns(row) for row in range(rows))
             record_states(runs, inputs.text, self._sites, self._recorder.record_text)
-        self._recorder.next_call(inputs.timestep)
         self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         call, self._call = self._call, None
-        inputs = self._inputs
-        if inputs is None:
-            return
-        found = self._architecture.predictions(inputs, output, second=call is None)
-        for address, values in found:
-            self._recorder.record(address, values)
+        if self._inputs is not None:
+            for address, values in self._architecture.predictions(self._inputs, output, second=call is None):
+                self._recorder.record(address, values)
 
     def _on_step(self, step: Step) -> None:
         self._inputs.batch.require_images(self._pipe, len(step.output))
@@ -268,14 +279,10 @@ class Probe(ProbeResults):
         for address, values in found:
             self._recorder.record(address, values)
 
-    def _in_denoiser(self, site: Site) -> Callable[[Tensor], None]:
-        def receive(values: Tensor) -> None:
-            if self._call is not None and (site.per_step or self._call.number == 0):
-                rows = self._call.batch.conditional(values, site.address)
-                rows = site.of_stream(rows, self._call.batch)
-                self._recorder.record(site.address, rows, once=not site.per_step)
-
-        return receive
+    def _in_denoiser(self, site: Site, values: Tensor) -> None:
+        if self._call is not None and (site.per_step or self._call.number == 0):
+            rows = site.of_stream(self._call.batch.conditional(values, site.address), self._call.batch)
+            self._recorder.record(site.address, rows, once=not site.per_step)
 
     @torch.no_grad()
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
@@ -293,16 +300,16 @@ class Probe(ProbeResults):
         for sums in self._attention.values():
             sums.require_complete(self._calls)
         if cross is not None:
-            self._maps = maps.word_maps(cross, self._attention.get("self"))
-            self._layer_maps = maps.layer_maps(cross, self._calls)
+            self._maps = cross.word_maps(self._attention.get("self"))
+            self._layer_maps = cross.layer_maps(self._calls)
             scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
 
     def _require_whole_call(self) -> None:
         """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""
-        self._check_vae()
+        self._check_tiles()
         name, calls = type(self._pipe).__name__, self._calls
-        if not self._sampler.steps or not calls:
+        if not self._steps or not calls:
             raise HookError(
                 f"Probe: expected a call of this {name} inside the block, but got none: call the very pipeline that "
                 "was passed to Probe, not one that shares its parts"
@@ -328,14 +335,12 @@ class Probe(ProbeResults):
                 missing = [site for site in sites if not len(found[site.address].call)]
                 if len(missing) < len(sites):
                     missing = [site for site in missing if site.read != "pipeline" and not site.decoded]
-                if missing:
-                    raise HookError(_never_ran(missing[0]))
-
-
-def _never_ran(site: Site) -> str:
-    remedy = "turn off what skips its module, or leave it out"
-    if site.decoded:
-        remedy = "decode the whole batch (without output_type='latent'), or leave it out"
-    elif site.read == "pipeline":
-        remedy = "turn that branch of guidance on, or leave it out"
-    return f"{site.address}: expected a site that runs in this call, but it never ran: {remedy}"
+                for site in missing:
+                    remedy = "turn off what skips its module, or leave it out"
+                    if site.decoded:
+                        remedy = "decode the whole batch (without output_type='latent'), or leave it out"
+                    elif site.read == "pipeline":
+                        remedy = "turn that branch of guidance on, or leave it out"
+                    raise HookError(
+                        f"{site.address}: expected a site that runs in this call, but it never ran: {remedy}"
+                    )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hooks import pooling
 from hooks.architectures.site import Site
-from hooks.autoencoder import SparseAutoencoder
+from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
 from hooks.errors import HookError
 from hooks.results import Kept, Similarity
 
+if TYPE_CHECKING:
+    from hooks.autoencoder import SparseAutoencoder
+
 PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
+RowGroups = Sequence[
+    Mapping[str, Sequence[int]]
+]  # of each row of the batch: token positions by the group's name
+# address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
+Chooser = Callable[[str, int, int, int], Sequence[int]]
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
@@ -34,36 +41,44 @@ class Recorder:
         sites: Mapping[str, Sequence[Site]],
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
-        position_groups: pooling.RowGroups | Mapping[str, pooling.RowGroups] | None,
-        keep_places: pooling.Chooser | Literal["all", "mean"],
+        position_groups: RowGroups | Mapping[str, RowGroups] | None,
+        keep_places: Chooser | Literal["all", "mean"],
         autoencoders: Mapping[str, SparseAutoencoder],
     ) -> None:
-        self._pairs, self._shared = _pair_rows(pairs), shared_positions
-        self._require_shared(shared_positions)
-        self._choose, self._groups = keep_places, position_groups
-        self._coders = autoencoders
+        for p, pair in enumerate(pairs):
+            if len(tuple(pair)) != 2 or any(int(row) != row or row < 0 for row in pair):
+                raise HookError(
+                    f"pairs[{p}]: expected two rows of the batch, counted from 0, but got {pair!r}"
+                )
+        self._pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        self._shared = shared_positions
+        self._require_shared()
+        self._choose, self._groups, self._coders = keep_places, position_groups, autoencoders
+        self._require_groups(sites["pooled"])
         self._sites = {site.address: site for of_kind in sites.values() for site in of_kind}
-        keys = [f"{site.address}:{metric}" for site in sites["similarity"] for metric in self._metrics(site)]
-        self._similarities: dict[str, list[tuple[int, Tensor]]] = {key: [] for key in keys}
-        self._tensors: dict[str, dict[str, list[tuple[int, Tensor]]]] = {
-            kind: {site.address: [] for site in of_kind}
-            for kind, of_kind in sites.items()
-            if kind != "similarity"
+        self._entries: dict[str, dict[str, list[tuple[int, Tensor]]]] = {
+            kind: {site.address: [] for site in of_kind} for kind, of_kind in sites.items()
+        }
+        of_text = METRICS_OF_TEXT if shared_positions is not None else METRICS_OF_TEXT[:2]
+        self._entries["similarity"] = {
+            f"{site.address}:{metric}": []
+            for site in sites["similarity"]
+            for metric in (
+                of_text if site.space == "prompt" and site.address != "text.pooled" else ("cosine",)
+            )
         }
         self._places: dict[str, int] = {}  # of the sites that some places are kept of
-        self._decoded: dict[
-            str, list[Tensor]
-        ] = {}  # of a batch that is decoded in parts, those that have come
+        # of a batch that is decoded in parts, those that have come
+        self._decoded: dict[str, list[Tensor]] = {}
         self.rows: int | None = None
-        self._group = 1
-        self.timesteps: list[Any] = []
+        self._timesteps: list[Any] = []
 
-    def _require_shared(self, shared: PairPositions | Mapping[str, PairPositions] | None) -> None:
-        if shared is None:
-            return
-        if not len(self._pairs):
+    def _require_shared(self) -> None:
+        shared = self._shared
+        if shared is not None and not len(self._pairs):
             raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
-        for positions in shared.values() if isinstance(shared, Mapping) else [shared]:
+        by_encoder = shared if isinstance(shared, Mapping) else {} if shared is None else {"": shared}
+        for positions in by_encoder.values():
             if len(positions) != len(self._pairs):
                 raise HookError(
                     f"shared_positions: expected one entry per pair ({len(self._pairs)}), but got {len(positions)}"
@@ -78,39 +93,52 @@ class Recorder:
                         f"shared_positions[{p}]: expected positions from 0, but got {min(*a, *b)}"
                     )
 
-    def _metrics(self, site: Site) -> Sequence[str]:
-        if site.space != "prompt" or site.address == "text.pooled":
-            return ("cosine",)
-        return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
-
-    def begin(self, rows: int) -> None:
-        """Fix the number of rows; refuses a pair beyond them."""
-        for p, pair in enumerate(self._pairs.tolist()):
-            if max(pair) >= rows:
+    def _require_groups(self, pooled: Sequence[Site]) -> None:
+        for site in pooled:
+            if site.of_tokens and not self._groups_of(site):
                 raise HookError(
-                    f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
+                    f"{site.address}: expected groups of token positions to pool over, but got none: "
+                    "pass position_groups, one mapping a row (hooks.position_groups makes one)"
                 )
-        self.rows, self._group = rows, group_size(self._pairs.tolist(), rows)
+        groups = self._groups
+        for rows in groups.values() if isinstance(groups, Mapping) else (groups or (),):
+            if len({tuple(named) for named in rows}) > 1:
+                raise HookError("position_groups: expected the same names in every row")
 
-    def next_call(self, timestep: Any) -> None:
-        """A call of the denoiser begins; what was decoded before it does not count."""
-        self.timesteps.append(timestep)
+    def _groups_of(self, site: Site) -> RowGroups | None:
+        """Groups of a site's tokens: those of its text encoder, or of the text that the denoiser is given."""
+        if not isinstance(self._groups, Mapping):
+            return self._groups
+        name = site.address.partition(".")[0]
+        return self._groups.get(name if name in TEXT_ENCODERS and site.address != "text.final" else JOINED)
+
+    # While the pipeline runs
+
+    def next_call(self, rows: int, timestep: Any) -> None:
+        """A call of the denoiser begins; what was decoded before it does not count. Refuses a pair beyond its rows."""
+        if self.rows is None:
+            for p, pair in enumerate(self._pairs.tolist()):
+                if max(pair) >= rows:
+                    raise HookError(
+                        f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
+                    )
+            self.rows, self._group = rows, group_size(self._pairs.tolist(), rows)
+        self._timesteps.append(timestep)
         self._clear({address for address, site in self._sites.items() if site.decoded})
         self._decoded.clear()
 
     def _clear(self, addresses: set[str]) -> None:
-        for entries in (self._similarities, *self._tensors.values()):
+        for entries in self._entries.values():
             for key in entries:
                 if key.partition(":")[0] in addresses:
                     entries[key] = []
 
     def record(self, address: str, values: Tensor, once: bool = False) -> None:
         """Record a site of the call under way, or one that is read once; `values` has the batch's rows first."""
-        call = 0 if once else len(self.timesteps) - 1
-        if (key := f"{address}:cosine") in self._similarities:
-            self._similarities[key].append((call, gram(values, self._group)))
-        for kind in self._tensors:
-            self._store(kind, address, call, values)
+        call = 0 if once else len(self._timesteps) - 1
+        if (key := f"{address}:cosine") in self._entries["similarity"]:
+            self._entries["similarity"][key].append((call, gram(values, self._group)))
+        self._store(address, call, values)
 
     def gather(self, address: str, values: Tensor) -> None:
         """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""
@@ -141,7 +169,7 @@ class Recorder:
         `places` of `text.final`, by encoder, which of its tokens stands at each position (-1: none).
         """
         address = site.address
-        if f"{address}:cosine_sequence" in self._similarities:
+        if f"{address}:cosine_sequence" in self._entries["similarity"]:
             compared = normed.flatten(2)
             left, right = torch.from_numpy(self._pairs.T // repeats).to(compared.device)
             found = {"cosine_sequence": cosine(compared, left, right)}
@@ -154,10 +182,8 @@ class Recorder:
                 positions = self._shared_positions(address, places)
                 found["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
             for metric, values in found.items():
-                self._similarities[f"{address}:{metric}"].append((0, values))
-        self._store("kept", address, 0, raw)
-        self._store("pooled", address, 0, raw.repeat_interleave(repeats, dim=0))
-        self._store("latents", address, 0, raw)
+                self._entries["similarity"][f"{address}:{metric}"].append((0, values))
+        self._store(address, 0, raw, repeats)
 
     def _shared_positions(self, address: str, places: Mapping[str, Tensor] | None) -> PairPositions:
         """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
@@ -179,35 +205,55 @@ class Recorder:
                         placed[pair][1].append(at[j][right])
         return placed
 
-    def _store(self, kind: str, address: str, call: int, values: Tensor) -> None:
-        """Add what one kind of result keeps of a site's values, moved off the device."""
-        if address not in self._tensors[kind]:
-            return
-        site = self._sites[address]
-        if kind == "pooled":
-            values = pooling.pooled(site, values, self._groups)
-        elif kind == "latents":
-            vectors, coder = pooling.vectors(site, values.detach()), self._coders[address]
-            coder.require_width(vectors.shape[-1], address)
-            values = coder.encode(vectors).mean(1)
-        elif kind == "kept" and self._choose == "mean":
-            values = pooling.over_space(site, values)[:, None]
-        elif kind == "kept" and self._choose != "all":
-            values = self._chosen(site, call, pooling.vectors(site, values.detach()))
-        moved = values.detach().to("cpu", torch.float32, copy=True)
-        self._tensors[kind][address].append((call, moved))
+    def _store(self, address: str, call: int, values: Tensor, repeats: int = 1) -> None:
+        """Add what is kept of a site's values, moved off the device; a row's mean stands for each of its images."""
+        for kind, entries in self._entries.items():
+            if kind == "similarity" or address not in entries:
+                continue
+            site, kept = self._sites[address], values.detach()
+            if kind == "pooled":
+                kept = self._pooled(site, kept.repeat_interleave(repeats, dim=0) if repeats > 1 else kept)
+            elif kind == "latents":
+                kept, coder = site.vectors(kept), self._coders[address]
+                coder.require_width(kept.shape[-1], address)
+                kept = coder.encode(kept).mean(1)
+            elif kind == "kept" and self._choose == "mean":
+                kept = _over_space(site, kept)[:, None]
+            elif kind == "kept" and self._choose != "all":
+                kept = site.vectors(kept)
+                rows, places, channels = kept.shape
+                self._places[address] = places
+                chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
+                index = torch.from_numpy(chosen).to(kept.device)[:, :, None].expand(-1, -1, channels)
+                kept = kept.gather(1, index)
+            entries[address].append((call, kept.to("cpu", torch.float32, copy=True)))
 
-    def _chosen(self, site: Site, call: int, vectors: Tensor) -> Tensor:
-        """Vectors (rows, places, c) at the places that are kept of a site."""
-        rows, places, channels = vectors.shape
-        self._places[site.address] = places
-        chosen = np.array([self._choose(site.address, call, row, places) for row in range(rows)])
-        index = torch.from_numpy(chosen).to(vectors.device)[:, :, None].expand(-1, -1, channels)
-        return vectors.gather(1, index)
+    def _pooled(self, site: Site, values: Tensor) -> Tensor:
+        """The mean over all places of a picture, or over each row's groups of positions, NaN of an empty group."""
+        of_rows = self._groups_of(site)
+        if not site.of_tokens or of_rows is None:
+            return _over_space(site, values)
+        if len(of_rows) != len(values):
+            raise HookError(
+                f"position_groups: expected one a row of the batch ({len(values)}), but got {len(of_rows)}"
+            )
+        tokens = values.float().flatten(2)
+        weights = torch.zeros(len(values), len(of_rows[0]), tokens.shape[1])
+        for row, named in enumerate(of_rows):
+            for index, (name, positions) in enumerate(named.items()):
+                if any(not 0 <= position < tokens.shape[1] for position in positions):
+                    raise HookError(
+                        f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
+                    )
+                weights[row, index, list(positions)] = 1.0
+        weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
+        return weights.to(tokens.device) @ tokens
+
+    # When it has run
 
     def results(self) -> tuple[dict[str, Similarity], dict[str, dict[str, Kept]]]:
         """Similarities, moved from each device in one transfer, and tensors by kind and address."""
-        times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self.timesteps]
+        times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
         timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
 
         def when(key: str, entries: list[tuple[int, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
@@ -215,11 +261,16 @@ class Recorder:
             per_step = self._sites[key.partition(":")[0]].per_step
             return calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
 
-        moved = iter(_to_cpu([values for entries in self._similarities.values() for _, values in entries]))
-        similarity = {
-            key: Similarity(self._cosines(key, [next(moved) for _ in entries]), *when(key, entries))
-            for key, entries in self._similarities.items()
-        }
+        similarities = self._entries.pop("similarity")
+        moved = iter(_to_cpu([values for entries in similarities.values() for _, values in entries]))
+        similarity = {}
+        for key, entries in similarities.items():
+            values = np.empty((0, len(self._pairs)), dtype=np.float32)
+            if entries:
+                values = torch.stack([next(moved) for _ in entries]).numpy()
+                if key.endswith(":cosine"):
+                    values = cosine_of_gram(values, self._group, self._pairs)
+            similarity[key] = Similarity(values, *when(key, entries))
         tensors = {
             kind: {
                 address: Kept(
@@ -229,23 +280,19 @@ class Recorder:
                 )
                 for address, entries in by_address.items()
             }
-            for kind, by_address in self._tensors.items()
+            for kind, by_address in self._entries.items()
         }
         return similarity, tensors
 
-    def _cosines(self, key: str, entries: list[Tensor]) -> np.ndarray:
-        """Cosines (calls, pairs) of a key's entries."""
-        if not entries:
-            return np.empty((0, len(self._pairs)), dtype=np.float32)
-        values = torch.stack(entries).numpy()
-        return cosine_of_gram(values, self._group, self._pairs) if key.endswith(":cosine") else values
 
-
-def _pair_rows(pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-    for p, pair in enumerate(pairs):
-        if len(tuple(pair)) != 2 or any(int(row) != row or row < 0 for row in pair):
-            raise HookError(f"pairs[{p}]: expected two rows of the batch, counted from 0, but got {pair!r}")
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+def _over_space(site: Site, values: Tensor) -> Tensor:
+    """The mean over all places of a picture, shape (rows, c), float32; heads stand one after another."""
+    values = values.float()
+    if values.ndim == 2:  # a vector, which has no places
+        return values
+    if values.ndim == 4 and site.heads is None:
+        return values.mean(dim=(2, 3))
+    return values.mean(dim=1).flatten(1)
 
 
 def _to_cpu(tensors: list[Tensor]) -> list[Tensor]:

@@ -11,8 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from hooks.architectures.text_encoders import text_cores
-from hooks.attention.maps import LayerMaps, WordMaps
-from hooks.attention.masks import word_heat
+from hooks.attention.maps import LayerMaps, WordMaps, word_heat
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.prompt.wordlist import PromptWords, Word

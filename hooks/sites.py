@@ -56,7 +56,8 @@ from hooks.architectures import latents
 from hooks.architectures.batch import Batch
 from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Site, module_at
+from hooks.architectures.site import Site
+from hooks.architectures.site import module_at as module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError
 
@@ -137,8 +138,6 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     """
     import torch
 
-    from hooks.attach import attach_reader
-
     architecture = architecture_of(pipe)
     bare = architecture.without_weights(pipe)
     row: dict[str, tuple[int, ...]] = {}
@@ -156,11 +155,11 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     architecture.denoiser(bare).register_forward_pre_hook(before, with_kwargs=True)
     for site in architecture.sites(bare):
         if site.read != "pipeline":
-            attach_reader(module_at(bare, site.module), site, functools.partial(keep, site))
+            site.attach_reader(bare, functools.partial(keep, site))
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
         text = architecture.blank_text(bare, architecture.prompt_tokens(pipe))
-        latents.decode(architecture.decoder(bare), architecture.blank_prediction(bare, size, text))
+        latents.decode(bare.vae, architecture.blank_prediction(bare, size, text))
     for site in architecture.sites(pipe):
         if site.address in row:
             continue

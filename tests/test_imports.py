@@ -165,7 +165,7 @@ def declared(lines: str) -> set[str]:
 WITHOUT_TORCH = (
     *("triptych", "triptych.cli.main", "analysis", "analysis.loaded_run", "analysis.tables.stage"),
     *("probes.runs.run", "probes.config.schema", "probes.runs.directory", "probes.command_line"),
-    "hooks.attention.masks",
+    "hooks.attention.maps",
 )
 
 

@@ -78,12 +78,6 @@ class Request:
             print(printable(text), file=sys.stderr, flush=True)
 
 
-def _external_images(*given: Any) -> dict[str, Any]:
-    from probes.stages.external_images.configuration import configured  # not before: pandas
-
-    return configured(*given)
-
-
 def read_request(
     given: str | Config | Mapping[str, Any],
     chosen: Chosen,
@@ -134,6 +128,12 @@ def read_request(
     if config.out:
         expand_run(config.out, request.place("out"))  # one that no file system takes is refused
     return request
+
+
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured
+
+    return configured(*given)
 
 
 def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:

@@ -5,7 +5,7 @@ Wu et al. 2025, section 6.2. *Explicit* (Definition 1): the object's lemma is am
 map of "woman" is often that of the face alone), else 0.7. Nouns of which no object was found are *hidden*. Which words
 refer to humans is `probes.prompts.grammar.nouns.human_words`.
 
-Word masks are those of `hooks.attention.masks`; masks of objects stay in COCO's run lengths, in which pixels are
+Word masks are those of `hooks.attention.maps`; masks of objects stay in COCO's run lengths, in which pixels are
 counted. The paper leaves open whether the masks are those of the nouns or of all words ("each word n", where n stands
 for a noun before): nouns by default. Each object keeps its best word and its coverages, so σ can be moved by `regroup`
 without the maps; another θ takes another `dependency_groups`.
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from pycocotools import mask as coco
 from threadpoolctl import threadpool_limits
 
-from hooks.attention.masks import mask
+from hooks.attention.maps import mask
 from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import HumanWords, lemma

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from hooks.architectures.batch import Batch
 
+_OF_TOKENS = re.compile(
+    r"\.cross(\.\d+)?\.(key|value)$|^dit\.(?!.*mod)(.+\.)?text(\.(query|key|value|heads))?$"
+)
 BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"  # of the latents
 
 
@@ -114,6 +118,62 @@ class Site:
         """Raise a HookError that says why, if no value can be put here."""
         if self.read_only is not None:
             raise HookError(f"{self.address}: cannot be written: {self.read_only}")
+
+    @property
+    def of_tokens(self) -> bool:
+        """Return whether a row is of a token: in text encoders and streams, cross-attention's keys and values."""
+        if self.address == "text.pooled":
+            return False
+        return self.space == "prompt" or _OF_TOKENS.search(self.address) is not None
+
+    def vectors(self, values: Tensor) -> Tensor:
+        """The channels of each place of a picture, row by row, or of each token: shape (rows, places, c).
+
+        A vector has one place; heads stand one after another.
+        """
+        if values.ndim == 2:
+            return values[:, None]
+        if values.ndim == 4 and self.heads is None:
+            return values.flatten(2).transpose(1, 2)
+        return values.flatten(2)
+
+    def attach_reader(self, pipe: Any, receive: Callable[[Tensor], None]) -> Any:
+        """Hand what is here, at every run of the module, to `receive`; the hook's handle."""
+        import torch
+
+        @torch.no_grad()
+        def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> None:
+            values = self.take(args if self.read == "input" else output)
+            receive(values - self.take(args) if self.read == "update" else values)
+
+        module = module_at(pipe, self.module)
+        if self.read == "input":
+            return module.register_forward_pre_hook(hook)
+        return module.register_forward_hook(hook)
+
+    def attach_writer(self, pipe: Any, change: Callable[[Tensor], Tensor | None]) -> Any:
+        """Put what `change` makes of the value here in its place, at every run of the module; the hook's handle.
+
+        It runs before the hooks that are on the module already, so that readers, and what transformers gathers as
+        hidden states, see what was written. `change` is handed the value, of all rows of the batch, must not alter it,
+        and returns another of this shape, or None to leave it.
+        """
+        self.require_writable()
+
+        def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> Any:
+            whole = args if self.read == "input" else output
+            given = self.take(whole)
+            value = given - self.take(args) if self.read == "update" else given
+            values = change(value)
+            if values is None:
+                return None
+            # what stays of an update leaves the output as it is, to the last bit
+            return self.give(whole, given + (values - value) if self.read == "update" else values)
+
+        module = module_at(pipe, self.module)
+        if self.read == "input":
+            return module.register_forward_pre_hook(hook, prepend=True)
+        return module.register_forward_hook(hook, prepend=True)
 
     def _view(self, tensor: Tensor) -> Tensor:
         if tensor.ndim == 5 and tensor.shape[2] == 1:  # a video of one frame

@@ -14,6 +14,7 @@ from typing import Any
 from hooks.architectures.site import Site, has_module, module_at
 
 TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2", "text_3": "text_encoder_3"}
+JOINED = "dit"  # in the place of an encoder's name: the text that a diffusion transformer is given
 TOKENIZERS = {name: part.replace("text_encoder", "tokenizer") for name, part in TEXT_ENCODERS.items()}
 _PASSED_BY = (
     "it is read before a layer norm, and the residual stream passes by that norm: write at the layer, or at its "

@@ -1,4 +1,4 @@
-"""Attention probabilities from the outputs of an attention's projections, summed while the pipeline draws.
+"""Sums of attention probabilities over the calls of a denoiser, and the heat maps made of them.
 
 Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
 whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
@@ -9,61 +9,123 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from hooks.architectures.batch import Call
-from hooks.attention.definitions import Definition
-from hooks.attention.layers import AttentionLayer, attention_layers
-from hooks.attention.sums import DefinitionSums, LayerSums, RefineSums, Where
+from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import module_at
+from hooks.attention.definitions import (
+    FLOOR,
+    REFINE_GRID,
+    REFINE_KEEP,
+    REFINE_POWER,
+    AttentionLayer,
+    Definition,
+    matching,
+)
+from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.errors import HookError
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
+RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
+TINY = torch.finfo(torch.float32).tiny
+# Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
+READABLE_PROCESSORS = (
+    "AttnProcessor",
+    "AttnProcessor2_0",
+    "SlicedAttnProcessor",
+    "XFormersAttnProcessor",
+    "FusedAttnProcessor2_0",
+    "AttnProcessorNPU",
+    "XLAFlashAttnProcessor2_0",
+)
+
+Where = tuple[slice, slice]  # rows and heads
+
+
+def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
+    """Refuse an attention that may do more than a softmax: diffusers' own classes are known, none derived from them.
+
+    A transformer's is read where it takes its softmax, a U-Net's off its projections.
+    """
+    module, processor = layer.module, type(getattr(layer.module, "processor", None))
+    foreign = [kind for kind in (type(module), processor) if kind.__module__.split(".")[0] != "diffusers"]
+    if transformer and not foreign:
+        return
+    normed = any(getattr(module, name, None) is not None for name in ("norm_q", "norm_k"))
+    if normed and not transformer:
+        raise HookError(
+            f"{layer.address}: queries and keys are normalised after projection: leave attention maps off"
+        )
+    if not foreign and processor.__name__ in READABLE_PROCESSORS:
+        return
+    remedy = "call pipe.unet.set_attn_processor(AttnProcessor2_0()) of diffusers.models.attention_processor"
+    if transformer:
+        remedy = "load the pipeline again and leave it out"
+    elif "IPAdapter" in processor.__name__:
+        remedy = "call pipe.unload_ip_adapter()"
+    raise HookError(
+        f"{layer.address}: expected an attention of diffusers that is a softmax over queries and keys of the text, but "
+        f"got {(foreign or [processor])[0].__name__}, which may weigh tokens otherwise: {remedy}, or leave attention "
+        "maps off"
+    )
 
 
 class AttentionSums:
-    """Sums of the probabilities of the denoiser's cross- or self-attentions over the calls of one block.
+    """Sums of the probabilities of the denoiser's cross-attentions over the calls of one block.
 
-    `call` gives the call under way, or None; `defined` is what a definition sums (nothing, where it is None), and
-    `by_layer` every layer apart, in so many bins of calls (0: not). Refuses a denoiser without such a layer, or whose
-    attention is not a plain softmax.
+    What the definition needs and no more: in a mean (rows, 1, pixels, tokens) for all full-resolution layers together,
+    where resizing and clamping change nothing, and (rows, heads, pixels, tokens) for each smaller layer; in a product
+    (rows, 1, pixels, tokens) for each layer. Beside it every layer apart, heads averaged, in so many `bins` of calls
+    (0: not). `call` gives the call under way, or None. Refuses a denoiser without such a layer, or whose attention is
+    not a plain softmax.
     """
 
-    columns: tuple[tuple[int, ...], ...] | None = None
+    kind, fused = "cross", "to_kv"
+    columns: tuple[tuple[int, ...], ...] | None = (
+        None  # of a transformer: by row, the positions that are summed
+    )
 
     def __init__(
-        self,
-        pipe: Any,
-        call: Callable[[], Call | None],
-        definition: Definition,
-        bins: int = 0,
-        kind: str = "cross",
+        self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
     ) -> None:
-        self._call, self._kind = call, kind
-        layers = self._layers(pipe, kind)
-        self.definition = definition
-        self.defined = (DefinitionSums if kind == "cross" else RefineSums)(definition, layers)
-        self.by_layer = LayerSums(bins, layers) if bins else None
-        self._sums = [sums for sums in (self.defined, self.by_layer) if sums is not None]
-        self.layers = layers if bins else list(self.defined.layers.values())
-        self.planned: int | None = None
+        self._call, self.definition, self._bins = call, definition, bins
+        layers = self._layers(pipe)
+        self.entering = {layer.address: layer for layer in self._entering(layers)}
+        self.layers = layers if bins else list(self.entering.values())
         self._queries: dict[str, Tensor] = {}
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
+        self._unread: set[str] = set()  # layers that do not enter at this size
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
-        self.tokens: int | None = None
+        self._sums: dict[str, Tensor] = {}  # for the definition, by layer; "": of all full-resolution layers
+        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, tokens), by layer
+        self._calls: list[int] = []  # in each bin, where there are several
 
-    def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
-        return attention_layers(pipe, kind)
+    def _layers(self, pipe: Any) -> list[AttentionLayer]:
+        """The denoiser's attentions of this kind, in the order in which they run."""
+        architecture, layers = architecture_of(pipe), []
+        architecture.require_readable(pipe)
+        for site, factor in architecture.attentions(pipe, self.kind):
+            module = module_at(pipe, site.module)
+            layers.append(AttentionLayer(site.address, factor, int(module.heads), module))
+            _require_readable(layers[-1], architecture.transformer)
+        return layers
+
+    def _entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        return self.definition.entering(layers)
+
+    # While the denoiser runs
 
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Hook the projections of every layer; closing the stack takes the hooks off."""
         for layer in self.layers:
-            fused = "to_kv" if self._kind == "cross" else "to_qkv"
-            for name in ("to_q", "to_k", fused):
+            for name in ("to_q", "to_k", self.fused):
                 module = getattr(layer.module, name, None)
                 if module is not None:
                     stack.callback(module.register_forward_hook(self._hook(layer, name)).remove)
@@ -78,72 +140,198 @@ class AttentionSums:
                 self._queries[layer.address] = output
             elif name == "to_qkv":
                 query, key, _ = output.chunk(3, dim=-1)
-                self._pair(layer, query, key, call)
+                self._read(layer, query, key, call)
             else:
                 query = self._queries.pop(layer.address, None)
                 key = output if name == "to_k" else output.chunk(2, dim=-1)[0]
                 if query is not None:
-                    self._pair(layer, query, key, call)
+                    self._read(layer, query, key, call)
 
         return hook
 
-    def _pair(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
-        batch = call.batch
-        takers = self._takers(layer, call, key.shape[1])
-        if not takers:
+    def _read(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        batch, tokens = call.batch, key.shape[1]
+        if not self._begin(layer, call, tokens):
             return
-        query = batch.conditional(query, layer.address)
-        key = batch.conditional(key, layer.address)
+        query, key = (batch.conditional(values, layer.address) for values in (query, key))
         height, width = layer.size(batch.height, batch.width)
-        if query.shape[1] != height * width:
+        rows, pixels, _ = query.shape
+        if pixels != height * width:
             raise HookError(
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
-                f"{batch.height}x{batch.width}, but got {query.shape[1]}"
+                f"{batch.height}x{batch.width}, but got {pixels}"
             )
-        for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
-            for sums in takers:
-                sums.add(layer, where, probabilities, call)
-
-    def _takers(self, layer: AttentionLayer, call: Call, tokens: int) -> list[Any]:
-        """The sums that take a layer's run at this call, which is counted."""
-        size = (call.batch.rows, *call.batch.grid)
-        if self.latent is None:
-            self.latent, self.tokens, self.planned = size, tokens, call.planned
-            for sums in self._sums:
-                sums.begin(size, tokens, call.planned)
-        elif self.latent != size:
-            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
-        elif self._kind == "cross" and tokens != self.tokens:
-            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {tokens}")
-        self._seen[layer.address] += 1
-        return [sums for sums in self._sums if sums.wants(layer)]
-
-    def require_complete(self, calls: int) -> None:
-        """Raise a HookError that names the first layer which was not read once in each call."""
-        if self.by_layer is not None and len(self.by_layer.calls) > 1 and calls != self.planned:
-            raise HookError(
-                f"layer_maps: expected the {self.planned} calls of the denoiser that were planned, since they are kept "
-                f"in bins, but got {calls}: let the pipeline end, or choose layer_maps=1"
-            )
-        for layer in self.layers:
-            if self._seen[layer.address] != calls:
-                raise HookError(
-                    f"{layer.address}: expected one run in each of {calls} calls, but it ran "
-                    f"{self._seen[layer.address]} times: turn off what skips or repeats layers"
-                )
-
-    def _probabilities(
-        self, query: Tensor, key: Tensor, heads: int, scale: float
-    ) -> Iterator[tuple[Where, Tensor]]:
-        """Probabilities (rows, heads, pixels, tokens) of some rows and heads at a time."""
-        rows, pixels, _ = query.shape
-        tokens = key.shape[1]
-        limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
+        heads, limit = layer.heads, CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
         query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
         key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
         steps = [max(1, limit // (size * pixels * tokens)) for size in (heads, 1)]
         for row, head in itertools.product(range(0, rows, steps[0]), range(0, heads, steps[1])):
             where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
             left, right = (one[where].flatten(0, 1).float() for one in (query, key))
-            scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=scale)
-            yield where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2])
+            scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
+            self._add(layer, where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2]), call)
+
+    def _begin(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
+        """Count a layer's run; return whether it is read."""
+        size = (call.batch.rows, *call.batch.grid)
+        if self.latent is None:
+            self.latent, self._tokens, self._planned = size, tokens, call.planned
+            self._start()
+        elif self.latent != size:
+            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
+        elif self.kind == "cross" and tokens != self._tokens:
+            raise HookError(f"{layer.address}: expected {self._tokens} tokens, but got {tokens}")
+        self._seen[layer.address] += 1
+        return layer.address not in self._unread
+
+    def _start(self) -> None:
+        """Fix which call belongs to which bin, once it is known how many come."""
+        if self._bins > 1:
+            if self._planned is None:
+                raise HookError(
+                    "layer_maps: the pipeline does not say how many calls it plans: choose layer_maps=1"
+                )
+            bins = min(self._bins, self._planned)
+            self._bin_of = [call * bins // self._planned for call in range(self._planned)] if bins > 1 else []
+            self._calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
+
+    def _add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add the probabilities (rows, heads, pixels, tokens) of some rows and heads."""
+        height, width = layer.size(*self.latent[1:])
+        shape, device = (height * width, self._tokens), probabilities.device
+        if layer.address in self.entering:
+            each = self.definition.resizes_heads
+            joint = layer.factor == 1 and self.definition.combine == "mean"
+            key, heads = ("", 1) if joint else (layer.address, layer.heads if each else 1)
+            if key not in self._sums:
+                self._sums[key] = torch.zeros((self.latent[0], heads, *shape), device=device)
+            total = self._sums[key]
+            if each and not joint:
+                total[where].add_(probabilities)
+            else:
+                over_heads = _over_heads(probabilities).to(total.device)  # layers may be on several devices
+                total[where[0], 0].add_(over_heads, alpha=1 if each else 1 / layer.heads)
+        if self._bins:
+            if layer.address not in self._binned:
+                bins = (self.latent[0], len(self._calls) or 1)
+                self._binned[layer.address] = torch.zeros((*bins, *shape), device=device)
+            number = self._bin_of[call.number] if self._calls else 0
+            total = self._binned[layer.address][where[0], number]
+            total.add_(_over_heads(probabilities), alpha=1 / layer.heads)
+
+    # When it has run
+
+    def require_complete(self, calls: int) -> None:
+        """Raise a HookError that names the first layer which was not read once in each call."""
+        if self._calls and calls != self._planned:
+            raise HookError(
+                f"layer_maps: expected the {self._planned} calls of the denoiser that were planned, since they are "
+                f"kept in bins, but got {calls}: let the pipeline end, or choose layer_maps=1"
+            )
+        for address, seen in self._seen.items():
+            if seen != calls:
+                raise HookError(
+                    f"{address}: expected one run in each of {calls} calls, but it ran {seen} times: turn off what "
+                    "skips or repeats layers"
+                )
+
+    def word_maps(self, refine: RefineSums | None) -> WordMaps:
+        """Heat maps of every row by the definition, spread along `refine` if there is one."""
+        rows, height, width = self.latent
+        joint = self._sums.pop("", None)
+        device = next(iter(self._sums.values()), joint).device
+        heat = torch.zeros((rows, self._tokens, height, width), device=device)
+        if joint is not None:
+            heat += joint[:, 0].transpose(1, 2).reshape(heat.shape)
+        for row in range(rows):
+            for address, sums in self._sums.items():
+                self._add_layer(heat[row], self.entering[address], sums[row])
+        product, looks = self.definition.combine == "product", None
+        heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
+        if product:
+            heat = heat.exp_().pow_(self.definition.power)
+        if refine is not None:
+            looks = refine.self_attention()
+            heat = torch.stack([refine.refined(*one) for one in zip(heat, looks.to(heat.device))])
+            looks = looks.cpu().numpy()
+        name, version = self.definition.name, self.definition.version
+        return WordMaps(heat.cpu().numpy(), tuple(self.entering), name, version, self_attention=looks)
+
+    def _add_layer(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
+        """Add a layer's map of one row, of sums (heads or 1, pixels, tokens); of a product its logarithm."""
+        height, width = total.shape[1:]
+        size, product = layer.size(height, width), self.definition.combine == "product"
+        mean = torch.zeros_like(total) if product else total
+        for chunk in sums.split(max(1, RESIZED_AT_ONCE // total.numel())):
+            small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
+            if size != (height, width):
+                small = F.interpolate(small, size=(height, width), mode="bicubic").clamp_(min=0)
+            mean.add_(small.sum(dim=0))
+        if product:
+            weight, after = self.definition.following, torch.cat([mean[1:], mean[-1:]])
+            mean = (mean + weight * after) / (1 + weight) if weight else mean
+            calls = float(sums[0, 0].sum())  # probabilities sum to 1
+            total.add_((mean + FLOOR * calls).log_())
+
+    def layer_maps(self, calls: int) -> LayerMaps | None:
+        """The layers apart, of so many calls; None where they were not asked for."""
+        if not self._bins:
+            return None
+        size, layers = self.latent[1:], {layer.address: layer for layer in self.layers}
+        values = {
+            address: total.mT.unflatten(-1, layers[address].size(*size)).cpu().numpy()
+            for address, total in self._binned.items()
+        }
+        heads = {address: layers[address].heads for address in values}
+        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns)
+
+
+class RefineSums(AttentionSums):
+    """The self-attention that a definition refines its maps by: (pixels, pixels) a row, over layers, heads and calls.
+
+    Layers on the finest grid of at most `REFINE_GRID` pixels enter, or on the coarsest if all are finer.
+    """
+
+    kind, fused = "self", "to_qkv"
+
+    def _entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        if entering := matching(layers, self.definition.refine):
+            return entering
+        raise HookError(
+            f"word_maps: the denoiser has no self-attention that the definition {self.definition.name!r} takes "
+            f"({', '.join(self.definition.refine)}): choose another definition"
+        )
+
+    def _start(self) -> None:
+        grids = {layer.factor: layer.size(*self.latent[1:]) for layer in self.layers}
+        small = [factor for factor, (height, width) in grids.items() if height * width <= REFINE_GRID]
+        chosen = min(small) if small else max(grids)
+        self._grid = grids[chosen]
+        self._unread = {layer.address for layer in self.layers if layer.factor != chosen}
+
+    def _add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        if not self._sums:
+            shape = (self.latent[0], *probabilities.shape[-2:])
+            self._sums[""] = torch.zeros(shape, device=probabilities.device)
+        total = self._sums[""]
+        total[where[0]].add_(probabilities.sum(dim=1).to(total.device), alpha=1 / layer.heads)
+
+    def self_attention(self) -> Tensor:
+        """Mean probability (rows, pixels, pixels) with which each pixel looks at each."""
+        return self._sums[""] / self._sums[""].sum(dim=2, keepdim=True)
+
+    def refined(self, heat: Tensor, looks: Tensor) -> Tensor:
+        """One row's heat maps (tokens, h, w) spread along its self-attention; each keeps its scale."""
+        size = heat.shape[1:]
+        peak = heat.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
+        scaled = heat / peak
+        small = scaled if size == self._grid else F.interpolate(scaled[None], self._grid, mode="area")[0]
+        spread = (small.flatten(1) ** REFINE_POWER @ looks.T).unflatten(1, self._grid)
+        if size != self._grid:
+            spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
+        spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
+        return peak * scaled**REFINE_KEEP * spread
+
+
+def _over_heads(probabilities: Tensor) -> Tensor:
+    return probabilities[:, 0] if probabilities.shape[1] == 1 else probabilities.sum(dim=1)

@@ -1,6 +1,6 @@
 """Definitions of heat maps: named, versioned ways from attention probabilities to one map per token.
 
-All are summed while the pipeline runs, at a memory that does not grow with the steps (`hooks.attention.sums`). With
+All are summed while the pipeline runs, at a memory that does not grow with the steps. With
 
     M_l = bicubic(sum over calls of probability of layer l), clamped at 0, mean over heads
 
@@ -21,18 +21,34 @@ for the model. Imports no torch.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from hooks.attention.layers import AttentionLayer, matches
 from hooks.errors import HookError
 
 FLOOR = 1e-3  # of a probability: one layer that looks away does not alone empty a product
-REFINE_POWER, REFINE_KEEP = (
-    6.0,
-    0.5,
-)  # powers of the map that is spread, and of the map that the result is times
+# powers of the map that is spread, and of the map that the result is times
+REFINE_POWER, REFINE_KEEP = 6.0, 0.5
 REFINE_GRID = 32 * 32  # pixels of the largest grid whose self-attention refines a map: 4 MiB an image
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """One attention layer; `factor` is the side of the latent over the side of its grid: 1, 2, 4 or 8."""
+
+    address: str
+    factor: int
+    heads: int
+    module: Any = field(repr=False, compare=False)
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of the layer's grid for a latent of this size; each halving rounds up."""
+        factor = self.factor
+        while factor > 1:
+            factor, height, width = factor // 2, (height + 1) // 2, (width + 1) // 2
+        return height, width
 
 
 @dataclass(frozen=True)
@@ -78,14 +94,11 @@ class Definition:
     source: str = ""
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("combine", ("mean", "product")),
-            ("reading", ("probability", "mass", "share", "output")),
-        ):
-            if getattr(self, name) not in allowed:
+        readings = ("probability", "mass", "share", "output")
+        for name, allowed in (("combine", ("mean", "product")), ("reading", readings)):
+            if (got := getattr(self, name)) not in allowed:
                 raise HookError(
-                    f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, "
-                    f"but got {getattr(self, name)!r}"
+                    f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, but got {got!r}"
                 )
 
     @property
@@ -95,9 +108,7 @@ class Definition:
 
     def entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
         """The layers that enter; refused if none does."""
-        entering = [
-            layer for layer in layers if layer.factor not in self.left_out and matches(layer, self.layers)
-        ]
+        entering = [one for one in matching(layers, self.layers) if one.factor not in self.left_out]
         if not entering:
             what = "cross-attention" if self.reading == "probability" else "attention to the text"
             raise HookError(
@@ -105,6 +116,11 @@ class Definition:
                 f"({', '.join(self.layers)}, factors {self.left_out} left out): leave word_maps off"
             )
         return entering
+
+
+def matching(layers: Sequence[AttentionLayer], globs: Sequence[str]) -> list[AttentionLayer]:
+    """The layers whose address matches any of the globs."""
+    return [one for one in layers if any(fnmatch.fnmatchcase(one.address, glob) for glob in globs)]
 
 
 DAAM = Definition(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +23,8 @@ from torch.overrides import TorchFunctionMode
 from hooks.architectures.batch import Batch, Call
 from hooks.architectures.registry import architecture_of
 from hooks.attention.attention import AttentionSums
-from hooks.attention.definitions import Definition, default_name, get
-from hooks.attention.layers import AttentionLayer
+from hooks.attention.definitions import AttentionLayer, Definition, default_name
+from hooks.attention.maps import WordMaps
 from hooks.errors import HookError
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
@@ -52,15 +52,16 @@ class _Watch(TorchFunctionMode):
 class FinalSums(AttentionSums):
     """Sums of what the image's positions pay the words, as `AttentionSums`.
 
-    `columns`: by row of the batch, the positions of the text that have a column.
+    `columns`: by row of the batch, the positions of the text that have a column. Behind them is what is paid all of
+    the text, but for a reading of outputs.
     """
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
     ) -> None:
         self._architecture = architecture_of(pipe)
-        self.reading = definition.reading
-        if self.reading == "probability":
+        self._reading, self._whole = definition.reading, definition.reading == "output"
+        if self._reading == "probability":
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
                 f"{type(pipe).__name__} has attentions of its own kind: "
@@ -73,29 +74,15 @@ class FinalSums(AttentionSums):
         self._saw = False
         self._watches: list[_Watch] = []
 
-    def _layers(self, pipe: Any, kind: str) -> list[AttentionLayer]:
-        """All on the grid of patches; outputs are compared over all heads at once."""
-        whole = self.reading == "output"
-        layers = [
-            replace(layer, factor=1, heads=1 if whole else layer.heads)
-            for layer in super()._layers(pipe, kind)
+    def _layers(self, pipe: Any) -> list[AttentionLayer]:
+        """All on the grid of patches; outputs, of blocks with both streams, are compared over all heads at once."""
+        layers = [replace(layer, factor=1) for layer in super()._layers(pipe)]
+        if not self._whole:
+            return layers
+        stacks = [(layer, self._architecture.stack_of(layer.address)) for layer in layers]
+        return [
+            replace(layer, heads=1) for layer, stack in stacks if stack.role == "joint" and not stack.single
         ]
-        if whole:
-            layers = [layer for layer in layers if self._is_double(layer)]
-        return layers
-
-    def _is_double(self, layer: AttentionLayer) -> bool:
-        stack = self._architecture.stack_of(layer.address)
-        return stack.role == "joint" and not stack.single
-
-    @property
-    def has_text_mass(self) -> bool:
-        """Return whether the last column is the attention paid to all of the text."""
-        return self.reading != "output"
-
-    def choose(self, columns: Sequence[Sequence[int]]) -> None:
-        """Fix which positions of the text have a column, by row of the batch."""
-        self.columns = tuple(map(tuple, columns))
 
     def attach(self, stack: contextlib.ExitStack) -> None:
         """Watch every layer while it runs; closing the stack takes the hooks off."""
@@ -103,12 +90,12 @@ class FinalSums(AttentionSums):
             before, after = self._around(layer)
             stack.callback(layer.module.register_forward_pre_hook(before).remove)
             stack.callback(layer.module.register_forward_hook(after, always_call=True).remove)
-        stack.callback(self._leave)
 
-    def _leave(self) -> None:
-        """Leave what is still watched: torch calls no hook after an interrupt."""
-        while self._watches:
-            self._watches.pop().__exit__(None, None, None)
+        def leave() -> None:  # torch calls no hook after an interrupt
+            while self._watches:
+                self._watches.pop().__exit__(None, None, None)
+
+        stack.callback(leave)
 
     def _around(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
         watches = self._watches
@@ -116,38 +103,33 @@ class FinalSums(AttentionSums):
         def before(module: Any, args: Any) -> None:
             if self._call() is not None:
                 self._saw = False
-                watches.append(_Watch(lambda given, result: self._read(layer, given, result)))
+                watches.append(_Watch(lambda given, result: self._take(layer, given, result)))
                 watches[-1].__enter__()
 
         def after(module: Any, args: Any, output: Any) -> None:
             if watches:
                 watches.pop().__exit__(None, None, None)
-                if output is not None:  # None after an exception
-                    self._require_seen(layer)
+                if output is not None and not self._saw:  # None after an exception
+                    processor = getattr(layer.module, "processor", None)
+                    backend = getattr(processor, "_attention_backend", None)
+                    backend = backend or "of the surrounding attention_backend"
+                    raise HookError(
+                        f"{layer.address}: its attention ran without torch's scaled_dot_product_attention "
+                        f"({type(processor).__name__}, backend {getattr(backend, 'value', backend)}), so that nothing "
+                        "was read: call pipe.transformer.set_attention_backend('native'), or leave attention maps off"
+                    )
 
         return before, after
 
-    def _require_seen(self, layer: AttentionLayer) -> None:
-        if self._saw:
-            return
-        processor = getattr(layer.module, "processor", None)
-        backend = getattr(processor, "_attention_backend", None) or "of the surrounding attention_backend"
-        raise HookError(
-            f"{layer.address}: its attention ran without torch's scaled_dot_product_attention "
-            f"({type(processor).__name__}, backend {getattr(backend, 'value', backend)}), so that nothing was read: "
-            "call pipe.transformer.set_attention_backend('native'), or leave attention maps off"
-        )
-
     @torch.no_grad()
-    def _read(self, layer: AttentionLayer, given: dict[str, Any], result: Tensor) -> None:
+    def _take(self, layer: AttentionLayer, given: dict[str, Any], result: Tensor) -> None:
         call = self._call()
         if call is None or self._saw:  # a second attention within one module (of an adapter) reads no text
             return
         self._saw = True
         batch, sequence = call.batch, self._architecture.stack_of(layer.address).sequence
-        keys = given["key"].shape[-2]
+        keys, expected = given["key"].shape[-2], batch.length(sequence)
         joint = given["query"].shape[-2] == keys and "image" in sequence
-        expected = batch.length(sequence)
         if keys != expected:
             raise HookError(f"{layer.address}: expected {expected} keys ({sequence}), but got {keys}")
         text = batch.spans("text", sequence)
@@ -155,23 +137,25 @@ class FinalSums(AttentionSums):
         def of_image(values: Tensor, dim: int) -> Tensor:
             return batch.of_stream(values, "image", sequence, dim) if joint else values
 
-        width = max(map(len, self.columns)) + self.has_text_mass
-        takers = self._takers(layer, call, width)
-        if not takers:
-            return
+        self._begin(layer, call, max(map(len, self.columns)) + (not self._whole))
         query = of_image(batch.conditional(given["query"], layer.address), -2)
         pixels = batch.grid[0] * batch.grid[1]
         if query.shape[-2] != pixels:
             raise HookError(
                 f"{layer.address}: expected {pixels} queries of the image, but got {query.shape[-2]}"
             )
-        if self.reading == "output":
+        if self._whole:
             whole = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
             values = self._outputs(of_image(whole, 1), whole, text)
         else:
             values = self._masses(query, given, batch, of_image, text, layer)
-        for sums in takers:
-            sums.add(layer, (slice(None), slice(None)), values, call)
+        self._add(layer, (slice(None), slice(None)), values, call)
+
+    def word_maps(self, refine: AttentionSums | None) -> WordMaps:
+        """Heat maps of every row by the definition, with the mass of all the text beside them."""
+        maps = super().word_maps(None)
+        values, text = maps.values, None if self._whole else maps.values[:, -1]
+        return replace(maps, values=values[:, : max(map(len, self.columns))], columns=self.columns, text=text)
 
     def _masses(
         self,
@@ -195,7 +179,7 @@ class FinalSums(AttentionSums):
             parts.append(paid.float())
         width = max(map(len, self.columns)) + 1
         paid = torch.cat(parts, dim=-1)[..., :width]
-        if self.reading == "share":
+        if self._reading == "share":
             paid = torch.cat([paid[..., :-1] / paid[..., -1:], paid[..., -1:]], dim=-1)
         return paid
 
@@ -227,31 +211,3 @@ class FinalSums(AttentionSums):
                 scores = image[row] @ (words - words.mean(0)).T
                 found[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
         return found
-
-
-def attention_sums(
-    pipe: Any, call: Callable[[], Call | None], word_maps: bool | str | Definition, bins: int
-) -> dict[str, AttentionSums]:
-    """The sums that word maps are made of, by kind of attention; none where they are off.
-
-    `word_maps` is True for the definition that is the default of the architecture; arguments are those of
-    `AttentionSums`.
-    """
-    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
-        raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
-    if word_maps in (False, None):
-        if bins:
-            raise HookError("layer_maps: expected word maps beside them: pass word_maps=True")
-        return {}
-    architecture = architecture_of(pipe)
-    default = default_name(architecture.readings)
-    definition = get(default if word_maps is True else word_maps)
-    if architecture.transformer:
-        return {"cross": FinalSums(pipe, call, definition, bins)}
-    if definition.reading != "probability":
-        raise HookError(
-            f"definition {definition.name!r}: is of transformers, but {type(pipe).__name__} draws with a U-Net: "
-            f"choose {default}"
-        )
-    found = {"cross": AttentionSums(pipe, call, definition, bins)}
-    return found | ({"self": AttentionSums(pipe, call, definition, kind="self")} if definition.refine else {})

@@ -1,16 +1,142 @@
-"""Attention maps of a block as arrays: heat maps by definition, and the sums of every layer."""
+"""Attention maps as arrays: heat maps by definition, the sums of every layer, words' maps and masks. No torch.
+
+Tang et al. (2023), section 2.2 and 4: a word's map is the mean over its tokens; its mask is where the map,
+resized bicubically to the image and stretched to 0…1 over itself, exceeds a threshold. Such a mask is never
+empty, even for a word that was not drawn, so the map's peak before stretching is returned beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from hooks.attention import definitions
-from hooks.attention.masks import resize, word_heat
 from hooks.errors import HookError
+
+THETA = 0.35
+
+
+def normalise(heat: np.ndarray) -> np.ndarray:
+    """Min-max over the whole map: (heat - min) / (max - min).
+
+    Parameters
+    ----------
+    heat : ndarray, shape (h, w)
+
+    Returns
+    -------
+    ndarray, shape (h, w), float32, from 0 to 1; NaN everywhere if the map is constant, which has no min-max
+
+    Examples
+    --------
+    >>> normalise([[1.0, 2.0], [3.0, 5.0]])
+    array([[0.  , 0.25],
+           [0.5 , 1.  ]], dtype=float32)
+    """
+    heat = np.asarray(heat, dtype=np.float32)
+    low, high = heat.min(), heat.max()
+    if not high > low:
+        return np.full_like(heat, np.nan)
+    return (heat - low) / (high - low)
+
+
+def word_heat(heat: np.ndarray, positions: Sequence[int]) -> np.ndarray:
+    """Map of a word: the mean of its tokens' maps.
+
+    Parameters
+    ----------
+    heat : ndarray, shape (n_tokens, h, w)
+        As `WordMaps.heat` gives it.
+    positions : sequence of int
+        The word's token positions, counted with the start-of-text token.
+
+    Returns
+    -------
+    ndarray, shape (h, w), float32
+
+    Raises
+    ------
+    HookError
+        If there is no position, or one outside the prompt.
+
+    Examples
+    --------
+    >>> word_heat([[[0.0]], [[1.0]], [[3.0]]], [1, 2])
+    array([[2.]], dtype=float32)
+    """
+    heat = np.asarray(heat, dtype=np.float32)
+    positions = [int(position) for position in positions]
+    if not positions or min(positions) < 0 or max(positions) >= len(heat):
+        raise HookError(f"positions: expected some of 0 to {len(heat) - 1}, but got {positions}")
+    return heat[positions].mean(axis=0)
+
+
+def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
+    """Bicubic interpolation as torch computes it (`mode="bicubic"`, corners not aligned, no antialiasing).
+
+    Parameters
+    ----------
+    heat : ndarray, shape (h, w)
+    size : int or (int, int)
+        Height and width wanted; one number stands for both.
+
+    Returns
+    -------
+    ndarray, shape `size`, float32; may overshoot the range of `heat`
+    """
+    import cv2  # when maps are resized: reading definitions does without
+
+    height, width = (size, size) if isinstance(size, int | np.integer) else size
+    heat = np.asarray(heat, dtype=np.float32)
+    return cv2.resize(heat, (int(width), int(height)), interpolation=cv2.INTER_CUBIC)
+
+
+def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) -> tuple[np.ndarray, float]:
+    """Mask of a word's map at the image's size, and the map's peak.
+
+    Parameters
+    ----------
+    heat : ndarray, shape (h, w)
+        Map of one word, raw.
+    size : int or (int, int)
+        Height and width of the image in pixels; one number stands for both.
+    theta : float
+        Pixels strictly above it, after min-max, are in the mask. 0.35 by default.
+
+    Returns
+    -------
+    mask : ndarray of bool, shape `size`; empty only if the map is constant
+    peak : float
+        Largest value of the given map, before resizing and min-max; low for a word that was not drawn.
+
+    Raises
+    ------
+    HookError
+        `heat` is no map of one word, or `theta` is no number from 0 to 1.
+
+    Examples
+    --------
+    >>> word_mask, peak = mask([[0.0, 0.0], [0.0, 8.0]], size=4)
+    >>> word_mask.astype(int)
+    array([[0, 0, 0, 0],
+           [0, 0, 0, 0],
+           [0, 0, 1, 1],
+           [0, 0, 1, 1]])
+    >>> peak
+    8.0
+    """
+    heat = np.asarray(heat, dtype=np.float32)
+    if heat.ndim != 2:
+        raise HookError(f"heat: expected the map of one word, shape (h, w), but got shape {heat.shape}")
+    if not 0 <= theta <= 1:
+        raise HookError(f"theta: expected a number from 0 to 1, but got {theta}")
+    normal = resize(heat, size)
+    low, high = normal.min(), normal.max()
+    # rounding while resizing must not make structure of nothing
+    if heat.max() == heat.min() or not high > low:
+        return np.zeros(normal.shape, bool), float(heat.max())
+    return normalise(normal) > theta, float(heat.max())
 
 
 @dataclass(frozen=True)
@@ -36,8 +162,8 @@ class WordMaps:
 
     values: np.ndarray = field(repr=False)
     layers: tuple[str, ...] = field(repr=False)
-    definition: str = definitions.DAAM.name
-    version: str = definitions.DAAM.version
+    definition: str = "daam"
+    version: str = "1"
     columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
     text: np.ndarray | None = field(default=None, repr=False)
     self_attention: np.ndarray | None = field(default=None, repr=False)
@@ -139,34 +265,6 @@ class LayerMaps:
             return of_layer(layer)
         maps = [np.clip(resize(of_layer(address), self.size), 0, None) for address in self.values]
         return np.average(maps, axis=0, weights=list(self.heads.values())).astype(np.float32)
-
-
-def word_maps(sums: Any, self_sums: Any | None) -> WordMaps:
-    """Heat maps of an `AttentionSums` that has seen calls, spread along `self_sums` if its definition says so."""
-    definition, heat, looks = sums.definition, sums.defined.heat(), None
-    if definition.refine:
-        heat = self_sums.defined.refined(heat)
-        looks = self_sums.defined.self_attention().cpu().numpy()
-    values, text = heat.cpu().numpy(), None
-    if sums.columns is not None:
-        text = values[:, -1] if sums.has_text_mass else None
-        values = values[:, : max(map(len, sums.columns))]
-    layers = tuple(sums.defined.layers)
-    return WordMaps(values, layers, definition.name, definition.version, sums.columns, text, looks)
-
-
-def layer_maps(sums: Any, calls: int) -> LayerMaps | None:
-    """The layers of an `AttentionSums` that has seen so many calls; None if it keeps none apart."""
-    kept = sums.by_layer
-    if kept is None:
-        return None
-    size = sums.latent[1:]
-    values = {
-        address: total.mT.unflatten(-1, kept.layers[address].size(*size)).cpu().numpy()
-        for address, total in kept.sums.items()
-    }
-    heads = {address: kept.layers[address].heads for address in values}
-    return LayerMaps(values, tuple(kept.calls) or (calls,), heads, size, sums.columns)
 
 
 def _columns(of_row: Sequence[int], positions: Sequence[int]) -> list[int]:

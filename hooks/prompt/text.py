@@ -22,7 +22,6 @@ from torch import Tensor
 
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
-from hooks.attach import attach_reader
 from hooks.errors import HookError
 
 MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
@@ -119,7 +118,7 @@ class TextReader:
 
     def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
         self.name = name
-        self._inside = [(site, module_at(pipe, site.module)) for site in inside]
+        self._pipe, self._inside = pipe, inside
         self.encoder = getattr(pipe, part)
         core = text_core(pipe, part)
         assert core is not None
@@ -145,8 +144,8 @@ class TextReader:
                 for module in (self._embeddings, *self._layers)
             ),
             *(
-                attach_reader(module, site, functools.partial(self._receive, site.address))
-                for site, module in self._inside
+                site.attach_reader(self._pipe, functools.partial(self._receive, site.address))
+                for site in self._inside
             ),
             self._norm.register_forward_hook(functools.partial(self._receive, "final")),
             self.encoder.register_forward_hook(self._end),

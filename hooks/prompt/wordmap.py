@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hooks.attention.maps import LayerMaps
-from hooks.attention.masks import THETA, mask, normalise, resize
+from hooks.attention.maps import THETA, LayerMaps, mask, normalise, resize
 from hooks.errors import HookError
 
 # Colours from low to high, for pictures: dark blue, violet, red, orange, light yellow.

@@ -38,7 +38,7 @@ from hooks.attention.definitions import (
     SELF_REFINED,
     Definition,
 )
-from hooks.attention.masks import resize
+from hooks.attention.maps import resize
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline
 from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hooks import pooling, sites
+from hooks import sites
 from hooks.architectures.registry import architecture_of
 from hooks.attention import definitions
 from hooks.errors import HookError
@@ -102,7 +102,7 @@ def check(config: Config, source: Source) -> None:
         if patterns and patterns != "default":
             _check_sites(pipe, f"capture.{field}", patterns, guided(config, source))
     if source.layout.template and capture.pool:
-        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if pooling.of_tokens(site)]
+        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.of_tokens]
         if of_tokens:
             raise UserError(
                 f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from hooks.architectures.registry import architecture_of
-from hooks.pooling import vectors
 from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -39,16 +38,11 @@ def in_words(
     """Images, disk and processes; `rows` images at once, `kept` bytes of the disk are of `capture.keep`."""
     device, pipe = pick_device(config.generate.device), without_weights(source)
     threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device.type)
-    count = processes(config, device.type, threads, images)
+    count = workers.worker_count(config.generate.workers, device=device.type, threads=threads, images=images)
     of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
     at_once = f", {rows} images at once" if rows else ""
     several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
     return f"{images} images, {_size(disk)} on disk{of_kept} ({' of '.join(several)}{at_once})"
-
-
-def processes(config: Config, device: str, threads: int, images: int) -> int:
-    """The number of workers for so many images."""
-    return workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
 
 
 def image_bytes(config: Config, pipe: Any, images: int) -> float:
@@ -66,7 +60,7 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
     numbers = 0
     for site in resolve(pipe, capture.keep):
         bare = torch.empty(1, *shape[site.address], device="meta")
-        _, places, channels = vectors(site, bare).shape
+        _, places, channels = site.vectors(bare).shape
         count = {"all": places, "mean": 1}.get(capture.keep_places) or min(capture.keep_places, places)
         numbers += count * channels * (config.sampler.steps if site.per_step else 1)
     return float(images * numbers * _BYTES[capture.keep_dtype])

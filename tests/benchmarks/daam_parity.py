@@ -8,7 +8,7 @@ map. Three comparisons:
 - `drawn`: each side draws with its own diffusers and torch, so a difference may come from the latents, whose own
   difference is printed beside it;
 - `replayed`: daam's side is given the very U-Net inputs of ours, call by call; what is left is the maps' own;
-- `words`: maps of words as daam computes them against `hooks.attention.masks.word_heat` on our maps, where daam's
+- `words`: maps of words as daam computes them against `hooks.attention.maps.word_heat` on our maps, where daam's
 matching of
   words to tokens is right. Where it is not (it finds "woman" inside "saleswoman"), only the count is given, and the
   tokens' maps hold.
@@ -38,7 +38,7 @@ import numpy as np
 import torch
 
 from hooks import Probe
-from hooks.attention.masks import word_heat
+from hooks.attention.maps import word_heat
 from tests.benchmarks import architectures
 from tests.benchmarks.daam_side import versions
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from hooks import HookError, sites
-from hooks.attach import attach_writer
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline
 
@@ -28,7 +27,7 @@ def written(pipe, changes, steps=2):
     with ExitStack() as stack:
         for address, change in changes.items():
             site = site_of(pipe, address)
-            stack.callback(attach_writer(sites.module_at(pipe, site.module), site, change).remove)
+            stack.callback(site.attach_writer(pipe, change).remove)
         return draw(pipe, PROMPTS[:2], num_inference_steps=steps)
 
 
@@ -131,5 +130,5 @@ def test_what_cannot_be_written_says_why(pipelines):
                 with pytest.raises(HookError, match=rf"{re.escape(site.address)}: cannot be written: \w+"):
                     site.give(torch.zeros(1, 1), torch.zeros(1, 1))
                 with pytest.raises(HookError, match="cannot be written"):
-                    attach_writer(sites.module_at(pipelines(kind), site.module), site, other)
+                    site.attach_writer(pipelines(kind), other)
     assert {"latent", "x0_pred", "noise_pred.guided", "text.layers.0.middle"} <= seen

@@ -11,7 +11,7 @@ import torch
 from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
 from hooks import HookError, Intervention, Patch, Probe
-from hooks import probe as probe_module
+from hooks.sites import Site
 from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline
@@ -68,16 +68,16 @@ def test_no_hook_is_left_after_an_exception(toy, when):
 
 def test_entering_rolls_back_when_it_fails_half_way(toy, monkeypatch):
     before = all_hooks(toy)
-    attached = 0
+    attached, attach = 0, Site.attach_reader
 
-    def fail_late(pipe, path):
+    def fail_late(site, pipe, receive):
         nonlocal attached
         attached = sum(all_hooks(toy).values()) - sum(before.values())
-        if path.startswith("unet.up_blocks.2"):
+        if site.module.startswith("unet.up_blocks.2"):
             raise RuntimeError("no such module")
-        return probe_module.site_table.module_at(pipe, path)
+        return attach(site, pipe, receive)
 
-    monkeypatch.setattr(probe_module, "module_at", fail_late)
+    monkeypatch.setattr(Site, "attach_reader", fail_late)
     with pytest.raises(RuntimeError, match="no such module"), Probe(toy, pairs=PAIRS, word_maps=True):
         pass
     assert attached > 20, "the failure must come after most hooks are on"

@@ -101,7 +101,7 @@ def test_sums_do_not_grow_with_the_steps(toy):
         with Probe(toy, word_maps=True) as probe:
             draw(toy, num_inference_steps=steps)
             sums = probe._attention["cross"]
-            sizes.append([tensor.shape for tensor in sums.defined._by_layer.values()])
+            sizes.append([tensor.shape for tensor in sums._sums.values()])
             assert not sums._queries, "queries are dropped as soon as they are used"
     assert sizes[0] == sizes[1]
 

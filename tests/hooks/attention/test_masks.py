@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hooks import HookError
-from hooks.attention.masks import THETA, mask, normalise, resize, word_heat
+from hooks.attention.maps import THETA, mask, normalise, resize, word_heat
 
 
 def heat(h=5, w=7, seed=0):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from hooks import HookError, Probe
-from hooks.attention import sums
+from hooks.attention import attention
 from hooks.attention.definitions import SELF_REFINED
 from tests.hooks.conftest import draw
 from tests.hooks.oracle import recorded
@@ -58,7 +58,7 @@ def test_maps_refined_by_the_finest_self_attention(pipelines, kind):
 
 def test_only_grids_that_are_small_enough(monkeypatch):
     pipe = tiny_pipeline("toy")
-    monkeypatch.setattr(sums, "REFINE_GRID", 8 * 8)
+    monkeypatch.setattr(attention, "REFINE_GRID", 8 * 8)
     with Probe(pipe, word_maps="self-refined") as probe:
         draw(pipe)
     with Probe(pipe, word_maps=PLAIN) as plain:

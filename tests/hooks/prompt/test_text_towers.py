@@ -11,7 +11,6 @@ from diffusers import SanaPipeline
 
 from hooks.architectures.site import module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config, text_core, text_sites
-from hooks.attach import attach_reader
 from hooks.prompt.text import TextReader, select_runs
 from tests.tiny_transformers import call_options, tiny_transformer_pipeline
 
@@ -53,7 +52,7 @@ def seen(request):
             for address in (f"{reader.name}.embeddings", f"{reader.name}.layers.1"):
                 site = sites[address]
                 keep = whole.setdefault(address, []).append
-                stack.callback(attach_reader(module_at(pipe, site.module), site, keep).remove)
+                stack.callback(site.attach_reader(pipe, keep).remove)
 
         def first(module, args, kwargs):
             if not text:

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from hooks import HookError, Probe, WordMap
-from hooks.attention.masks import mask, resize
+from hooks.attention.maps import mask, resize
 from tests.hooks.conftest import PROMPTS, draw
 from tests.tiny import tiny_pipeline
 
