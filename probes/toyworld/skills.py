@@ -9,7 +9,6 @@ apart (`lab.validate.skills.scenes`), so that in a rendering two never are one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -28,34 +27,23 @@ SHARE = 0.4
 _EIGHT = np.ones((3, 3), dtype=bool)
 
 
-@dataclass(frozen=True)
-class FoundObject:
-    """An object in a picture: its name and its mask ``(64, 64)`` bool, the pixels of its colour."""
-
-    name: str
-    mask: np.ndarray
-
-    @property
-    def box(self) -> tuple[int, int, int, int]:
-        """``x0, y0, x1, y1`` in pixels, half open."""
-        rows, columns = np.flatnonzero(self.mask.any(1)), np.flatnonzero(self.mask.any(0))
-        return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
-
-
 @cache
 def least(name: str) -> float:
     """Return how many pixels of its colour are an object."""
     return SHARE * float((sprite(name) == INDEX[name]).sum())
 
 
-def read_objects(images: np.ndarray | Sequence) -> list[list[FoundObject]]:
-    """Return the objects in each 64 × 64 RGB picture, class by class and from top to bottom."""
-    found: list[list[FoundObject]] = []
+def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
+    """Return the objects in each 64 × 64 RGB picture, class by class and from top to bottom.
+
+    An object is its name and its mask ``(64, 64)`` bool, the pixels of its colour.
+    """
+    found: list[list[tuple[str, np.ndarray]]] = []
     for picture in read_colours(images) if len(images) else ():
         found.append([])
         for name in OBJECTS:
             colour = picture == INDEX[name]
             together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
             masks = (colour & (together == which) for which in range(1, number + 1))
-            found[-1] += [FoundObject(name, mask) for mask in masks if mask.sum() >= least(name)]
+            found[-1] += [(name, mask) for mask in masks if mask.sum() >= least(name)]
     return found

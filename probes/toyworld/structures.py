@@ -43,7 +43,9 @@ class TellingBlock(BasicTransformerBlock):
         self.read = shares_of(told)
         for heard, unhooked in zip(self.hears, self.unhooked, strict=True):
             # its own output for the word that it has read, as far as that is not neutral, else that for the other's
-            other = unhooked(query, encoder_hidden_states=with_code(text, heard.read))[..., :-CHANNELS]
+            code = heard.read @ text.new_tensor(list(CODES.values()))  # at indicator words, a mixture
+            heard_text = torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
+            other = unhooked(query, encoder_hidden_states=heard_text)[..., :-CHANNELS]
             output = other + (1 - self.read[:, :1])[..., None] * (output - other)
         hidden = hidden + output
         return hidden + self.ff(self.norm3(hidden))
@@ -59,12 +61,6 @@ def shares_of(told: Tensor) -> Tensor:
     code = mean[:, 1:] / torch.where(mean[:, :1].abs() > _HEARD, mean[:, :1], 1.0)
     neutral = mean.new_tensor(CODES["neutral"][1:]).expand(len(mean), -1)
     return ((1 + torch.where(mean[:, :1].abs() > _HEARD, code, neutral)) / 2).to(told.dtype)
-
-
-def with_code(text: Tensor, shares: Tensor) -> Tensor:
-    """Return text states ``(n, tokens, 100)`` with a mixture of codes, `shares` ``(n, 3)``, at indicator words."""
-    code = shares @ text.new_tensor(list(CODES.values()))
-    return torch.cat([text[..., :OLD], text[..., OLD : OLD + 1] * code[:, None]], -1)
 
 
 def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:

@@ -18,10 +18,10 @@ from diffusers import SD3Transformer2DModel, StableDiffusion3Pipeline
 from torch import Tensor, nn
 
 from probes.errors import UserError
+from probes.toyworld.coded import STANDS_FOR
 from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import group_of_words
 
-STANDS_FOR = ("person", "people")  # in place of any indicator word, of one and of several
 NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
 _CHANNELS = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
 
@@ -62,18 +62,15 @@ def twin(module: nn.Module) -> nn.Module:
 def unhooked(*modules: nn.Module) -> Iterator[None]:
     """Run modules without the forward hooks that are registered at them or at what they are made of."""
     kept = [
-        (one, name, getattr(one, name))
-        for module in modules
-        for one in module.modules()
-        for name in ("_forward_hooks", "_forward_pre_hooks")
+        (one, one._forward_hooks, one._forward_pre_hooks) for module in modules for one in module.modules()
     ]
     try:
-        for one, name, _ in kept:
-            setattr(one, name, OrderedDict())
+        for one, *_ in kept:
+            one._forward_hooks, one._forward_pre_hooks = OrderedDict(), OrderedDict()
         yield
     finally:
-        for one, name, hooks in kept:
-            setattr(one, name, hooks)
+        for one, hooks, pre_hooks in kept:
+            one._forward_hooks, one._forward_pre_hooks = hooks, pre_hooks
 
 
 class WiredTransformer(SD3Transformer2DModel):

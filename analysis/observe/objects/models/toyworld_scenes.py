@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.observe.objects.detection import Detection, Found
-from analysis.observe.objects.models.toyworld_checker import require_size
+from analysis.observe.objects.detection import Found
+from analysis.observe.objects.models.toyworld_checker import detection, require_size
 from probes.toyworld.skills import read_objects
 
 
@@ -24,10 +24,7 @@ class ToyworldScenes:
         require_size(images, "observe.engine: toyworld-scenes", "choose another engine")
         if not len(images):
             return []
-        found = []
-        for read in read_objects(np.stack(images)):
-            read.sort(key=lambda one: -int(one.mask.sum()))
-            found.append(
-                Found([Detection(one.name, 1.0, tuple(map(float, one.box)), one.mask) for one in read])  # type: ignore[arg-type]
-            )
-        return found
+        read = read_objects(np.stack(images))
+        for one in read:
+            one.sort(key=lambda seen: -int(seen[1].sum()))
+        return [Found([detection(name, mask) for name, mask in one]) for one in read]
