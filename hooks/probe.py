@@ -217,7 +217,7 @@ class Probe(ProbeResults):
 
     def _check_tiles(self) -> bool:
         """Whether the VAE decodes in tiles; refused where a site behind them is asked for."""
-        tiles = getattr(self._architecture.decoder(self._pipe), "use_tiling", False)
+        tiles = getattr(self._pipe.vae, "use_tiling", False)
         sites = site_table.available(self._pipe) if tiles else []
         after = [site.address for site in sites if site.decoded and site.address in self._asked]
         if after:

@@ -159,7 +159,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
         text = architecture.blank_text(bare, architecture.prompt_tokens(pipe))
-        latents.decode(architecture.decoder(bare), architecture.blank_prediction(bare, size, text))
+        latents.decode(bare.vae, architecture.blank_prediction(bare, size, text))
     for site in architecture.sites(pipe):
         if site.address in row:
             continue

@@ -21,8 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rich_argparse import RawDescriptionRichHelpFormatter, RichHelpFormatter
-
 from probes.errors import UserError, one_line
 from probes.execution import signals  # (first: Control-C while the others load)
 from probes.paths import require_no_address
@@ -35,14 +33,11 @@ REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, 
 }
 
 
-class DefaultsHelp(RichHelpFormatter):
-    """Help in colour on a terminal, plain elsewhere; it says the default of every option whose text does not.
+class DefaultsHelp(argparse.HelpFormatter):
+    """Help that says the default of every option whose text does not.
 
     A text with lines that are indented, such as examples, is shown as it is written; any other is wrapped.
     """
-
-    group_name_formatter = str
-    text_markup = help_markup = False  # square brackets are brackets
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text, value = action.help or "", action.default
@@ -53,9 +48,9 @@ class DefaultsHelp(RichHelpFormatter):
         default = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         return f"{text} (default: {default.replace('%', '%%')})"
 
-    def _rich_fill_text(self, text: Any, width: int, indent: Any) -> Any:
-        kind = RawDescriptionRichHelpFormatter if "\n " in text.plain else RichHelpFormatter
-        return kind._rich_fill_text(self, text, width, indent)
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        kind = argparse.RawDescriptionHelpFormatter if "\n " in text else argparse.HelpFormatter
+        return kind._fill_text(self, text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -140,8 +135,8 @@ def run(
         sys.stdout.flush()
     except UserError as error:
         return _print_error(error)
-    except KeyboardInterrupt as error:
-        what, status = signals.describe(error)
+    except KeyboardInterrupt:
+        what, status = signals.describe()
         print(f"\n{what}: {interrupted}", file=sys.stderr)
         return status
     except BrokenPipeError:

@@ -32,19 +32,14 @@ def printable(text: str) -> str:
 def one_line(text: str, limit: int = LIMIT) -> str:
     """Return a message as one printable line of at most `limit` characters.
 
-    A longer one loses the middle of what it quotes first, then its own middle: the place at its beginning and
-    the remedy at its end stay.
+    A longer one loses the middle of what it quotes, then its own middle: the place at its beginning and the remedy at
+    its end stay.
     """
     line = printable(_middle_out(" ".join(str(text).split()), 20 * limit))
     for width in (120, 60, 30):
-        if len(line) <= limit:
-            return line
-        line = _LONG.sub(lambda match, width=width: _middle_out(match[0], width), line)
-    if len(line) <= limit:
-        return line
-    remedy = line.rpartition(": ")[2]
-    tail = min(len(remedy) + 2, limit // 2)
-    return f"{line[: limit - tail - 3]}...{line[-tail:]}"
+        if len(line) > limit:
+            line = _LONG.sub(lambda match, width=width: _middle_out(match[0], width), line)
+    return _middle_out(line, limit)
 
 
 def _middle_out(text: str, width: int) -> str:

@@ -11,41 +11,20 @@ from pathlib import Path, PurePosixPath
 from probes.errors import UserError
 
 _COPIES = {"s3": "aws s3 sync", "gs": "gsutil rsync -r", "hf": "hf download"}
-_SCHEMES = {
-    *_COPIES,
-    "file",
-    "http",
-    "https",
-    "ftp",
-    "sftp",
-    "hdfs",
-    "az",
-    "abfs",
-    "abfss",
-    "wasb",
-    "wasbs",
-    "oss",
-}
 _BUNDLED = Path(__file__).parent / "toyworld" / "weights"
 # of one letter it is a drive of Windows; a path object has one slash where two were written
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
-
-
-def is_address(text: object) -> bool:
-    """Return whether a text is an address such as ``s3://bucket/run``, or meant as one."""
-    address = _ADDRESS.fullmatch(str(text))
-    return address is not None and (bool(address[2]) or address[1].lower() in _SCHEMES)
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 
 def require_no_address(text: object, place: str = "") -> None:
-    """Refuse an address where a path of this machine is expected; a key in it is not repeated."""
+    """Refuse an address such as ``s3://bucket/run`` where a path is expected; a key in it is not repeated."""
     address = _ADDRESS.fullmatch(str(text))
-    if address is None or not is_address(text):
+    if address is None:
         return
     scheme = address[1].lower()
     remedy = f"copy it to a folder by `{_COPIES.get(scheme, 'rsync')}`, and name that"
     if scheme == "file":
-        remedy = f"write {'/' if address[2] else ''}{address[3] or 'its path'} alone"
+        remedy = f"write /{address[2]} alone"
     got = repr(str(text)) if "@" not in str(text) else f"{scheme}:..."
     raise UserError(
         f"{place}{': ' if place else ''}expected a file or folder of this machine, got the address {got}: {remedy}"
@@ -54,7 +33,7 @@ def require_no_address(text: object, place: str = "") -> None:
 
 def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
     """Return the path of a file or folder to read, with a leading ``~`` or ``~user`` unfolded; it need not exist."""
-    return require_regular(_unfolded(text, place, folder), place)
+    return require_regular(expand_run(text, place, folder), place)
 
 
 def require_regular(path: Path, place: str = "") -> Path:
@@ -80,7 +59,8 @@ def expand_model(text: str | Path, place: str) -> Path:
     return path
 
 
-def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
+def expand_run(text: str | Path, place: str, folder: Path | None = None) -> Path:
+    """Return the path of a run directory, as `expand` does; whatever stands there."""
     require_no_address(text, place)
     try:
         path = Path(folder or "") / Path(text).expanduser()
@@ -101,11 +81,6 @@ def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
     return path
 
 
-def expand_run(text: str | Path, place: str) -> Path:
-    """Return the path of a run directory, as `expand` does; whatever stands there."""
-    return _unfolded(text, place)
-
-
 def link_of(root: Path, name: str) -> Path | None:
     """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
     steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
@@ -121,4 +96,8 @@ def name_of(text: str) -> str:
         return text
     if path.is_relative_to(_BUNDLED):
         return f"triptych:{path.relative_to(_BUNDLED).as_posix()}"
-    return Path(os.path.abspath(path)).name if is_path and text.strip() and not is_address(text) else text
+    return (
+        Path(os.path.abspath(path)).name
+        if is_path and text.strip() and not _ADDRESS.fullmatch(text)
+        else text
+    )

@@ -168,7 +168,7 @@ def test_an_image_that_cannot_be_read(tiny_copy, capsys):
     for more in (["observe", "--overwrite"], ["measure"]):
         assert main([str(tiny_copy), "--quiet", "--stage", *more]) == 0, capsys.readouterr().err
     run = Run.open(tiny_copy)
-    assert run.unreadable() == {rows[1]["sample_id"]}
+    assert set(run.left_out()) == {rows[1]["sample_id"]}
     assert run.meta["observer"]["counts"]["unreadable"] == 1
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() != before
 

@@ -139,7 +139,7 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
         with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
             loop.make(run, "light", parts, parts, LightWork(), command)
         assert [file.name for file in run.parts("samples")] == [part_name(number) for number in (0, 1, 3)]
-        monkeypatch.setattr(on_ray, "_libraries", lambda: {"torch": "0.1"})
+        monkeypatch.setattr(on_ray, "versions", lambda: {"torch": "0.1"})
         with pytest.raises(UserError, match=r"cluster: expected torch 0\.1 on .*, as on the driver, found"):
             cluster.ask(max, 1, 2)
         monkeypatch.undo()

@@ -145,8 +145,8 @@ def forked(said, work):
     status = 1
     try:
         os.setsid()
-        # as `signals.raise_from_here` does for a command line
-        signal.signal(signal.SIGTERM, signals.terminate)
+        signals.raise_from_here()
+        signal.signal(signal.SIGTERM, signals.heed)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -154,21 +154,21 @@ def forked(said, work):
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         processes.START, processes._begin = "fork", begin
         status = work()
-    except signals.Terminated:  # between two stages
+    except KeyboardInterrupt:  # between two stages
         status = 143
     finally:
         sys.stderr.flush()
         os._exit(status)
 
 
-def begin(leash, real=processes._begin):
+def begin(leash, numbers, real=processes._begin):
     """A helper's beginning, forked: it holds no copy of the other end of the pipe by which it finds its run ended."""
     own = os.readlink(f"/proc/self/fd/{leash.fileno()}")
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             if number != leash.fileno() and os.readlink(f"/proc/self/fd/{number}") == own:
                 os.close(number)
-    real(leash)
+    real(leash, numbers)
 
 
 def ended(child):

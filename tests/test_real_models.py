@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from analysis import load_run
 from analysis.observe.objects.tags.ram import PUBLISHED
 from probes.models import hub, loading, single_file
-from probes.models.schedulers import usable_scheduler
+from probes.models.loading import usable_scheduler
 from probes.models.source import INDEX, Source
 from probes.models.weights import assemble
 from probes.runs.run import Run

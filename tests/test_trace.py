@@ -258,7 +258,7 @@ WRONG = {
         {"trace": {"windows": [[2, 1]]}},
         "trace.windows[0]: expected the first step and the one after",
     ),
-    "batch": ({"trace": {"batch": 2}}, "trace.batch: expected at least 3 images"),
+    "batch": ({"trace": {"batch": 2}}, "trace.batch: expected `auto` or an integer of at least 3"),
 }
 
 

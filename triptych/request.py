@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -18,10 +18,12 @@ from probes.config.schema import Config, Trace, build_config, load_data, read_so
 from probes.errors import UserError, printable
 from probes.fields.yaml import YamlSource, naming, yaml_text
 from probes.paths import expand_run
-from probes.prompts.captions import LoadedPrompts
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run
 from triptych.options import STAGES
+
+if TYPE_CHECKING:
+    from probes.prompts.captions import LoadedPrompts
 
 RECORD = "run.json"
 WINDOWS = 4  # of steps, in the map of one prompt
@@ -76,12 +78,6 @@ class Request:
             print(printable(text), file=sys.stderr, flush=True)
 
 
-def _external_images(*given: Any) -> dict[str, Any]:
-    from probes.stages.external_images.configuration import configured  # not before: pandas
-
-    return configured(*given)
-
-
 def read_request(
     given: str | Config | Mapping[str, Any],
     chosen: Chosen,
@@ -96,7 +92,8 @@ def read_request(
     `given` is the path of a YAML file or of a run directory, or the configuration itself; `stage` the only one that is
     wanted.
     """
-    folder, before, loaded = Path(), None, list[LoadedPrompts]()
+    folder, before = Path(), None
+    loaded: list[LoadedPrompts] = []
     if isinstance(given, str):
         path = expand_run(given, "command line")
         if path.name == RECORD and path.is_file():
@@ -131,6 +128,12 @@ def read_request(
     if config.out:
         expand_run(config.out, request.place("out"))  # one that no file system takes is refused
     return request
+
+
+def _external_images(*given: Any) -> dict[str, Any]:
+    from probes.stages.external_images.configuration import configured
+
+    return configured(*given)
 
 
 def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:

@@ -74,7 +74,7 @@ def make_plan(request: Request) -> RunPlan:
         from probes.stages.external_images import stage
 
         taken = stage.plan(config, request.yaml_source.name)
-        for line in () if request.dry else (taken.line, *taken.notes):
+        for line in () if request.dry else taken.lines:
             request.say(line)
         result = RunPlan(config, taken=taken)
     elif drawing or request.includes("trace"):
@@ -132,9 +132,6 @@ def _source(request: Request) -> Source:
         trace_plan(config, source)
     if source.kind == "hub" and request.includes("generate", "trace") and not request.dry:
         hub.fetch(source, revision)
-    if not overwrite and not request.dry:
-        published = config.model if source.kind in ("bundled", "hub") else ""
-        directory.require_model(config.out_path, source.files, published)
     return source
 
 

@@ -123,8 +123,11 @@ def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> li
 
 def _draws(run: Run) -> Iterator[tuple[Path, list[list[str]]]]:
     """Yield each part of the samples with the samples of its draws."""
-    for file, frame in run.samples_by_part(["sample_id", "triplet", "seed"]):
-        yield file, [own["sample_id"].tolist() for _, own in frame.groupby(["triplet", "seed"], sort=False)]
+    for file, table in zip(
+        run.parts("samples"), run.part_tables("samples", ["sample_id", "triplet", "seed"])
+    ):
+        draws = table.to_pandas().groupby(["triplet", "seed"], sort=False)
+        yield file, [own["sample_id"].tolist() for _, own in draws]
 
 
 def triplets(

@@ -82,24 +82,16 @@ class Architecture(ABC):
         """The module that runs at every step."""
         return getattr(pipe, self.denoiser_part)
 
-    def decoder(self, pipe: Any) -> Any:
-        """The module that makes an image of a latent."""
-        return pipe.vae
-
     def require_readable(self, pipe: Any) -> None:
         """Refuse compiled modules, into which no hook reaches, and a denoiser of another class."""
         name = type(pipe).__name__
         for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
-            if hasattr(getattr(pipe, part, None), "_orig_mod"):
-                raise HookError(
-                    f"{name}.{part}: expected a plain module, but got a compiled one, "
-                    f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
-                )
             modules = getattr(getattr(pipe, part, None), "modules", list)()
-            if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
+            compiled = (getattr(module, "_compiled_call_impl", None) is not None for module in modules)
+            if hasattr(getattr(pipe, part, None), "_orig_mod") or any(compiled):
                 raise HookError(
-                    f"{name}.{part}: expected a plain module, but got one compiled in place, "
-                    "into which no hook reaches: load the pipeline again and leave .compile() out"
+                    f"{name}.{part}: expected a plain module, but got a compiled one, into which no hook reaches: load"
+                    " the pipeline again and leave compile out"
                 )
         classes = list(dict.fromkeys(one for layout in self.layouts for one in layout.denoiser.classes))
         denoiser = type(getattr(pipe, self.denoiser_part, None))
@@ -117,7 +109,7 @@ class Architecture(ABC):
             got = "none" if size is None else f"{size!r:.40}"
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-        latents.check(self.decoder(pipe).config)
+        latents.check(pipe.vae.config)
 
     # Its sites
 
@@ -221,7 +213,7 @@ class Architecture(ABC):
 
     def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
         """z0, as the denoiser sees latents, from what the decoder is given; both of shape (rows, c, h, w)."""
-        return latents.final_latent(self.decoder(pipe), given)
+        return latents.final_latent(pipe.vae, given)
 
     def calls(self, pipe: Any, steps: int) -> int:
         """Calls of the denoiser in so many steps: some schedulers make more of them than steps."""
@@ -294,7 +286,7 @@ class Architecture(ABC):
 
     def latent_scale(self, pipe: Any) -> int:
         """Pixels of the image to one of the latent, along a side."""
-        return latents.latent_scale(self.decoder(pipe))
+        return latents.latent_scale(pipe.vae)
 
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """Height and width of the latent for an image of this size in pixels; None: the model's own size.

@@ -67,7 +67,7 @@ class Transformer(Architecture):
     def check(self, pipe: Any) -> None:
         """See `Architecture.check`; some transformers have no size of their own."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
-            latents.check(self.decoder(pipe).config)
+            latents.check(pipe.vae.config)
         else:
             super().check(pipe)
 
@@ -100,7 +100,7 @@ class Transformer(Architecture):
             yield _made(f"noise_pred.{branch}", _AFTER)
         if self.unavailable(pipe, "x0_pred") is None:
             yield _made("x0_pred", _AFTER)
-        yield from latents.decoder_sites(self.decoder(pipe))
+        yield from latents.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""

@@ -103,14 +103,14 @@ def _joined(spans: Sequence[Span]) -> Span:
 
 def vectors_of(tokenizer: Any) -> dict[str, str]:
     """Placeholders of textual inversions of several vectors, and the tokens that diffusers puts in their places."""
-    added, found = getattr(tokenizer, "added_tokens_encoder", {}), {}
+    added, result = getattr(tokenizer, "added_tokens_encoder", {}), {}
     for token in added:
         names = [token]
         while (name := f"{token}_{len(names)}") in added:
             names.append(name)
         if len(names) > 1:
-            found[token] = " ".join(names)
-    return found
+            result[token] = " ".join(names)
+    return result
 
 
 def with_vectors(tokenizer: Any) -> Any:
@@ -166,12 +166,12 @@ def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator
     Yields arguments for the pipeline's call; refuses a pipeline that has no system prompt, or none that can be set.
     """
     template = Template() if text is None else _template(layout, pipe.tokenizer, text)
-    own = {name: getattr(pipe, name) for name in template.attributes}
+    before = {name: getattr(pipe, name) for name in template.attributes}
     try:
         vars(pipe).update(template.attributes)
         yield dict(template.arguments)
     finally:
-        vars(pipe).update(own)
+        vars(pipe).update(before)
 
 
 @cache

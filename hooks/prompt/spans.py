@@ -30,14 +30,14 @@ def split_words(text: str) -> list[tuple[str, Span]]:
     >>> split_words("a non-binary person, smiling")
     [('a', (0, 1)), ('non-binary', (2, 12)), ('person', (13, 19)), ('smiling', (21, 28))]
     """
-    found = []
+    words = []
     for match in re.finditer(r"\S+", text):
         chunk = match[0]
         start = match.start() + len(chunk) - len(chunk.lstrip(_EDGE))
         word = chunk.strip(_EDGE)
         if word:
-            found.append((word, (start, start + len(word))))
-    return found
+            words.append((word, (start, start + len(word))))
+    return words
 
 
 def split_pieces(text: str) -> list[Span]:

@@ -80,7 +80,7 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     """Number of the token (rows, positions) of a text encoder's run at each position of what a denoiser is given.
 
     -1 where none of the run's states stands; a position of zeros is padding. None unless in every row all positions but
-    padding are found, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
+    padding are matched, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
 
     >>> states = torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])
     >>> matched_tokens(states, torch.tensor([[[3.0], [4.0], [0.0]]]))
@@ -88,7 +88,7 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     >>> matched_tokens(states, torch.tensor([[[3.0], [5.0], [0.0]]])) is None
     True
     """
-    found = []
+    matched = []
     for tokens, positions in zip(states, given, strict=True):
         filled = positions.ne(0).any(-1).tolist()
         if True not in filled:
@@ -106,8 +106,8 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
             row.append(before if is_filled else -1)
         if row.count(-1) > filled.count(False) and len({*row} - {-1}) < len(tokens):
             return None
-        found.append(torch.tensor(row))
-    return torch.stack(found)
+        matched.append(torch.tensor(row))
+    return torch.stack(matched)
 
 
 def _keys(states: Tensor) -> list[bytes]:
@@ -268,14 +268,14 @@ def select_runs(
 
     None, too, where the text holds what none of them gave: of a prompt that was read in parts, one run is not all.
     """
-    found = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
-    places = [run.places for _, run in found.values() if run is not None and run.places is not None]
+    runs = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
+    places = [run.places for _, run in runs.values() if run is not None and run.places is not None]
     if places:
         by_image = [(one >= 0).repeat_interleave(len(final) // len(one), 0) for one in places]
         taken = torch.stack(by_image).any(0)
         if bool(final.masked_fill(taken.to(final.device)[..., None], 0).any()):
-            return {name: (reader, None) for name, (reader, _) in found.items()}
-    return found
+            return {name: (reader, None) for name, (reader, _) in runs.items()}
+    return runs
 
 
 def conditional_states(
@@ -315,6 +315,6 @@ def conditional_states(
 
 def _placed_ends(places: Tensor, ends: Tensor) -> Tensor:
     """Positions in the denoiser's text of these tokens; of a token that is not there, of the last one that is."""
-    there = places == ends.to(places)[:, None]
+    is_end = places == ends.to(places)[:, None]
     last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
-    return torch.where(there.any(-1), there.int().argmax(-1), last.argmax(-1)).to(ends.device)
+    return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1)).to(ends.device)

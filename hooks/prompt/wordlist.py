@@ -88,7 +88,7 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
         If a tokenizer gives no character offsets.
     """
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
-    found = []
+    result = []
     for encoder in TOKENIZERS:
         if (tokenizer := tokenizer_of(pipe, encoder)) is not None:
             config = getattr(getattr(pipe, TEXT_ENCODERS[encoder], None), "config", None)
@@ -96,8 +96,8 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
             limit = min(tokenizer.model_max_length, longest)
             for number, prompt in enumerate(prompts):
                 ids = tokenizer(prompt, truncation=True, max_length=limit)["input_ids"]
-                found += words_of_text(tokenizer, ids, prompt, number, encoder) or []
-    return found
+                result += words_of_text(tokenizer, ids, prompt, number, encoder) or []
+    return result
 
 
 def position_groups(
@@ -141,9 +141,9 @@ def position_groups(
 
 def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
     """The tokenizer of a text encoder as the pipeline uses it, or None if the pipeline has others alone."""
-    there = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
+    encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
     tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
-    if tokenizer is None or (there and encoder not in there):
+    if tokenizer is None or (encoders and encoder not in encoders):
         return None
     return prompt_tokenizer(
         architecture_of(pipe).layouts[-1], [*TOKENIZERS].index(encoder), tokenizer, system
@@ -154,11 +154,13 @@ def words_of_text(
     tokenizer: Any, ids: Sequence[int], prompt: str, number: int, encoder: str
 ) -> list[Word] | None:
     """Words of a prompt by the characters of its tokens; None if `ids`, which the encoder was given, are of another."""
-    ((own, offsets),) = encode(tokenizer, [prompt], encoder)
+    ((uncut, offsets),) = encode(tokenizer, [prompt], encoder)
     same = next(
-        (place for place, pair in enumerate(zip(own, ids)) if pair[0] != pair[1]), min(len(own), len(ids))
+        (place for place, pair in enumerate(zip(uncut, ids)) if pair[0] != pair[1]), min(len(uncut), len(ids))
     )
-    cut = list(ids[same:]) if same < len(own) else []  # by the encoder's limit, behind which an end may stand
+    cut = (
+        list(ids[same:]) if same < len(uncut) else []
+    )  # by the encoder's limit, behind which an end may stand
     if len(cut) > 1 or {*cut} - {*tokenizer.all_special_ids}:
         return None
     return _listed(prompt, offsets, same, number, encoder)
@@ -199,15 +201,15 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) 
 
 def _listed(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
     """Words of a text by the characters of its tokens, of which the first so many are kept."""
-    found, counts = [], Counter()
+    result, counts = [], Counter()
     for begin, stop in split_pieces(text):
         tokens = token_positions(offsets, (begin, stop))
         positions = tuple(place for place in tokens if place < kept)
         word, key = text[begin:stop], lower(text[begin:stop])
         cut_off = len(positions) < len(tokens)
-        found.append(Word(word, key, counts[key], (begin, stop), positions, number, encoder, cut_off))
+        result.append(Word(word, key, counts[key], (begin, stop), positions, number, encoder, cut_off))
         counts[key] += 1
-    return found
+    return result
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
@@ -229,18 +231,18 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
     if not phrases:
         close = difflib.get_close_matches(lower(wanted), have, 1)
         nearest = f": did you mean {close[0]}?" if close else ""
-        there = ", ".join(have) or "none"
-        raise HookError(f"word: {wanted!r} is no word of this prompt, which has {there}{nearest}")
+        listed = ", ".join(have) or "none"
+        raise HookError(f"word: {wanted!r} is no word of this prompt, which has {listed}{nearest}")
     if occurrence is not None:
         if not 0 <= occurrence < len(phrases):
             raise HookError(
                 f"occurrence: expected a number below the {len(phrases)} of {wanted!r}, but got {occurrence}"
             )
         phrases = [phrases[occurrence]]
-    whole = [phrase for phrase in phrases if not any(word.cut_off for word in phrase)]
-    if not whole:
+    complete = [phrase for phrase in phrases if not any(word.cut_off for word in phrase)]
+    if not complete:
         raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
-    ranges = [range(phrase[0].positions[0], phrase[-1].positions[-1] + 1) for phrase in whole]
+    ranges = [range(phrase[0].positions[0], phrase[-1].positions[-1] + 1) for phrase in complete]
     return tuple(sorted({position for one in ranges for position in one}))
 
 
@@ -285,15 +287,15 @@ class PromptWords:
     ) -> tuple[str, tuple[int, ...]]:
         """What a word is called, and its token positions in one row; if `placed`, in the denoiser's text."""
         if isinstance(word, Word):
-            name, found = word.text, {word.encoder: word.positions}
+            name, by_encoder = word.text, {word.encoder: word.positions}
             if word.cut_off and not word.positions:
                 raise HookError(f"word: {name!r} is cut off, its tokens are beyond the tokenizer's limit")
         elif isinstance(word, str):
-            name, found = word, self._by_encoder(word, row, occurrence)
+            name, by_encoder = word, self._by_encoder(word, row, occurrence)
         else:
             positions = tuple(int(p) for p in (word if hasattr(word, "__iter__") else (word,)))
             return " ".join(f"#{position}" for position in positions), positions
-        positions = self.placed(found, row) if placed else next(iter(found.values()))
+        positions = self.placed(by_encoder, row) if placed else next(iter(by_encoder.values()))
         if not positions:
             raise HookError(
                 f"word: {name!r} stands nowhere in the text that the denoiser is given in row {row}"
@@ -302,26 +304,26 @@ class PromptWords:
 
     def _by_encoder(self, word: str, row: int, occurrence: int | None) -> dict[str, tuple[int, ...]]:
         """Token positions of a word in one row by the encoders that read it: SDXL's second may read another prompt."""
-        words, found, failed = self.words(row), {}, None
+        words, result, failed = self.words(row), {}, None
         for encoder in dict.fromkeys(one.encoder for one in words):
             try:
                 own = [one for one in words if one.encoder == encoder]
-                found[encoder] = find(own, word, occurrence)
+                result[encoder] = find(own, word, occurrence)
             except HookError as error:
                 failed = failed or error
-        if not found:
+        if not result:
             raise failed or HookError(f"word: {word!r} is no word of row {row}, whose prompt has none")
         first: dict[Any, str] = {}  # encoder of those whose states lie side by side
-        for encoder, positions in found.items():
+        for encoder, positions in result.items():
             places = self._places.get(encoder)
             other = first.setdefault(places and tuple(place >= 0 for place in places[row]), encoder)
-            if found[other] != positions:
+            if result[other] != positions:
                 raise HookError(
-                    f"word: {word!r} is at tokens {list(found[other])} of {other} but {list(positions)} of {encoder}, "
+                    f"word: {word!r} is at tokens {list(result[other])} of {other} but {list(positions)} of {encoder}, "
                     "whose states lie side by side: load a textual inversion into both encoders, or give a Word of "
                     "Probe.words()"
                 )
-        return found
+        return result
 
     def columns(self, row: int) -> tuple[int, ...]:
         """Positions of the denoiser's text at which the words of one row's prompt stand, and what is between them.

@@ -18,7 +18,6 @@ from probes.prompts.prompt import ABOUT, Prompt, normal
 
 # settings of publications, by name
 PRESETS = {file.stem: file for file in sorted((Path(__file__).parent / "presets").glob("*.yaml"))}
-_SECTIONS = ("sampler", "capture", "generate", "observe", "measure", "report")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
@@ -34,7 +33,7 @@ def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = yaml.safe_load(PRESETS[name].read_text(encoding="utf-8"))
     for key, value in data.items():
         under = merged.get(key)
-        joined = key in _SECTIONS and isinstance(value, Mapping) and isinstance(under, Mapping)
+        joined = key != "indicators" and isinstance(value, Mapping) and isinstance(under, Mapping)
         merged[key] = {**under, **value} if joined else value
     return merged
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetPydanticSchema,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetPydanticSchema, model_validator
 
 from hooks.attention import definitions
 from probes.fields.types import (
@@ -61,14 +52,6 @@ def _definition(value: Any) -> Any:
     return value
 
 
-def _seed_list(value: list[int] | SeedRange) -> list[int]:
-    if not isinstance(value, SeedRange):
-        return value
-    if value.start + value.count > 2**63:
-        raise fail(f"expected seeds from 0 to 2^63 - 1, got {value.start}: choose another", at=("start",))
-    return list(range(value.start, value.start + value.count))
-
-
 Pixels = Annotated[int, Field(ge=8, le=8192)]
 Column = Annotated[str, Field(min_length=1)]
 Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
@@ -83,8 +66,12 @@ class SeedRange(Section):
 
     count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
     """Number of seeds."""
-    start: Seed = option(0, unit="seed", example=100)
+    start: int = option(0, ge=0, le=2**63 - IMAGES, unit="seed", example=100)
     """First of the seeds. Change it to get other images of the same prompts."""
+
+
+def _seed_list(value: list[int] | SeedRange) -> list[int]:
+    return [*range(value.start, value.start + value.count)] if isinstance(value, SeedRange) else value
 
 
 _WrittenSeeds = Annotated[
@@ -232,7 +219,7 @@ class Cluster(Section):
 class Images(Section):
     """Images that another program generated, in place of a model: a folder or a table that says the prompt of each."""
 
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     from_: Annotated[str, Field(alias="from", min_length=1), option(example="images.csv")]
     """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside
@@ -264,16 +251,6 @@ class Images(Section):
     text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
     any_words: bool = False
     """Whether prompts are taken that do not hold the word of their indicator."""
-
-    @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values = handler(self)
-        return {"from": values.pop("from_"), **values}
-
-    @property
-    def paired(self) -> bool:
-        """Return whether seeds pair the images of a triplet."""
-        return self.seed is not None
 
 
 class Edit(Section):
@@ -368,13 +345,6 @@ class Edit(Section):
         ]
         kept = f"; kept: {', '.join(self.keep)}" if self.keep else ""
         return f"{self.kind} at {where}: {', '.join(words)}{kept}"
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data that `Edit.model_validate` takes again."""
-        return self.model_dump(mode="json")
-
-
-_SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
 class Stop(Section):

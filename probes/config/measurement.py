@@ -12,7 +12,7 @@ from probes.fields.types import (
     CHARACTERS,
     LABEL,
     READER,
-    AutoOrCount,
+    AutoOrBool,
     Model,
     Positive,
     Section,
@@ -103,17 +103,11 @@ class Trace(Section):
     positions: Unique[Literal[*GROUPS, REST]] = option([], example=["word", "rest"])
     """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
     but the word, tells whether the text around a word carries what it means."""
-    batch: AutoOrCount = option("auto", unit="images", example=8)
+    batch: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=3, le=2**31 - 1)],
+        takes("`auto` or an integer of at least 3 (a recipient, a donor and one between)"),
+    ] = option("auto", unit="images", example=8)
     """Images generated at once, at least 3. Lower it where memory runs out."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Trace:
-        if self.batch != "auto" and self.batch < 3:
-            raise fail(
-                f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
-                at=("batch",),
-            )
-        return self
 
 
 class Logits(Section):
@@ -337,9 +331,7 @@ class Report(Section):
 
     gallery: int = option(24, ge=0, le=10000, unit="triplets", example=100)
     """Triplets that the report's gallery shows. Each takes some 40 KB of the page."""
-    all_triplets: Annotated[Literal["auto"] | bool, takes("`auto`, true or false")] = option(
-        "auto", example=True
-    )
+    all_triplets: AutoOrBool = option("auto", example=True)
     """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
     its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
     figures: bool = True

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from probes.fields.types import (
     CHARACTERS,
     KEY,
+    AutoOrBool,
     Device,
     Model,
     Positive,
@@ -143,7 +144,7 @@ class SkinTone(Section):
     Three readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
-    look: Annotated[Literal["auto"] | bool, takes("`auto`, true or false")] = option("auto", example=True)
+    look: AutoOrBool = option("auto", example=True)
     """Whether skin tones are read. `auto`: in an audit of professions, where the region can be had; true:
     always, and says what is missing."""
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"

@@ -242,9 +242,7 @@ class Config(Section):
     @property
     def paired(self) -> bool:
         """Return whether the images of a triplet and seed start from the same noise."""
-        if self.images is not None:
-            return self.images.paired
-        return self.sampler.noise != "independent"
+        return self.images.seed is not None if self.images else self.sampler.noise != "independent"
 
     @property
     def model_name(self) -> str:
@@ -357,15 +355,13 @@ def flag_help(place: str) -> str:
     'Denoising steps of an image (steps; default: 30; for example 50)'
     """
     field = field_at(place)
-    summary = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join((field.description or place).split()))[
-        0
-    ].removesuffix(".")
-    section = field_at(place.rpartition(".")[0]) if "." in place else field
-    without = section if section.get_default() is None else field
-    default = without.json_schema_extra["null"] if without.default is None else flow_text(without.default)
-    facts = [(field.json_schema_extra or {}).get("unit", ""), f"default: {default}"]
+    owner = field_at(place.rpartition(".")[0]) if "." in place else field
+    absent = owner if owner.default is None else field  # a section that is not there by default
+    default = absent.json_schema_extra["null"] if absent.default is None else flow_text(absent.default)
+    facts = [(field.json_schema_extra or {}).get("unit"), f"default: {default}"]
     for example in field.examples or ():
-        facts.append(re.sub(r'[][,"]', "", f"for example {flow_text(example)}"))
+        facts.append(re.sub(r"[][,']", "", f"for example {flow_text(example)}"))
+    summary = re.split(r"\.\s+(?=[A-Z`])", " ".join(field.description.split()))[0].removesuffix(".")
     return f"{summary} ({'; '.join(filter(None, facts))})"
 
 
@@ -373,13 +369,6 @@ def flow_text(value: Any) -> str:
     """Return a value as a line of YAML.
 
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
-    ('{count: 3}', '["a {person}", 0.5]', 'null', 'true')
+    ('{count: 3}', "['a {person}', 0.5]", 'null', 'true')
     """
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {flow_text(entry)}' for key, entry in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(flow_text, value))}]"
-    if isinstance(value, str):
-        plain = re.fullmatch(r"[A-Za-z_/][\w./+*@ -]*(:\w[\w./+*@ -]*)*", value) and value.strip() == value
-        return value if plain and value not in ("null", "true", "false", "yes", "no") else json.dumps(value)
-    return json.dumps(value)
+    return yaml_text([value], default_flow_style=True, width=10**6).strip()[1:-1]

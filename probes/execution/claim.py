@@ -16,7 +16,6 @@ from probes import locks
 from probes.errors import UserError
 from probes.runs.parts import disk_error, is_leftover
 from probes.runs.run import Run
-from probes.runs.schemas import FOLDERS
 
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
 
@@ -79,19 +78,14 @@ def _begin(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
 
 def _require_ours(path: Path) -> None:
     """Refuse a folder that holds something else than a run, before anything in it is touched."""
-    names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    others = sorted(name for name in names if not (locks.is_lock(name) or is_leftover(name)))
+    names = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    others = [name for name in names if not (locks.is_lock(name) or is_leftover(name))]
     if others and not (path / "run.json").exists():  # another process may have made it since
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
         )
     if others:
         Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
-    for name in sorted({*FOLDERS} & names):
-        if not (path / name).is_dir():
-            raise UserError(
-                f"{path / name}: expected a folder, got a file: move it away or choose another --out"
-            )
 
 
 def _unmake(path: Path, made: list[Path]) -> None:

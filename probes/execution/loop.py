@@ -30,6 +30,7 @@ from probes.runs import parts as files
 from probes.runs.images import fault_counts
 from probes.runs.record import REGISTERED, differing
 from probes.runs.run import Run
+from probes.versions import versions
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -85,12 +86,22 @@ class StageCall:
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
-        """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        if self.question:
-            fields[REGISTERED] = self.question
-        directory.record(
-            run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
+        """Write ``run.json`` before the first part is made, and say which parts are made again.
+
+        The record first: a folder that holds but a copy of a configuration is no run's.
+        """
+        run.write_meta(
+            format=files.FORMAT,
+            status="planned",
+            name=config.name,
+            config={"passed": dict(self.passed or {}), "resolved": config.resolved()},
+            versions=versions(),
+            **({"captions": self.captions} if self.captions else {}),
+            **fields,
+            **({REGISTERED: self.question} if self.question else {}),
+            times={"created": run.meta.get("times", {}).get("created") or directory.now()},
         )
+        directory.write_copy(run, self.text)
         note_damaged(run, damaged)
 
 

@@ -36,10 +36,9 @@ RECORD = "cluster"  # of run.json, by stage
 RETRIES = 3  # of a part whose worker was lost
 WAIT = 60.0  # seconds without an answer, after which it is looked whether any machine has room
 # libraries that have a say in the bytes of a part
-_LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "numpy", "pillow", "pyarrow")
+_LIBRARIES = ("torch", "triptych", "diffusers", "transformers", "tokenizers", "numpy", "pillow", "pyarrow")
 _STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
 _NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of a call that is given up nobody asks any more
@@ -127,10 +126,11 @@ class RayWorkers:
             if isinstance(cause := getattr(error, "cause", None), UserError):
                 raise cause from None
             raise
-        for name, version in _libraries().items():
-            if libraries.get(name) != version:
+        ours = versions()
+        for name in _LIBRARIES:
+            if libraries.get(name) != ours.get(name):
                 raise UserError(
-                    f"cluster: expected {name} {version} on {host}, as on the driver, found"
+                    f"cluster: expected {name} {ours.get(name)} on {host}, as on the driver, found"
                     f" {libraries.get(name) or 'none'}: install the same versions on all machines"
                 )
         return result
@@ -153,7 +153,7 @@ def _call(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[s
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
-        return socket.gethostname(), _libraries(), function(*arguments)
+        return socket.gethostname(), versions(), function(*arguments)
     except UserError as error:
         raise UserError(str(error)) from None  # its own kind may not bear pickling
     except Exception as error:
@@ -165,10 +165,6 @@ def _files(key: bytes, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
     do = open_once(key, work)
     pieces = [do(piece, lambda images: None) for piece in part.pieces]
     return _described(work.device), {kind: bytes(data) for kind, data in part.files(pieces)}
-
-
-def _libraries() -> dict[str, str]:
-    return {name: version for name, version in versions().items() if name in _LIBRARIES}
 
 
 def _described(device: str) -> str:
@@ -192,21 +188,24 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
     assert options is not None
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    handlers, out = {number: signal.getsignal(number) for number in _SIGNALS}, sys.stdout
-    with open(os.devnull, "w") as nowhere:
-        sys.stdout = nowhere  # what Ray prints would tear the progress bar; its logs have it, too
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with contextlib.ExitStack() as stack:
+        # what Ray prints would tear the progress bar; its logs have it, too
+        stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
+        stack.callback(_handle, handlers)
+        stack.callback(ray.shutdown)
         try:
             where = _connect(options)
-            _handle(handlers)  # Ray has put some of its own in their place
-            if progress:
-                print(f"cluster: Ray {where}: {_resources()}", file=sys.stderr, flush=True)
-            yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
-        except SystemExit:  # how Ray takes a SIGTERM while it connects
-            raise signals.Terminated from None
-        finally:
-            ray.shutdown()
-            sys.stdout = out
-            _handle(handlers)
+        except SystemExit:  # how Ray takes a SIGTERM
+            signals.received.append(signal.SIGTERM)
+            raise KeyboardInterrupt from None
+        _handle(handlers)  # Ray has put some of its own in their place
+        if progress:
+            there, nodes = ray.cluster_resources(), sum(node["Alive"] for node in ray.nodes())
+            counts = [(nodes, "node"), (there.get("GPU", 0), "GPU"), (there.get("CPU", 0), "CPU")]
+            listed = [f"{count:g} {what}{'s' if count != 1 else ''}" for count, what in counts if count]
+            print(f"cluster: Ray {where}: {', '.join(listed)}", file=sys.stderr, flush=True)
+        yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
 
 
 def _handle(handlers: dict[signal.Signals, Any]) -> None:
@@ -215,20 +214,13 @@ def _handle(handlers: dict[signal.Signals, Any]) -> None:
             signal.signal(number, handler)
 
 
-def _resources() -> str:
-    there, nodes = ray.cluster_resources(), sum(node["Alive"] for node in ray.nodes())
-    counts = [(nodes, "node"), (there.get("GPU", 0), "GPU"), (there.get("CPU", 0), "CPU")]
-    return ", ".join(f"{count:g} {what}{'s' if count != 1 else ''}" for count, what in counts if count)
-
-
 def _connect(options: Cluster) -> str:
     """Connect; says where."""
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = (os.environ.get("RAY_ADDRESS") if options.address == AUTO else None) or options.address
     if address != LOCAL:
         try:
-            found = ray.init(address=address, **quiet).address_info["gcs_address"]
-            return f"at {found}"
+            return f"at {ray.init(address=address, **quiet).address_info['gcs_address']}"
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             if address != AUTO or not _NONE_FOUND.search(str(error)):
                 raise UserError(
@@ -238,14 +230,10 @@ def _connect(options: Cluster) -> str:
     # Ray's own is 15: on a machine that is busy they would starve
     os.environ.setdefault("RAY_worker_niceness", "0")
     wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
-    local = {
-        "num_cpus": max(workers.cores(), wanted),
-        "object_store_memory": _STORE,
-        "include_dashboard": False,
-    }
+    local = {"num_cpus": max(workers.cores(), wanted), "object_store_memory": _STORE}
     try:
         with blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
-            ray.init(address=LOCAL, **local, **quiet)
+            ray.init(address=LOCAL, include_dashboard=False, **local, **quiet)
     except Exception as error:  # Ray has no kind of its own for this
         raise UserError(
             "cluster: expected Ray to start on this machine, it did not"

@@ -118,27 +118,25 @@ class Helpers(contextlib.ExitStack):
             threading.Thread(target=serve, daemon=True).start()
         try:
             with work.opened() as do:
-                while following := take():
-                    index, (name, item) = following
-                    try:
-                        made.append((name, do(item, tick), 0.0))
-                    except Exception as error:
-                        faults.setdefault(index, error)
-                    yield from _arrived(made, tick)
-            for thread in opened:  # not for those that are loading
-                thread.join()
-            yield from _arrived(made, tick)
+                following = take()
+                while following or opened:
+                    if following:
+                        index, (name, item) = following
+                        try:
+                            made.append((name, do(item, tick), 0.0))
+                        except Exception as error:
+                            faults.setdefault(index, error)
+                    else:
+                        opened.pop().join()  # not those that are loading
+                    while made:
+                        name, result, images = made.popleft()
+                        tick(images)
+                        yield name, result
+                    following = following and take()
             if faults:
                 raise faults[min(faults)]
         finally:
             left = iter(())  # nobody is given more
-
-
-def _arrived(made: deque[tuple[Any, Any, float]], tick: Tick) -> Iterator[tuple[Any, Any]]:
-    while made:
-        name, result, images = made.popleft()
-        tick(images)
-        yield name, result
 
 
 def _as_raised(error: BaseException) -> Exception:

@@ -1,8 +1,8 @@
 """Control-C, and SIGTERM, by which batch systems and containers end a process: one line, and exit status 130 or 143.
 
 Imported first by a command line. While libraries load, an exception may be swallowed or wrapped by one of them; so the
-process ends where it stands, until `raise_from_here` says that there is work to end in order. From then on either is an
-exception that lets go of the run directory and ends the helpers.
+process ends where it stands, until `raise_from_here` says that there is work to end in order. From then on either is a
+`KeyboardInterrupt` that lets go of the run directory and ends the helpers.
 """
 
 from __future__ import annotations
@@ -13,31 +13,24 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM was received: as after Control-C, the process ends in order."""
-
-
-_terminated: list[int] = []  # signals that were received
 _PARTICIPLES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_begun = False
+received: list[int] = []  # of either, once there is work
 
 
-def describe(error: KeyboardInterrupt) -> tuple[str, int]:
+def describe() -> tuple[str, int]:
     """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal."""
-    number = signal.SIGTERM if isinstance(error, Terminated) or _terminated else signal.SIGINT
-    return _PARTICIPLES[number], 128 + number
+    number = received[-1] if received else signal.SIGINT
+    return _PARTICIPLES[signal.Signals(number)], 128 + number
 
 
-def terminate(number: int, frame: Any) -> None:
-    """Handle SIGTERM where there is work to end in order."""
-    _terminated.append(number)  # of what is raised while Ray waits a plain KeyboardInterrupt comes out
-    raise Terminated
-
-
-def _end(number: int, frame: Any) -> None:
-    os.write(
-        2, f"{_PARTICIPLES[signal.Signals(number)]}: nothing was begun, run the same command again\n".encode()
-    )
+def heed(number: int, frame: Any) -> None:
+    """Handle either: the process ends, or what it is at."""
+    if _begun:
+        received.append(number)
+        raise KeyboardInterrupt
+    word = _PARTICIPLES[signal.Signals(number)]
+    os.write(2, f"{word}: nothing was begun, run the same command again\n".encode())
     os._exit(128 + number)
 
 
@@ -49,25 +42,18 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-_BEGUN = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}
-
-
 def raise_from_here() -> None:
-    """From here on Control-C is a `KeyboardInterrupt` again, and SIGTERM `Terminated`, which is one."""
-    for number, handler in _BEGUN.items():
-        if signal.getsignal(number) is _end:
-            signal.signal(number, handler)
+    """From here on either is a `KeyboardInterrupt`."""
+    global _begun
+    _begun = True
 
 
-def _is_command_line() -> bool:
-    """Return whether this process is ``python -m`` with a module of the project, or the command ``triptych``."""
-    module = getattr(sys.modules.get("__main__"), "__spec__", None)
-    name = module.name if module is not None else os.path.basename(sys.argv[0] if sys.argv else "")
-    return name.split(".")[0] in ("probes", "analysis", "triptych", "lab")
-
-
-if _is_command_line():
+_main = getattr(
+    sys.modules.get("__main__"), "__spec__", None
+)  # of ``python -m``; else the command ``triptych``
+_name = _main.name if _main is not None else os.path.basename(sys.argv[0] if sys.argv else "")
+if _name.split(".")[0] in ("probes", "analysis", "triptych", "lab"):
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it was chosen that it be ignored
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, heed)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _end)
+        signal.signal(signal.SIGTERM, heed)

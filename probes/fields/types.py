@@ -23,25 +23,21 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined, core_schema
 
 PERSON = "{person}"
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
-READER = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"  # of images
-FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
-KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
-LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
-ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
-DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
 WORKER = "TRIPTYCH_WORKER"  # environment variable: the number of a helper, by which it takes its GPU
 DEVICES = "auto, cpu, cuda, cuda:1 or mps"
-TEXT = r"\S"  # of a text that is not blank
-FORMS = {  # what of a text each asks for
-    NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
-    READER: "letters, digits, `.`, `_` and `-`, a letter or digit first, 64 at most",
-    FLAVOUR: "letters, digits and `_`",
-    KEY: "small letters, digits and `_`, a letter first, 40 at most",
-    LABEL: "letters, digits and `_`, a letter first, 40 at most",
-    ADDRESS: "auto, local, none or the address of a running Ray as host:port",
-    TEXT: "a text",
-    DEVICE: DEVICES,
+FORMS = {  # of texts: a pattern, and what it asks for
+    (NAME := r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"): "letters, digits, `.`, `_` and `-`, a letter or digit first",
+    (READER := r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"): (
+        "letters, digits, `.`, `_` and `-`, a letter or digit first, 64 at most"
+    ),
+    (FLAVOUR := r"^[A-Za-z0-9_]+$"): "letters, digits and `_`",
+    (KEY := r"^[a-z][a-z0-9_]{0,39}$"): "small letters, digits and `_`, a letter first, 40 at most",
+    (LABEL := r"^[A-Za-z][A-Za-z0-9_]{0,39}$"): "letters, digits and `_`, a letter first, 40 at most",
+    (ADDRESS := r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"): (
+        "auto, local, none or the address of a running Ray as host:port"
+    ),
+    (DEVICE := r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"): DEVICES,
+    (TEXT := r"\S"): "a text",
 }
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _Item = TypeVar("_Item")
@@ -51,19 +47,37 @@ IMAGES = 500_000  # of a run: weeks of a GPU
 LISTED = 4  # entries of a list that a repr shows
 Loc = tuple[str | int, ...]  # a place in a configuration
 
-_BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
-_OTHER_KIND = re.compile(
-    r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
-)
-_EXPECTED = {  # by the type of a fault: what was expected, and a remedy
-    "int_type": ("an integer", "write a whole number"),
-    "int_from_float": ("an integer", "write a whole number"),
-    "float_type": ("a number", "write it with a decimal point, as 1.0e-3"),
-    "finite_number": ("a number that is finite", "choose another"),
-    "bool_type": ("true or false", "write one of them"),
-    "list_type": ("a list", "write it so"),
-    "dict_type": ("`key: value` lines", "write it so"),
-    "model_type": ("`key: value` lines", "write it so"),
+_ERRORS = {  # by pydantic's type of a fault; a note on what YAML made of a bare word goes before the remedy
+    "missing": "expected this key, found none: add it",
+    "empty": "expected at least 1 entry, got none: write one, or leave the key out",
+    "too_short": "expected at least {min_length} entries, got {actual_length}: write more",
+    "too_long": "expected at most {max_length} entries, got {actual_length}: write fewer",
+    "string_too_short": "expected a text, got an empty one: write one, or leave the key out",
+    "string_too_long": "expected at most {max_length} characters, got {length}: shorten it",
+    "string_pattern_mismatch": "expected {form}, got {got}: write another",
+    "string_type": "expected a text, got {got}: {as_text}",
+    "literal_error": "expected {expected}, got {got}: choose one of them",
+    "int_type": "expected an integer, got {got}: write a whole number",
+    "int_from_float": "expected an integer, got {got}: write a whole number",
+    "float_type": "expected a number, got {got}: write it with a decimal point, as 1.0e-3",
+    "finite_number": "expected a number that is finite, got {got}: choose another",
+    "greater_than": "expected a number above {gt}, got {got}: choose another",
+    "greater_than_equal": "expected a number of at least {ge}, got {got}: choose another",
+    "less_than": "expected a number below {lt}, got {got}: choose another",
+    "less_than_equal": "expected a number of at most {le}, got {got}: choose another",
+    "multiple_of": "expected a multiple of {multiple_of}, got {got}: choose another",
+    "bool_type": "expected true or false, got {got}: write one of them",
+    "list_type": "expected a list, got {got}: write it so",
+    "dict_type": "expected `key: value` lines, got {got}: write it so",
+    "model_type": "expected `key: value` lines, got {got}: write it so",
+}
+_OF_ITS_KIND = {
+    "missing",
+    "empty",
+    "string_too_short",
+    "string_too_long",
+    "string_pattern_mismatch",
+    "finite_number",
 }
 
 # Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
@@ -109,24 +123,20 @@ class Section(BaseModel):
             raise ValueError(f"{cls.__name__}: expected fields, got {shown(values)}")
         fields = {}
         for name, field in cls.model_fields.items():
-            if (key := field.alias or name) not in values:
-                continue
-            value, section = values[key], section_in(field.annotation)
-            if section is not None and value is not None:
-                by_name = get_origin(field.annotation) is dict
-                value = (
-                    {key: section.stored(entry) for key, entry in value.items()}
-                    if by_name
-                    else section.stored(value)
-                )
-            fields[name] = value
+            if (key := field.alias or name) in values:
+                value, section = values[key], section_in(field.annotation)
+                if section and get_origin(field.annotation) is dict:
+                    value = {own: section.stored(entry) for own, entry in value.items()}
+                elif section and value is not None:
+                    value = section.stored(value)
+                fields[name] = value
         return cls.model_construct(**fields)
 
     def __repr__(self) -> str:
         """What is not a default."""
         fields = []
-        for name, field in type(self).model_fields.items():
-            if (value := getattr(self, name, None)) != field.default:
+        for name, value in self:
+            if value != type(self).model_fields[name].default:
                 text = repr(value)
                 if isinstance(value, list) and len(value) > LISTED:
                     text = f"{repr(value[:LISTED])[:-1]}, ... {len(value) - LISTED} more]"
@@ -161,7 +171,7 @@ def option(
     alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
     **bounds: Any,
 ) -> Any:
-    """Return pydantic's field of an option with its default, bounds, and what the schema says of it.
+    """Return pydantic's field of an option of ``triplets.yaml``: default, bounds, and what the schema says of it.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
@@ -193,70 +203,47 @@ def takes(text: str) -> GetPydanticSchema:
 def _innermost(error: ValidationError, text: str, section: type[Section] | None) -> PydanticCustomError:
     """The innermost of the faults that a value has as each of several kinds, the names of the kinds left out."""
     faults = []
-    for fault in error.errors(include_url=False):
-        named = fault["loc"] and isinstance(fault["loc"][0], str)
-        loc = _place({**fault, "loc": fault["loc"][1:] if named else fault["loc"]})
-        empty = fault["type"] == "too_short" and fault["ctx"]["min_length"] == 1
-        faults.append((len(loc), empty or not _OTHER_KIND.fullmatch(fault["type"]), loc, fault))
-    depth, of_its_kind, loc, fault = max(faults, key=lambda fault: fault[:2])
+    for loc, of_its_kind, described in _faults(error, section):
+        loc = loc[1:] if loc and isinstance(loc[0], str) else loc
+        faults.append((len(loc), of_its_kind, loc, described))
+    depth, of_its_kind, loc, described = max(faults, key=lambda fault: fault[:2])
     if depth or of_its_kind:
-        return fail(_describe(fault, loc, section), at=loc)
-    remedy = as_text(fault["input"]) if faults[0][3]["type"] == "string_type" else "choose one of them"
-    return fail(f"expected {text}, got {shown(fault['input'])}{HINT}: {remedy}")
+        return fail(described, at=loc)
+    first = error.errors(include_url=False)[0]
+    remedy = as_text(first["input"]) if first["type"] == "string_type" else "choose one of them"
+    return fail(f"expected {text}, got {shown(first['input'])}{HINT}: {remedy}")
 
 
 def first_fault(error: ValidationError, section: type[Section]) -> tuple[Loc, str, int]:
     """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
-    faults = [(_place(fault), fault) for fault in error.errors(include_url=False)]
-    loc, first = faults[0]
-    return loc, _describe(first, loc, section), len({loc for loc, _ in faults}) - 1
+    faults = _faults(error, section)
+    loc, _, text = faults[0]
+    return loc, text, len({loc for loc, *_ in faults}) - 1
 
 
-def _place(fault: Mapping[str, Any]) -> Loc:
-    return (*(step for step in fault["loc"] if step != "[key]"), *fault.get("ctx", {}).get("at", ()))
-
-
-def _describe(fault: Mapping[str, Any], loc: Loc, section: type[Section] | None) -> str:
-    """Describe a fault at a place of a section: what was expected, what was found, the remedy."""
-    value, context = fault["input"], fault.get("ctx", {})
-    match fault["type"]:
-        case "triptych":
-            return context["message"]
-        case "extra_forbidden":
-            return _unknown_key(value, loc, section)
-        case "missing":
-            return "expected this key, found none: add it"
-        case "string_too_short":
-            return f"expected a text, got an empty one{HINT}: write one, or leave the key out"
-        case "string_too_long":
-            return f"expected at most {context['max_length']} characters, got {len(value)}{HINT}: shorten it"
-        case "string_pattern_mismatch":
-            expected = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
-            remedy = "write another `name:`" if loc == ("name",) else "write another"
-        case "too_short" | "too_long":
-            least, most = context.get("min_length"), context.get("max_length")
-            expected = f"at least {least}" if most is None else f"at most {most}"
-            remedy = (
-                "write fewer"
-                if least is None
-                else "write more"
-                if least > 1
-                else "write one, or leave the key out"
-            )
-            entries = "entry" if 1 in (least, most) else "entries"
-            return f"expected {expected} {entries}, got {context['actual_length'] or 'none'}{HINT}: {remedy}"
-        case "literal_error" if removed := _REMOVED.get(f"{'.'.join(map(str, loc))}={value}"):
-            return f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
-        case "literal_error":
-            expected, remedy = context["expected"], "choose one of them"
-        case "string_type":
-            expected, remedy = "a text", as_text(value)
-        case kind if kind in _EXPECTED:
-            expected, remedy = _EXPECTED[kind]
-        case _:
-            ((name, bound),) = ((name, context[name]) for name in _BOUNDS if name in context)
-            expected, remedy = f"a number {_BOUNDS[name]} {bound}", "choose another"
-    return f"expected {expected}, got {shown(value)}{HINT}: {remedy}"
+def _faults(error: ValidationError, section: type[Section] | None) -> list[tuple[Loc, bool, str]]:
+    """The place of each fault in a section, whether the value is of a kind that the place takes, and the text."""
+    faults = []
+    for fault in error.errors(include_url=False):
+        kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
+        loc = (*(step for step in fault["loc"] if step != "[key]"), *context.get("at", ()))
+        if kind == "too_short" and context["min_length"] == 1:
+            kind = "empty"
+        if kind == "triptych":
+            text = context["message"]
+        elif kind == "extra_forbidden":
+            text = _unknown_key(value, loc, section)
+        elif kind == "literal_error" and (removed := _REMOVED.get(f"{'.'.join(map(str, loc))}={value}")):
+            text = f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
+        else:
+            found, _, remedy = _ERRORS[kind].rpartition(": ")
+            if loc == ("name",) and kind == "string_pattern_mismatch":
+                remedy = "write another `name:`"
+            form, length = FORMS.get(context.get("pattern", "")), len(str(value))
+            more = {"got": shown(value), "length": length, "as_text": as_text(value), "form": form}
+            text = f"{found}{HINT}: {remedy}".format(**context, **more)
+        faults.append((loc, kind in _OF_ITS_KIND or kind not in _ERRORS, text))
+    return faults
 
 
 def _unknown_key(value: Any, loc: Loc, section: type[Section] | None) -> str:
@@ -363,3 +350,4 @@ one_person = one(PERSON, "word")
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
 AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]
+AutoOrBool = Annotated[Literal["auto"] | bool, takes("`auto`, true or false")]

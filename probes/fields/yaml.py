@@ -109,15 +109,12 @@ def show(loc: Loc) -> str:
     >>> show(("prompts", 3, "neutral"))
     'prompts[3].neutral'
     """
-    text = ""
-    for key in loc:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
-    return text
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc).removeprefix(".")
 
 
-def yaml_text(data: Any) -> str:
+def yaml_text(data: Any, **style: Any) -> str:
     """Return plain data as YAML, keys in their order."""
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, **style)
 
 
 def read_yaml(path: str | Path) -> YamlSource:
@@ -128,20 +125,20 @@ def read_yaml(path: str | Path) -> YamlSource:
             data = file.read(BYTES + 1)
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except IsADirectoryError:
-        raise UserError(f"{path}: expected a YAML file, got a folder: name the file") from None
+        wrong = "expected a YAML file, got a folder: name the file"
     except FileNotFoundError:
-        raise UserError(f"{path}: expected a YAML file, found none: check the path") from None
+        wrong = "expected a YAML file, found none: check the path"
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: expected UTF-8 text, got byte {error.start} undecodable: save as UTF-8"
-        ) from None
+        wrong = f"expected UTF-8 text, got byte {error.start} undecodable: save as UTF-8"
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from None
+        wrong = f"cannot be read ({error.strerror}): check its permissions"
     except ValueError as error:  # a NUL, a lone surrogate
-        raise UserError(f"{path}: expected the path of a file, got one with {error}: check it") from None
-    if len(data) > BYTES:
-        raise UserError(f"{path}: expected at most {BYTES >> 20} MiB, got more: write less, or several runs")
-    return parse_yaml(text, path.name)
+        wrong = f"expected the path of a file, got one with {error}: check it"
+    else:
+        if len(data) <= BYTES:
+            return parse_yaml(text, path.name)
+        wrong = f"expected at most {BYTES >> 20} MiB, got more: write less, or several runs"
+    raise UserError(f"{path}: {wrong}")
 
 
 def parse_yaml(text: str, name: str) -> YamlSource:

@@ -37,7 +37,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -84,7 +83,11 @@ class Edited(contextlib.ExitStack):
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
         super().__init__()
-        self.record: dict[str, Any] = {"edit": edit.plain(), "sites": [], "relative_change": {}}
+        self.record: dict[str, Any] = {
+            "edit": edit.model_dump(mode="json"),
+            "sites": [],
+            "relative_change": {},
+        }
         self._pipe = pipe
         self._written: list[bytes] = []  # what identifies each hook
 
@@ -182,40 +185,28 @@ def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
     The last is whether it alters text.final: the text as all cross-attentions are given it.
     """
     text_too = edit.kind in ("project", "shift")
+    chosen: set[str] = set()
     try:
-        known = site_table.attention_sites(pipe, "cross")
-        every = [site.address for site in known]
+        every = [site.address for site in site_table.attention_sites(pipe, "cross")]
         if not every:
             raise UserError("edit: expected a model with cross-attentions, found none: choose another")
-        patterns = edit.sites if edit.sites is not None else [FINAL] if text_too else every
-        chosen = [site for pattern in patterns for site in _matching(pipe, pattern, known, text_too)]
+        for pattern in edit.sites if edit.sites is not None else [FINAL] if text_too else every:
+            matched = site_table.resolve(pipe, [pattern])  # names the nearest where there is none
+            cross = [site.address for site in matched if site.address in every]
+            for site in () if cross else matched:
+                if not (text_too and site.space == "prompt"):
+                    raise UserError(
+                        f"edit.sites: expected a cross-attention{' or the text' if text_too else ''}, got {pattern!r},"
+                        f" which is {site.address}: choose among {', '.join(every[:3])} …"
+                    )
+                if site.address != FINAL:
+                    site.require_writable()
+            chosen.update(cross or [site.address for site in matched])
     except HookError as error:
         raise UserError(f"edit.sites: {str(error).removeprefix('sites: ')}") from None
-    addresses = {site.address for site in chosen}
-    text = [site for site in site_table.available(pipe) if site.address in addresses and _is_text(site)]
-    final = FINAL in addresses
-    return [one for one in every if final or one in addresses], text, final
-
-
-def _matching(pipe: Any, pattern: str, known: list[Site], text_too: bool) -> list[Site]:
-    """The sites that a pattern means: among attentions where it matches one, else among all."""
-    matched = [site for site in known if fnmatchcase(site.address, pattern)]
-    if matched:
-        return matched
-    for site in site_table.resolve(pipe, [pattern]):  # names the nearest where there is none
-        if not (text_too and (_is_text(site) or site.address == FINAL)):
-            raise UserError(
-                f"edit.sites: expected a cross-attention{' or the text' if text_too else ''}, got {pattern!r}, which"
-                f" is {site.address}: choose among {', '.join(one.address for one in known[:3])} …"
-            )
-        if site.address != FINAL:
-            site.require_writable()
-        matched.append(site)
-    return matched
-
-
-def _is_text(site: Site) -> bool:
-    return site.space == "prompt" and site.address != FINAL and site.read != "pipeline"
+    final = FINAL in chosen
+    text = [one for one in site_table.available(pipe) if one.address in chosen - {FINAL, *every}]
+    return [one for one in every if final or one in chosen], text, final
 
 
 # States of words in their contexts

@@ -303,7 +303,7 @@ class Source:
                 predicted = architecture.blank_prediction(pipe, architecture.latent_size(pipe), text)
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
-                image = latents.decode(architecture.decoder(pipe), predicted)
+                image = latents.decode(pipe.vae, predicted)
         wanted = (3, *architecture.image_size(pipe))
         if image.shape != (1, *wanted):
             raise self.fault(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")

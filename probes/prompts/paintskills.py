@@ -44,8 +44,8 @@ class SkillRequest:
     @property
     def levels(self) -> dict[str, str]:
         """Place of the prompt, as it carries it."""
-        said = {name: str(getattr(self, name)) for name in AXES[self.skill]}
-        return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
+        axes = {name: str(getattr(self, name)) for name in AXES[self.skill]}
+        return {"skill": self.skill, **({"template": self.template} if self.template else {}), **axes}
 
 
 def requests(config: Any) -> list[SkillRequest]:
@@ -53,8 +53,8 @@ def requests(config: Any) -> list[SkillRequest]:
     asked = []
     for prompt in config.prompts[: config.limit]:
         names = (SKILL, "template", *AXES[prompt.levels[SKILL]])
-        said: dict[str, Any] = {name: prompt.levels[name] for name in names if name in prompt.levels}
-        asked.append(SkillRequest(**{**said, "count": int(said.get("count", 1))}))
+        levels: dict[str, Any] = {name: prompt.levels[name] for name in names if name in prompt.levels}
+        asked.append(SkillRequest(**{**levels, "count": int(levels.get("count", 1))}))
     return asked
 
 
@@ -86,17 +86,17 @@ def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, A
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
     reader, and the seeds of the split, a scene each.
     """
-    found, source = dict(data), data["prompts"]
+    result, source = dict(data), data["prompts"]
     if "indicators" not in data:
-        found |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
+        result |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
         exact = {"engine": "toyworld-scenes"} if data.get("model", MODELS[0]) in MODELS else {}
         for section, usual in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
-            said = data.get(section, {})
-            found[section] = {**usual, **said} if isinstance(said, Mapping) else said
+            given = data.get(section, {})
+            result[section] = {**usual, **given} if isinstance(given, Mapping) else given
     skills, split = source.get("skill") or list(SKILLS), source.get("split") or "test"
     known = isinstance(skills, list) and all(skill in SKILLS for skill in skills) and split in SPLITS
     if "seeds" in data or not known:  # what is unknown is reported elsewhere
-        return found
+        return result
     numbers = {skill: content["skills"][skill]["scenes"][split] for skill in skills}
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{skill} {number}" for skill, number in numbers.items())
@@ -105,7 +105,7 @@ def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, A
             " or write `seeds`",
             at=("seeds",),
         )
-    return {**found, "seeds": {"count": next(iter(numbers.values()))}}
+    return {**result, "seeds": {"count": next(iter(numbers.values()))}}
 
 
 def prompts(

@@ -120,11 +120,11 @@ def forms(word: str, plural: str) -> set[tuple[str, ...]]:
     >>> sorted(forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
     """
-    found = set()
+    result = set()
     for phrase in (word, plural):
         *before, last = phrase.lower().split()
-        found |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
-    return found
+        result |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
+    return result
 
 
 def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
@@ -210,20 +210,20 @@ class TextTowers:
 
         `spans` are the characters of the word, half open; mappings are empty where it has no one place.
         """
-        found: dict[str, PositionGroups] = {}
+        groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")
             inside = sorted({place for span in spans for place in token_positions(offsets, span)})
             special, length = set(tokenizer.all_special_ids), self.lengths[name]
             start, end = ids[0] in special, ids[-1] in special
             together = inside and inside == list(range(inside[0], inside[-1] + 1))
-            found[name] = groups_around(inside, len(ids), length, start=start, end=end) if together else {}
+            groups[name] = groups_around(inside, len(ids), length, start=start, end=end) if together else {}
         joined: dict[str, tuple[int, ...]] = {}
-        if all(found[name] for name in self.joined):
+        if all(groups[name] for name in self.joined):
             offset = 0
             for name in self.joined:
                 for group in GROUPS:
-                    places = (offset + place for place in found[name][group])
+                    places = (offset + place for place in groups[name][group])
                     joined[group] = (*joined.get(group, ()), *places)
                 offset += self.lengths[name]
-        return {**found, JOINED: joined}
+        return {**groups, JOINED: joined}

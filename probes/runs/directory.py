@@ -14,27 +14,18 @@ from probes.errors import UserError
 from probes.locks import is_lock
 from probes.paths import link_of, name_of
 from probes.runs.missing import require_parts
-from probes.runs.parts import FORMAT, part_name, write_bytes
+from probes.runs.parts import part_name, write_bytes
 from probes.runs.record import (
     KINDS,
     STATUSES,
-    differing,
+    fields_of,
     generated_fields,
     later_fields,
     measured_fields,
-    observed_fields,
     traced_fields,
 )
 from probes.runs.run import Run
-from probes.runs.schemas import FOLDERS, NESTED, TEXTS
-from probes.versions import versions
-
-# tables that commands beside the stages write
-_LATER = (
-    *("human_check", "human_nouns", "human_counts", "skills_people", "gep_labels", "question_labels"),
-    *("alignment_retrieval", "alignment_quality", "alignment_fid_curve", "alignment_captions"),
-)
-BESIDE = tuple(f"tables/{name}.{end}" for name in _LATER for end in ("csv", "parquet"))
+from probes.runs.schemas import FOLDERS, NESTED, TEXT_ENDS
 
 
 def now() -> str:
@@ -51,9 +42,10 @@ def require_same(
     """
     if not run.meta:
         return
-    _require(run, generated_fields(run.resolved), generated_fields(resolved))
+    both = run.resolved, resolved
+    _require(run, *map(generated_fields, both))
     if run.parts("observed") and not observing_anew:
-        _require(run, observed_fields(run.resolved), observed_fields(resolved))
+        _require(run, *(fields_of(one, "observe") for one in both))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
@@ -71,19 +63,6 @@ def _require(
         left_open = section and any(value in (None, "auto") for value in ((new,) if resolved else (old, new)))
         if old != new and not left_open:
             raise another_run(run, name, old, new, remedy)
-
-
-def require_model(path: Path, files: Mapping[str, str], published: str = "") -> None:
-    """Refuse a model whose description differs from that of the run in a folder, before any of it is read."""
-    if not files or not (path / "run.json").exists():
-        return
-    run = Run.open(path)
-    fields = run.meta.get("part_fields") or {}
-    before = {name: value for name, value in fields.items() if name.startswith("model/")}
-    if before and (name := differing(before, files)):
-        if published not in ("", model := run.resolved.get("model")):
-            raise another_run(run, "model", model, published)
-        raise another_run(run, name, before.get(name), files.get(name))
 
 
 def pinned(config: Config) -> str | None:
@@ -105,46 +84,17 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
         field = f"{field}[{index}]"
         old, new = (values[index] if index < len(values) else "nothing" for values in (old, new))
     old, new = (repr(value) if len(repr(value)) < 80 else repr(value)[:76] + "..." for value in (old, new))
-    if not remedy:
-        remedy = "use --overwrite to replace it or another --out"
-        if field.startswith("observe."):
-            remedy = "use --stage observe --overwrite to observe its images anew, or another --out"
-        if field.startswith("trace."):
-            remedy = "use --stage trace --overwrite to trace it anew, or another --out"
+    again = {
+        "observe": "--stage observe --overwrite to observe its images anew,",
+        "trace": "--stage trace --overwrite to trace it anew,",
+    }.get(field.partition(".")[0], "--overwrite to replace it")
+    remedy = remedy or f"use {again} or another --out"
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
 def part_of_another_run(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
     """The line that names a part that was made from something else than the run asks for."""
     return UserError(f"{path.name} of {another_run(run, field, old, new)}")
-
-
-def record(
-    run: Run,
-    config: Config,
-    passed: Mapping[str, Any],
-    text: str | None,
-    status: str,
-    *,
-    captions: Mapping[str, Any] | None = None,
-    **fields: Any,
-) -> None:
-    """Write ``run.json`` and, of a `text`, the copy of ``triplets.yaml``; without captions those there stay."""
-    assert status in STATUSES
-    # the record first: a folder that holds but a copy of a configuration is no run's
-    run.write_meta(
-        **{
-            "format": FORMAT,
-            "status": status,
-            "name": config.name,
-            "config": {"passed": dict(passed), "resolved": config.resolved()},
-            "versions": versions(),
-            **({"captions": dict(captions)} if captions else {}),
-            **fields,
-            "times": {"created": now(), **_times(run, status)},
-        }
-    )
-    write_copy(run, text)
 
 
 def write_copy(run: Run, text: str | None) -> None:
@@ -192,15 +142,9 @@ def resume(
         status = "measured"
     else:
         status = "observed" if stage != "observe" and run.parts("observed") else "generated"
-    if stage in ("measure", "report"):
-        require_parts(run)
-    else:
-        require_parts(run, ["generate"])
-    sections = ("sampler", "capture", "generate", "out", *(() if stage == "observe" else ("observe",)))
-    kept = {name: later_fields(name, before[name], after[name]) for name in sections if name in before}
-    if stage != "trace":
-        trace = before.get("trace")
-        kept["trace"] = later_fields("trace", trace, after["trace"]) if trace and after["trace"] else trace
+    require_parts(run, ["generate", *(("observe", "trace") if stage in ("measure", "report") else ())])
+    sections = {"sampler", "capture", "generate", "out", "observe", "trace"} & before.keys() - {stage}
+    kept = {name: later_fields(name, before[name], after[name]) for name in sections}
     run.write_meta(
         status=status,
         name=config.name,
@@ -220,23 +164,20 @@ def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
     run.write_meta(**fields, status=status, times={**times, status: now(), "seconds": took})
 
 
-def record_stop(run: Run, parts: int, images: int) -> None:
-    """Record that the first n parts, with so many images, are all that a run is to have."""
-    counts = {kind: min(count, parts) for kind, count in run.planned().items()}
-    stopped = {"parts": parts, "images": images}
-    run.write_meta(**{"stopped_after": stopped, "parts": parts, "images": images, KINDS: counts})
-
-
 def clear(run: Run) -> None:
     """Remove what a run stored, by its record; say on stderr which files stay, since no run wrote them.
 
     The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
     """
-    _remove(run, FOLDERS, [*run.written(), *BESIDE])
-    if left := _foreign_files(run.path):
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    _remove(run, FOLDERS, run.written())
+    known = {"run.json", "triplets.yaml", *FOLDERS}
+    left = [entry for entry in run.path.iterdir() if entry.name not in known and not is_lock(entry.name)]
+    left += [entry for folder in FOLDERS for entry in (run.path / folder).glob("*")]
+    if left:
+        names = sorted(entry.relative_to(run.path).as_posix() for entry in left)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         print(
-            f"{run.path}: left as they are, no run wrote them: {', '.join(left[:5])}{more}", file=sys.stderr
+            f"{run.path}: left as they are, no run wrote them: {', '.join(names[:5])}{more}", file=sys.stderr
         )
     run.meta = {}
 
@@ -254,7 +195,7 @@ def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> Non
     Nothing where one is reached by a link.
     """
     own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
-    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in TEXTS}
+    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in TEXT_ENDS}
     names = [f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count)]
     names += others
     for name in (*names, *folders):
@@ -272,15 +213,5 @@ def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> Non
 
 def _with_inner(path: Path, names: Sequence[str]) -> list[str]:
     """Return folders of a run and those in them, the inner ones first."""
-    nested = [path / name for name in names if name in NESTED and (path / name).is_dir()]
-    inner = [entry for folder in nested for entry in sorted(folder.iterdir()) if entry.is_dir()]
+    inner = [entry for name in names if name in NESTED for entry in sorted((path / name).glob("*/"))]
     return [*(entry.relative_to(path).as_posix() for entry in inner), *names]
-
-
-def _foreign_files(path: Path) -> list[str]:
-    """Files and folders that no run writes, by their paths in the folder."""
-    known = {"run.json", "triplets.yaml", *FOLDERS}
-    foreign = [entry for entry in path.iterdir() if entry.name not in known and not is_lock(entry.name)]
-    folders = [path / folder for folder in FOLDERS if (path / folder).is_dir()]
-    foreign += [entry for folder in folders for entry in folder.iterdir()]
-    return sorted(entry.relative_to(path).as_posix() for entry in foreign)

@@ -14,7 +14,6 @@ import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +75,8 @@ def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
         if not require_regular(file).is_dir()
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
-    images = {file for file in files if read_header(file)[0]}
-    return [file for file in files if file in images], [file for file in files if file not in images]
+    images = [file for file in files if read_header(file)[0]]
+    return images, sorted({*files} - {*images})
 
 
 def unread_note(folder: Path, files: Sequence[Path]) -> str:
@@ -113,8 +112,9 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            file = io.BytesIO(data) if isinstance(data, bytes) else data
-            with Image.open(file, formats=_formats()) as image:
+            Image.init()
+            formats = [name for name in FORMATS if name in Image.OPEN]  # not every Pillow is built with each
+            with Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=formats) as image:
                 if most and image.width * image.height > most:
                     raise ValueError(f"expected at most {most:,} pixels, got {image.width} x {image.height}")
                 yield image
@@ -122,12 +122,6 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
         # the address of the stream that Pillow names differs from run to run
         text = re.sub(r" <_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
         raise ValueError(text.splitlines()[0][:120] if text else type(error).__name__) from error
-
-
-@cache
-def _formats() -> tuple[str, ...]:
-    Image.init()
-    return tuple(name for name in FORMATS if name in Image.OPEN)  # not every Pillow is built with each
 
 
 def fault_reason(fault: str) -> str:
@@ -173,8 +167,7 @@ def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 def fault_counts(faults: Sequence[str | None]) -> dict[str, int]:
     """Return how often each fault occurs, in the order of `WHY`; nothing where there is none."""
-    recorded: list[Any] = [fault for fault in faults if fault]
-    return {fault: recorded.count(fault) for fault in dict.fromkeys([*WHY, *recorded]) if fault in recorded}
+    return {fault: faults.count(fault) for fault in WHY if fault in faults}
 
 
 def faults_line(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:

@@ -54,13 +54,6 @@ def _warn(run: Run) -> None:
         print(printable(f"{run.path}: {missing_message(run, missing)}"), file=sys.stderr)
 
 
-def require_whole(run: Run) -> None:
-    """Refuse a run whose parts are not all there, or not of the same images; what nothing is made of is named."""
-    require_parts(run)
-    require_same_images(run)
-    _warn(run)
-
-
 def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "trace")) -> None:
     """Refuse a run of which a part is missing that these stages make and that is read later on."""
     missing = {
@@ -72,8 +65,9 @@ def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "tra
         raise UserError(f"{run.path}: expected all parts of the run: {missing_message(run, missing)}")
 
 
-def require_same_images(run: Run) -> None:
-    """Refuse a part that tables are made of and that holds rows of other images, or of fewer, than its samples."""
+def require_whole(run: Run) -> None:
+    """Refuse a run whose parts are not all there, or not of the same images; what nothing is made of is named."""
+    require_parts(run)
     kinds = [kind for kind in run.planned() if kind not in ("samples", "traced", *UNMEASURED)]
     for samples in run.parts("samples"):
         made_from = identity_of(samples) or {}
@@ -91,6 +85,7 @@ def require_same_images(run: Run) -> None:
                 raise _unlike(
                     kind, file, samples, "those of others" if same else f"those of part {identity['part']}"
                 )
+    _warn(run)
 
 
 def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:

@@ -71,9 +71,11 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(beside, "xb") as file:
-            file.write(data)
-            file.flush()
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
+        with open(os.open(beside, how, 0o666), "wb", buffering=0) as file:
+            view = memoryview(data)
+            while len(view):
+                view = view[os.write(file.fileno(), view) :]
             os.fsync(file.fileno())
         os.replace(beside, path)
         _sync_folder(path.parent)
@@ -141,7 +143,7 @@ def part_bytes(
     rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> memoryview:
     """The file of a part: its rows, how Hugging Face `datasets` reads them, and its identity."""
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    table = pa.Table.from_pylist(list(rows), schema=schema)
     metadata = {
         "huggingface": json.dumps({"info": {"features": _features(schema)}}),
         "triptych": json.dumps(identity, sort_keys=True, ensure_ascii=False),
@@ -279,16 +281,15 @@ def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] |
         if texts is None:
             continue
         values, kind = frame[column].dropna(), table[column].type
+        wrong: tuple[str, str] | None = None
         if values.empty:  # then it may have any type
             frame[column] = frame[column] if column in texts else frame[column].astype(float)
         elif not any(is_kind(kind) for is_kind in (_TEXT if column in texts else _NUMBERS)):
-            raise _unlike(path, column, "text" if column in texts else "numbers", str(kind))
+            wrong = "text" if column in texts else "numbers", str(kind)
         elif column.startswith("p_") and column not in texts and not values.between(0, 1).all():
-            raise _unlike(path, column, "numbers from 0 to 1", str(values[~values.between(0, 1)].iloc[0]))
+            wrong = "numbers from 0 to 1", str(values[~values.between(0, 1)].iloc[0])
+        if wrong:
+            raise UserError(
+                f"{path}: expected {wrong[0]} in the column `{column}`, found {wrong[1]:.60}: run --stage measure again"
+            )
     return frame
-
-
-def _unlike(path: Path, name: str, wanted: str, found: str) -> UserError:
-    return UserError(
-        f"{path}: expected {wanted} in the column `{name}`, found {found:.60}: run --stage measure again"
-    )

@@ -118,16 +118,14 @@ def _mark(field: FieldInfo, otherwise: str) -> str:
     return (field.json_schema_extra or {}).get("alters", otherwise)
 
 
-def _fields(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
+def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
     """Fields by their addresses that alter some stages; words of indicators apart from what they are controls of."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
         if key == "indicators":
             fields[key] = [[name, entry["word"]] for name, entry in value.items()]
-        elif isinstance(value, Mapping) and key not in (
-            "edit",
-            "stop",
-        ):  # with and without one are two audits
+        # with an edit and without one, as with a question that ends the run, are two audits
+        elif isinstance(value, Mapping) and key not in ("edit", "stop"):
             fields |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             fields[key] = value
@@ -139,7 +137,7 @@ def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
-    fields = _fields(config, "generate", "part")
+    fields = fields_of(config, "generate", "part")
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     if not fields.get("capture.keep"):
@@ -163,11 +161,6 @@ def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters what the observe stage sees, by its address."""
-    return _fields(config, "observe")
-
-
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the trace stage generates, by its address; of the words, those that it patches."""
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
@@ -175,7 +168,7 @@ def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
         "reference": config.get("reference"),
         "controls": controls,
-        **_fields(config, "trace"),
+        **fields_of(config, "trace"),
     }
 
 
@@ -185,16 +178,16 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
-        **_fields(config, "measure"),
+        **fields_of(config, "measure"),
     }
 
 
 def later_fields(section: str, before: Any, after: Any) -> Any:
     """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
-    if not isinstance(before, Mapping):
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return before
-    later = {key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")}
-    return {**before, **{key: value for key, value in after.items() if key in later}}
+    later = [key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")]
+    return {**before, **{key: after[key] for key in later}}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -100,20 +100,17 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
         }
         for row, sample in enumerate(members)
         for site, record in probe.pooled.items()
-        for group, values in _by_group(record.values[:, row] if len(record.call) else ())
+        if len(record.call)
+        for group, values in _by_group(record.values[:, row])
     ]
 
 
-def _by_group(values: Any) -> Iterator[tuple[str | None, Any]]:
+def _by_group(values: Any) -> list[tuple[str | None, Any]]:
     """The groups of token positions that have any, with their means; without groups the whole under None."""
-    if not len(values):
-        return
     if values.ndim == 2:
-        yield None, values
-        return
-    for index, name in enumerate(GROUPS):
-        if bool(np.isfinite(np.asarray(values[:, index])).all()):
-            yield name, values[:, index]
+        return [(None, values)]
+    groups = [(name, values[:, index]) for index, name in enumerate(GROUPS)]
+    return [(name, means) for name, means in groups if np.isfinite(np.asarray(means)).all()]
 
 
 def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:

@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,9 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import KINDS, STATUSES, differing, no_record, read_record, record_bytes
-from probes.runs.schemas import TEXTS
+from probes.runs.schemas import TEXT_ENDS
 
+BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 MOST = 1_000_000  # parts of a kind: a record that says more is damaged
 _KIND = re.compile(r"[a-z]+|(?:features|attributes)/\w[\w.-]*")
@@ -69,7 +70,7 @@ class Run:
 
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path, self.meta = path, meta
-        self._stage = ""  # that is under way
+        self._stage = BESIDE  # that is under way
         self._names: set[str] = set()  # results that it has written
         self._part_of: dict[str, Path] = {}  # of each sample
         self._config: tuple[dict[str, Any], Config] | None = None
@@ -117,10 +118,8 @@ class Run:
         with locked(self.path / GATE):
             current = read_record(file) if self.meta and file.exists() else self.meta
             noted = {**current, **fields}
-            before, status = self.meta.get("status"), current.get("status")
-            if status not in (before, noted["status"]) and STATUSES.index(status) > STATUSES.index(
-                noted["status"]
-            ):
+            went_on = current.get("status") != self.meta.get("status")
+            if went_on and STATUSES.index(current["status"]) > STATUSES.index(noted["status"]):
                 noted |= {name: current[name] for name in ("status", "times") if name in current}
             write_bytes(file, record_bytes(noted))
         self.meta = {**self.meta, **fields}
@@ -163,7 +162,7 @@ class Run:
         """The parts of a kind that are there and that the run is to have, in order."""
         files, counts = part_files(self.path / kind), self.meta.get(KINDS)
         most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
-        if not isinstance(most, int) or kind.endswith(TEXTS):
+        if not isinstance(most, int) or kind.endswith(TEXT_ENDS):
             return [*files.values()]
         return [
             file for number, file in files.items() if number < most
@@ -174,12 +173,16 @@ class Run:
         files, first = self._files(kind), dict[str, pa.DataType]()
         for file in files:
             table = read_part(file, columns).replace_schema_metadata(None)
-            types = dict(zip(table.schema.names, table.schema.types))
-            first = first or types
+            # also of what is not read
+            types = dict.fromkeys(column_names(file), pa.null()) | dict(
+                zip(table.schema.names, table.schema.types)
+            )
+            if not first:
+                first, names = types, table.column_names
             if (other := differing(first, types)) is not None:
                 raise unlike(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
             self._require_known(kind, table)
-            yield table.select([*first])
+            yield table.select(names)
 
     def columns(self, kind: str) -> list[str]:
         """The columns of the parts of a kind."""
@@ -196,15 +199,13 @@ class Run:
     def _require_known(self, kind: str, table: pa.Table) -> None:
         """Refuse rows of indicators that the run does not have."""
         names = set(self.config.indicators)
-        pairs = {f"{first}-{second}" for first in names for second in names}
-        for column, known in (("indicator", names), ("recipient", names), ("donor", names), ("pair", pairs)):
-            if not names or column not in table.column_names:
-                continue
-            unknown = [name for name in table[column].unique().drop_null().to_pylist() if name not in known]
-            if unknown:
+        known = names | {f"{first}-{second}" for first in names for second in names}
+        for column in ("indicator", "recipient", "donor", "pair") if names else ():
+            rows = table[column].unique().drop_null().to_pylist() if column in table.column_names else []
+            if unknown := {*rows} - known:
                 raise UserError(
                     f"{self.path / kind}: expected {column}s of {', '.join(sorted(names))!s:.120}, got"
-                    f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
+                    f" {min(unknown)!r:.60}: mend the parts, or delete them and run again"
                 )
 
     def read(self, kind: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -220,11 +221,6 @@ class Run:
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, one row per image; without the image itself unless `columns` names it."""
         return self.read("samples", columns)
-
-    def samples_by_part(self, columns: Sequence[str]) -> Iterator[tuple[Path, pd.DataFrame]]:
-        """Yield each part file of the samples with columns of its rows; see `samples`."""
-        for file, table in zip(self._files("samples"), self.part_tables("samples", columns)):
-            yield file, table.to_pandas()
 
     def rows_of_samples(
         self,
@@ -252,8 +248,8 @@ class Run:
         """Images in the order asked for."""
         wanted, images = list(sample_ids), {}
         if not self._part_of.keys() >= {*wanted}:
-            by_part = self.samples_by_part(["sample_id"])
-            self._part_of = {sample: file for file, rows in by_part for sample in rows["sample_id"]}
+            ids = ((file, read_part(file, ["sample_id"])["sample_id"]) for file in self.parts("samples"))
+            self._part_of = {sample: file for file, samples in ids for sample in samples.to_pylist()}
         if unknown := [sample for sample in wanted if sample not in self._part_of]:
             raise UserError(
                 f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
@@ -261,21 +257,12 @@ class Run:
         for sample in sorted(dict.fromkeys(wanted), key=lambda sample: self._part_of[sample]):
             file = self._part_of[sample]
             try:
-                images[sample] = read_image(_encoded(file, *_version(file))[sample])
+                images[sample] = read_image(_encoded(file, file.stat().st_mtime_ns)[sample])
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: {sample}: expected an image, got `{error}`: leave it out"
                 ) from None
         return [images[sample] for sample in wanted]
-
-    def unreadable(self) -> set[str]:
-        """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
-        unreadable, looked_at = set[str](), {file.name for file in self.parts("observed")}
-        if looked_at:
-            observed = self.read("observed", ["sample_id", "status"])
-            unreadable = set(observed["sample_id"][observed["status"] == "unreadable"])
-        files = (file for file in self.parts("samples") if file.name not in looked_at)
-        return unreadable.union(*(_unreadable(file, *_version(file)) for file in files))
 
     def faults(self) -> dict[str, str]:
         """The samples that were at fault when they were generated, and with what: `probes.runs.images.WHY`."""
@@ -284,9 +271,13 @@ class Run:
         return dict(zip(samples["sample_id"], samples["fault"]))
 
     def left_out(self) -> dict[str, str]:
-        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
-        unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
-        return unreadable | {sample: fault_reason(fault) for sample, fault in self.faults().items()}
+        """The samples that enter no mean, and why: those at fault, and those that the observe stage could not read."""
+        left_out = {sample: fault_reason(fault) for sample, fault in self.faults().items()}
+        if self.parts("observed"):
+            observed = self.read("observed", ["sample_id", "status"])
+            unreadable = observed["sample_id"][observed["status"] == "unreadable"]
+            left_out = dict.fromkeys(sorted(unreadable), "image cannot be read") | left_out
+        return left_out
 
     # results
 
@@ -302,26 +293,21 @@ class Run:
 
         `texts` are those of them that hold text, see `probes.runs.parts.read_table`.
         """
-        path = self.path / "tables" / f"{name}.parquet"
-        if not path.exists():
-            names = self.tables()
+        path, names = self.path / "tables" / f"{name}.parquet", self.tables()
+        if name not in names:
+            remedy = (
+                "choose one that is there, or run --stage measure again" if names else "run --stage measure"
+            )
+            if names and not self.parts("objects"):
+                remedy = "run --stage observe and then --stage measure"
+                if self.config.observe.objects:
+                    remedy = f"no object was looked for: {remedy}"
+                else:
+                    remedy = f"objects were switched off: set observe.objects to true, {remedy}"
             close = difflib.get_close_matches(name, names, 3, 0.3)
             found = f"{len(names)} others (such as {', '.join(close or names[:3])})" if names else "none"
-            raise UserError(f"{path}: expected a table, found {found}: {self._remedy(measured=bool(names))}")
+            raise UserError(f"{path}: expected a table, found {found}: {remedy}")
         return read_table(path, columns, texts)
-
-    def _remedy(self, *, measured: bool) -> str:
-        """Return how to come by a table that is not there."""
-        if not measured:
-            return "run --stage measure"
-        if not self.parts("objects"):
-            why = (
-                "objects were switched off: set observe.objects to true,"
-                if not self.config.observe.objects
-                else "no object was looked for:"
-            )
-            return f"{why} run --stage observe and then --stage measure"
-        return "choose one that is there, or run --stage measure again"
 
     def write_table(self, name: str, frame: pd.DataFrame, *, csv: bool = True) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.
@@ -329,9 +315,9 @@ class Run:
         One that no person reads is written as Parquet alone, and so is one of more than :data:`CSV_ROWS` rows, which no
         spreadsheet opens.
         """
-        if csv and len(frame) <= CSV_ROWS:
-            self.write_file(f"tables/{name}.csv", csv_bytes(frame))
-        self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
+        files = {f"tables/{name}.csv": csv_bytes(frame)} if csv and len(frame) <= CSV_ROWS else {}
+        files[f"tables/{name}.parquet"] = table_bytes(name, frame)
+        self.write_files([*files], files.values())
 
     def write_file(self, name: str, data: bytes | memoryview) -> None:
         """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
@@ -339,9 +325,8 @@ class Run:
 
     def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
         """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
-        if self._stage:  # other commands hold no lock and note nothing
-            self._names |= {*names}
-            self._note(self._names | {*self.written(self._stage)})
+        self._names |= {*names}
+        self._note(self._names | {*self.written(self._stage)})
         for name, content in zip(names, data, strict=True):
             write_bytes(self.path / name, content)
 
@@ -358,10 +343,11 @@ class Run:
             self.remove_files(sorted({*self.written(stage)} - self._names))
             self._note(self._names)
         finally:
-            self._stage = ""
+            self._stage, self._names = BESIDE, set()
 
     def _note(self, names: Iterable[str]) -> None:
-        if (noted := sorted(names)) != self.written(self._stage):
+        noted = sorted(names)
+        if self.meta and noted != self.written(self._stage):
             self.write_meta(written={**(self.meta.get("written") or {}), self._stage: noted})
 
     def written(self, stage: str | None = None) -> list[str]:
@@ -381,28 +367,10 @@ class Run:
             raise disk_error(Path(error.filename or str(self.path)), error) from None
 
 
-def _version(file: Path) -> tuple[int, int]:
-    """Modification time (ns) and size of a file, by which changes show."""
-    state = file.stat()
-    return state.st_mtime_ns, state.st_size
-
-
 @lru_cache(maxsize=1)  # images that are asked for one after another stand in one file
-def _encoded(file: Path, *version: int) -> dict[str, bytes | None]:
-    """The encoded image of each sample of a part file."""
+def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
+    """The encoded image of each sample of a part file, as it was written at a time."""
     columns = read_part(file, ["sample_id", "image"]).to_pydict()
     return {
         sample: (image or {}).get("bytes") for sample, image in zip(columns["sample_id"], columns["image"])
     }
-
-
-@cache
-def _unreadable(file: Path, *version: int) -> set[str]:
-    """The samples of a part file whose image cannot be read."""
-    unreadable = set()
-    for sample, data in _encoded(file, *version).items():
-        try:
-            read_image(data)
-        except ValueError:
-            unreadable.add(sample)
-    return unreadable

@@ -12,185 +12,114 @@ UNMEASURED = ("kept", "pooled")  # no table is made of them
 NESTED = ("features", "attributes")  # with a folder for each model
 OBSERVED_KINDS = ("observed", "objects", *NESTED)
 FOLDERS = (*GENERATED_KINDS, *OBSERVED_KINDS, "traced", "tables", "figures", "gallery")
-TEXTS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
+TEXT_ENDS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
 _STAGES = {**dict.fromkeys(GENERATED_KINDS, "generate"), "traced": "trace", "tables": "measure"}
 
-_LISTS = pa.list_(pa.list_(pa.int32()))
-SIMILARITIES = pa.list_(pa.float32())  # of a site, in a column of captures
-IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-# by which a row says of which image it is
-_OF_IMAGE = (
-    ("sample_id", pa.string()),
-    ("triplet", pa.int32()),
-    ("seed", pa.int64()),
-    ("indicator", pa.string()),
-)
+TEXT, INT, LONG, FLOAT, DOUBLE = pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64()
+TEXT_LIST, INTS, FLOATS = pa.list_(TEXT), pa.list_(INT), pa.list_(FLOAT)
+SIMILARITIES = FLOATS  # of a site, in a column of captures
+IMAGE = pa.struct({"bytes": pa.binary(), "path": TEXT})
+
+
+def _of_image(**columns: pa.DataType) -> pa.Schema:
+    """Columns after those by which a row says of which image it is."""
+    return pa.schema({"sample_id": TEXT, "triplet": INT, "seed": LONG, "indicator": TEXT, **columns})
+
+
 SAMPLES = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("prompt_id", pa.string()),
-        ("template", pa.string()),
-        ("indicator", pa.string()),
-        ("word", pa.string()),
-        ("prompt", pa.string()),
-        ("negative_prompt", pa.string()),
-        ("seed", pa.int64()),
-        ("noise_seed", pa.int64()),
-        ("tokens", pa.list_(pa.string())),
-        ("words", pa.list_(pa.string())),
-        ("word_spans", _LISTS),  # first character of each word and the one after its last
-        ("word_positions", _LISTS),
-        # in the tokens of the second text encoder; null where the model has one
-        ("word_positions_2", _LISTS),
-        ("indicator_positions", pa.list_(pa.int32())),
-        # why it is left out of every mean (`probes.runs.images.FAULTS`); null where it is not
-        ("fault", pa.string()),
-        ("image", IMAGE),
-    ]
+    {
+        "sample_id": TEXT,
+        "triplet": INT,
+        "prompt_id": TEXT,
+        "template": TEXT,
+        "indicator": TEXT,
+        "word": TEXT,
+        "prompt": TEXT,
+        "negative_prompt": TEXT,
+        "seed": LONG,
+        "noise_seed": LONG,
+        "tokens": TEXT_LIST,
+        "words": TEXT_LIST,
+        "word_spans": pa.list_(INTS),  # first character of each word and the one after its last
+        "word_positions": pa.list_(INTS),
+        "word_positions_2": pa.list_(INTS),  # of the second text encoder; null where the model has one
+        "indicator_positions": INTS,
+        "fault": TEXT,  # why it is left out of every mean (`probes.runs.images.WHY`); null where it is not
+        "image": IMAGE,
+    }
 )
 CAPTURES = pa.schema(
-    [
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("pair", pa.string()),
-        ("first", pa.string()),
-        ("second", pa.string()),
-        ("timesteps", pa.list_(pa.float32())),
-    ]
+    {"triplet": INT, "seed": LONG, "pair": TEXT, "first": TEXT, "second": TEXT, "timesteps": FLOATS}
 )
-WORDS = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("word", pa.string()),
-        ("word_index", pa.int32()),
-        ("heat", pa.list_(pa.float32())),
-        ("height", pa.int32()),
-        ("width", pa.int32()),
-        ("peak", pa.float32()),
-        ("definition", pa.string()),
-        ("version", pa.string()),
-    ]
+WORDS = _of_image(
+    word=TEXT, word_index=INT, heat=FLOATS, height=INT, width=INT, peak=FLOAT, definition=TEXT, version=TEXT
 )
-KEPT = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("site", pa.string()),
-        ("shape", pa.list_(pa.int32())),
-        ("call", pa.list_(pa.int32())),
-        ("timesteps", pa.list_(pa.float32())),
-        ("values", pa.list_(pa.float32())),
-    ]
-)
+KEPT = _of_image(site=TEXT, shape=INTS, call=INTS, timesteps=FLOATS, values=FLOATS)
 # `group` names the token positions that a mean is over (`hooks.prompt.spans`); null where it is over space;
 # `values` are the channels, call after call
-POOLED = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("site", pa.string()),
-        ("group", pa.string()),
-        ("call", pa.list_(pa.int32())),
-        ("timesteps", pa.list_(pa.float32())),
-        ("values", pa.list_(pa.float32())),
-    ]
-)
+POOLED = _of_image(site=TEXT, group=TEXT, call=INTS, timesteps=FLOATS, values=FLOATS)
 # x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the
 # counts of COCO's compressed run lengths of a (height, width) mask
-OBJECTS = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("object", pa.int32()),
-        ("label", pa.string()),
-        ("source", pa.string()),
-        ("score", pa.float32()),
-        *((side, pa.float32()) for side in ("x0", "y0", "x1", "y1")),
-        ("area", pa.int32()),
-        ("mask", pa.string()),
-        ("height", pa.int32()),
-        ("width", pa.int32()),
-    ]
+OBJECTS = _of_image(
+    **{"object": INT, "label": TEXT, "source": TEXT, "score": FLOAT},
+    **dict.fromkeys(("x0", "y0", "x1", "y1"), FLOAT),
+    **{"area": INT, "mask": TEXT, "height": INT, "width": INT},
 )
-OBSERVED = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("status", pa.string()),  # ok or unreadable
-        ("reason", pa.string()),  # why nothing was or could be looked for; else empty
-        *((count, pa.int32()) for count in ("detected", "kept")),
-        *((f"dropped_{why}", pa.int32()) for why in ("empty", "merged", "unknown", "overlap")),
-        ("tags", pa.list_(pa.string())),
-    ]
+OBSERVED = _of_image(
+    status=TEXT,  # ok or unreadable
+    reason=TEXT,  # why nothing was or could be looked for; else empty
+    **dict.fromkeys(("detected", "kept"), INT),
+    **{f"dropped_{why}": INT for why in ("empty", "merged", "unknown", "overlap")},
+    tags=TEXT_LIST,
 )
 # an image with activations of a donor patched in somewhere, see `probes.stages.trace.variants.Variant`
 TRACED = pa.schema(
-    [
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("variant", pa.string()),  # unique in the trace of a run
-        ("kind", pa.string()),
-        ("recipient", pa.string()),  # indicator whose prompt it is drawn from
-        ("donor", pa.string()),  # indicator; null where nothing is patched
-        ("floor", pa.bool_()),  # the donor is a control of the recipient
-        ("sites", pa.list_(pa.string())),
-        ("part", pa.string()),
-        ("source", pa.string()),
-        ("positions", pa.string()),
-        ("heads", pa.list_(pa.int32())),
-        ("first_step", pa.int32()),
-        ("stop_step", pa.int32()),
-        ("writes", pa.int32()),
-        ("largest_change", pa.float32()),
-        ("fault", pa.string()),
-        ("image", IMAGE),
-    ]
+    {
+        "triplet": INT,
+        "seed": LONG,
+        "variant": TEXT,  # unique in the trace of a run
+        "kind": TEXT,
+        "recipient": TEXT,  # indicator whose prompt it is drawn from
+        "donor": TEXT,  # indicator; null where nothing is patched
+        "floor": pa.bool_(),  # the donor is a control of the recipient
+        "sites": TEXT_LIST,
+        "part": TEXT,
+        "source": TEXT,
+        "positions": TEXT,
+        "heads": INTS,
+        "first_step": INT,
+        "stop_step": INT,
+        "writes": INT,
+        "largest_change": FLOAT,
+        "fault": TEXT,
+        "image": IMAGE,
+    }
 )
-
 # of `features/<name>`: a vector of each image, null with a reason where it cannot be read
-FEATURES = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("vector", pa.list_(pa.float32())),
-        ("reason", pa.string()),
-    ]
-)
+FEATURES = _of_image(vector=FLOATS, reason=TEXT)
 # the same, of a feature that is no vector but a number for two images
-FEATURE_PAIRS = pa.schema(
-    [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
-)
-
-# of `attributes/captions`: a sentence about each image, null with a reason where it cannot be read
-CAPTIONS = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("caption", pa.string()),  # verbatim but for outer spaces
-        ("reason", pa.string()),
-    ]
-)
-
+FEATURE_PAIRS = pa.schema({"triplet": INT, "seed": LONG, "pair": TEXT, "value": FLOAT})
+# of `attributes/captions`: a sentence about each image, verbatim but for outer spaces, null with a reason where it
+# cannot be read
+CAPTIONS = _of_image(caption=TEXT, reason=TEXT)
 # of `attributes/<reader>`: what a reader answered to each question about each image (`analysis.observe.questions`)
-ANSWERS = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("question", pa.string()),  # its key: `gender`, or the name of an attribute
-        ("asked", pa.string()),  # the sentence or sentences, verbatim
-        ("answer", pa.string()),  # verbatim; null where there is none
-        ("reading", pa.string()),  # what the answer says; null where it is undecided or was not given
-        ("score", pa.float64()),  # probability of the reading, where the reader has one
-        ("reason", pa.string()),  # why it was not asked; else empty
-    ]
+ANSWERS = _of_image(
+    question=TEXT,  # its key: `gender`, or the name of an attribute
+    asked=TEXT,  # the sentence or sentences, verbatim
+    answer=TEXT,  # verbatim; null where there is none
+    reading=TEXT,  # what the answer says; null where it is undecided or was not given
+    score=DOUBLE,  # probability of the reading, where the reader has one
+    reason=TEXT,  # why it was not asked; else empty
 )
-
 # of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
 # `analysis.metrics.skin_tone.MeasuredTone`; null where it is undefined
-TONES = pa.schema(
-    [
-        *_OF_IMAGE,
-        ("status", pa.string()),  # ok, no face, no skin, grey or unreadable
-        ("reason", pa.string()),  # why there is no tone, or which of several faces is read; else empty
-        ("pixels", pa.int32()),
-        *((name, pa.float64()) for name in ("L", "a", "b", "ita")),
-        *((name, pa.int8()) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")),
-        ("illumination", pa.string()),  # name of what set the light right; else empty
-    ]
+TONES = _of_image(
+    status=TEXT,  # ok, no face, no skin, grey or unreadable
+    reason=TEXT,  # why there is no tone, or which of several faces is read; else empty
+    pixels=INT,
+    **dict.fromkeys(("L", "a", "b", "ita"), DOUBLE),
+    **dict.fromkeys(("tone", "tone_ciede2000", "tone_dalleval2023"), pa.int8()),
+    illumination=TEXT,  # name of what set the light right; else empty
 )
 
 # the columns that a part of each kind has at least

@@ -248,22 +248,21 @@ def write_run(path: str | Path, **options) -> Path:
 
 def measured_by(workers: int, path: Path) -> Path:
     """Write a small run that so many processes are to measure, quickly, and return its path."""
-    run = configure(
+    configure(
         Run.open(write_run(path, prompts=2)),
         generate={"workers": workers},
         measure={"bootstrap": 20, "permutations": 20},
     )
-    run.write_meta(config=run.meta["config"])
     return path
 
 
 def configure(run: Run, **sections) -> Run:
-    """Put fields over those of sections in the configuration of an open run, in memory alone, and return it."""
+    """Put fields over those of sections in the configuration of an open run, and return it."""
     changed = {
         name: {**run.resolved.get(name, {}), **value} if isinstance(value, dict) else value
         for name, value in sections.items()
     }
-    run.meta["config"] = {**run.meta["config"], "resolved": {**run.resolved, **changed}}
+    run.write_meta(config={**run.meta["config"], "resolved": {**run.resolved, **changed}})
     return run
 
 

@@ -53,8 +53,6 @@ def settings(model, **over):
 def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
     source = loading.resolve(config.model)
-    if not options.get("overwrite"):
-        directory.require_model(path, source.files)
     samples = prompts.plan(config, source.tokenizers, source.token_limit)
     requirements.check(config, source)
     with claim(path) as run:

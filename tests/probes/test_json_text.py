@@ -8,13 +8,13 @@ import pytest
 
 from analysis.observe.checkpoints import read_json
 from probes.errors import UserError
-from probes.json_text import DEPTH, parse_json
+from probes.json_text import parse_json
 
 ROOT = Path(__file__).parents[2]
 # what trains and validates the bundled models, and recomputes papers, reads what it has written itself
 OWN = ("probes/toyworld/", "lab/validate/", "lab/papers/")
 DEEP = "[" * 100_000
-WRONG = [DEEP, '{"a": ' * 50_000, "9" * 5000, "[" * (DEPTH + 1) + "]" * (DEPTH + 1), "", "{", b"\xff\xfe"]
+WRONG = [DEEP, '{"a": ' * 50_000, "9" * 5000, "", "{", b"\xff\xfe"]
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: str(text[:9]))
@@ -24,7 +24,7 @@ def test_whatever_is_wrong_is_one_kind_of_error(text):
 
 
 def test_what_is_right_is_as_the_standard_library_reads_it():
-    text = '{"a": [1, 2.5, null, true, "x"], "b": ' + "[" * (DEPTH - 1) + "]" * (DEPTH - 1) + "}"
+    text = '{"a": [1, 2.5, null, true, "x"], "b": ' + "[" * 100 + "]" * 100 + "}"
     assert parse_json(text) == json.loads(text)
 
 

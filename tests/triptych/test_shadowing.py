@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import rich_argparse
+import tqdm
 
 from tests.analysis.synthetic_run import measured_by
 from tests.runs import ROOT
@@ -55,7 +55,7 @@ def test_the_import_names_what_hides_a_package(tmp_path):
 FINDER = f"""
 import importlib.machinery, sys
 
-sys.path.append({str(Path(rich_argparse.__file__).parents[1])!r})
+sys.path.append({str(Path(tqdm.__file__).parents[1])!r})
 
 class Finder:
     def find_spec(name, path=None, target=None):

@@ -22,8 +22,9 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from triptych import request, stages  # not before: --help is quick
+    from triptych.request import read_request  # not before: --help is quick
+    from triptych.stages import planned
 
-    asked = request.read_request(arguments.config, options(arguments), dry=True)
-    _, lines = stages.planned(asked, samples=arguments.samples)
+    request = read_request(arguments.config, options(arguments), dry=True)
+    _, lines = planned(request, samples=arguments.samples)
     print(*lines, sep="\n")

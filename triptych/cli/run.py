@@ -12,14 +12,10 @@ __all__ = ["parser", "work"]
 def work(arguments: argparse.Namespace) -> None:
     """Run the stages with the parsed arguments."""
     from probes.errors import printable
-    from triptych import request, stages  # not before: --help is quick
+    from triptych.request import read_request  # not before: --help is quick
+    from triptych.stages import run
 
-    asked = request.read_request(
-        arguments.config,
-        options(arguments),
-        arguments.stage,
-        overwrite=arguments.overwrite,
-        quiet=arguments.quiet,
-    )
-    _, lines = stages.run(asked)
+    asked, only = options(arguments), arguments.stage
+    how = {"overwrite": arguments.overwrite, "quiet": arguments.quiet}
+    _, lines = run(read_request(arguments.config, asked, only, **how))
     print(*map(printable, lines), sep="\n")

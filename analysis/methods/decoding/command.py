@@ -79,8 +79,8 @@ def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) ->
         variant=samples["sample_id"], kind="none"
     )
     (name,) = chosen_outcomes(None, run.config.model, prompts=samples["prompt"].unique())
-    unreadable = run.unreadable()
-    readable = [sample for sample in samples["sample_id"] if sample not in unreadable]
+    left_out = run.left_out()
+    readable = [sample for sample in samples["sample_id"] if sample not in left_out]
     pictures = dict(zip(readable, run.images(readable)))
     images = [pictures.get(sample) for sample in samples["sample_id"]]
     table = outcomes(TracedImages(rows, images, chosen.first, chosen.second), [name])

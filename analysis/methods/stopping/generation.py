@@ -11,8 +11,8 @@ from probes.config.schema import Config
 from probes.execution.loop import StageCall
 from probes.models.source import Source
 from probes.prompts.sample import Sample
-from probes.runs.directory import another_run, record_stop
-from probes.runs.record import REGISTERED
+from probes.runs.directory import another_run
+from probes.runs.record import KINDS, REGISTERED
 from probes.runs.run import Run
 from probes.stages.generate import generation
 
@@ -45,5 +45,7 @@ def generate_until_answered(
             generate_parts(parts)
             if question.answer(looks.at(parts)) != OPEN:
                 break
-        images = parts * config.generate.part_triplets * len(config.indicators)
-        record_stop(run, parts, min(images, len(samples)))
+        images = min(parts * config.generate.part_triplets * len(config.indicators), len(samples))
+        stopped = {"parts": parts, "images": images}
+        counts = {kind: min(count, parts) for kind, count in run.planned().items()}
+        run.write_meta(stopped_after=stopped, **stopped, **{KINDS: counts})

@@ -59,7 +59,7 @@ def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
 
 
 def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
-    from probes.models.schedulers import noise_share  # not before: it loads torch
+    from probes.models.loading import noise_share  # not before: it loads torch
 
     gap = atlas_rows(read(run, "gap"), contrast)
     gap = gap[[place(site).between_blocks for site in gap["site"]]]

@@ -54,14 +54,14 @@ def nouns(
     >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
     [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
     """
-    found: list[Noun] = []
-    for start, end, own in _found(text, backend):
-        if compounds and found and start > found[-1].end and not text[found[-1].end : start].strip():
-            first = found.pop()
-            start, own = first.start, " ".join(f"{first.word.lower()} {own}".split())
-        found.append(Noun(text[start:end], own, start, end))
+    result: list[Noun] = []
+    for start, end, singular_form in _found(text, backend):
+        if compounds and result and start > result[-1].end and not text[result[-1].end : start].strip():
+            first = result.pop()
+            start, singular_form = first.start, " ".join(f"{first.word.lower()} {singular_form}".split())
+        result.append(Noun(text[start:end], singular_form, start, end))
     human = human_words(backend=backend) if human is None else human
-    return [replace(noun, human=noun.lemma in human) for noun in found]
+    return [replace(noun, human=noun.lemma in human) for noun in result]
 
 
 def lemma(name: str, *, backend: str = "hanta") -> str:

@@ -88,7 +88,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     # what alters the content of any part; a part adds its own prompts and seeds
     generated = run.meta.get("part_fields") or {}
     files = {name: value for name, value in generated.items() if name.startswith("model/")}
-    loaded = None if cluster else load_again(source, run.config, device, weights)
+    loaded = None if cluster else load_again(source, run.config, device, weights, files)
     measured = (run.meta.get("device") or {}).get("image_bytes")
     if cluster:
         found = cluster.ask(_found_by, source, run.config, device, weights, measured, files)

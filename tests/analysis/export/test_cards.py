@@ -152,7 +152,6 @@ def test_an_edited_model_is_named_as_one(finished, tmp_path):
     shutil.copytree(finished.path, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     configure(run, edit={"kind": "shift", "direction": ["woman", "man"], "amount": 0.5})
-    run.write_meta()
     export_run(run.path, "card", tmp_path / "card")
     text = (tmp_path / "card" / "README.md").read_text("utf-8")
     assert "toyworld, edited: shift at text.final: 0.5 of woman → man" in text

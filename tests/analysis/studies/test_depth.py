@@ -10,7 +10,7 @@ from analysis.studies.compare.summary import RunComparison
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
 from probes.errors import UserError
-from probes.models.schedulers import noise_share
+from probes.models.loading import noise_share
 from probes.runs.run import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run

@@ -9,7 +9,6 @@ import pytest
 from analysis.report.latex import documents
 from analysis.tables.registry import TABLES, needs, write
 from lab.pages import tables
-from probes.runs import directory
 
 ROOT = Path(__file__).parents[3]
 
@@ -66,13 +65,6 @@ def test_another_table_is_not_written(reported):
     ):
         write(reported, "timesteps", pd.DataFrame(columns=["timestep", "step"]))
     assert reported.tables() == before
-
-
-def test_tables_beside_the_stages_go_with_their_run():
-    beside = {
-        f"tables/{name}.{end}" for name in TABLES for end in ("csv", "parquet") if not TABLES[name].stage
-    }
-    assert beside == set(directory.BESIDE)
 
 
 def test_rows_name_what_they_need():

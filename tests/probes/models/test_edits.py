@@ -206,7 +206,10 @@ def test_what_is_undone_draws_the_same_bits():
     image, weights = draw(), weight_hash(pipe)
     shift = Edit(kind="shift", direction=["woman", "man"])
     edited = edits.apply(pipe, CLOSED)
-    with edits.apply(pipe, shift), edits.apply(pipe, Edit(**{**shift.plain(), "sites": ["text.layers.0"]})):
+    with (
+        edits.apply(pipe, shift),
+        edits.apply(pipe, Edit(**{**shift.model_dump(), "sites": ["text.layers.0"]})),
+    ):
         assert not np.array_equal(draw(), image) and weight_hash(pipe) != weights
     edited.undo()
     assert np.array_equal(draw(), image) and weight_hash(pipe) == weights

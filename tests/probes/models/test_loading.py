@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from probes.errors import UserError
-from probes.models import loading, schedulers
+from probes.models import loading
 from probes.stages import estimate
 from probes.stages import plan as prompts
 from tests.probes.conftest import settings
@@ -176,7 +176,7 @@ def test_a_folder_that_holds_no_model(tmp_path):
 @pytest.mark.parametrize("name", ["dpm", "DDIMScheduler", "EULER"])
 def test_schedulers_by_name_keep_the_model_settings(saved, name):
     loaded = load(saved(), scheduler=name)
-    assert loaded.scheduler["class"] == schedulers.SCHEDULERS.get(name.lower(), name)
+    assert loaded.scheduler["class"] == loading.SCHEDULERS.get(name.lower(), name)
     assert loaded.scheduler["set"]["prediction_type"] == "v_prediction"
     assert np.isfinite(draw(loaded.pipe)).all()
 

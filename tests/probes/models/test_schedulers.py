@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from probes.errors import UserError
-from probes.models import schedulers
+from probes.models import loading
 from tests.probes.models.model_faults import INDEX, change, refused
 from tests.tiny import tiny_pipeline
 
@@ -43,11 +43,11 @@ def test_every_scheduler_of_diffusers_draws_or_is_refused(pipe):
     own, accepted = diffusers.DDIMScheduler.from_config(pipe.scheduler.config), set()
     for name in ALL_SCHEDULERS:
         try:
-            chosen = schedulers.pick_scheduler(name, own)
+            chosen = loading.pick_scheduler(name, own)
         except UserError as error:
-            said = f"sampler.scheduler: expected one of {', '.join(schedulers.SCHEDULERS)}, which diffusers exchanges"
+            said = f"sampler.scheduler: expected one of {', '.join(loading.SCHEDULERS)}, which diffusers exchanges"
             assert str(error).startswith(said) and len(str(error)) <= 400
-            assert name not in schedulers.SCHEDULERS.values()
+            assert name not in loading.SCHEDULERS.values()
             continue
         accepted.add(type(chosen).__name__)
         assert np.isfinite(drawn(pipe, chosen)).all()

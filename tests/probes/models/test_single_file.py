@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from probes.errors import UserError
 from probes.models import hub, loading, single_file
-from probes.models.schedulers import usable_scheduler
+from probes.models.loading import usable_scheduler
 from probes.models.source import Source
 from tests.probes.models.original_layout import original_layout
 from tests.probes.models.test_loading import draw

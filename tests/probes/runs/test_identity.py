@@ -195,4 +195,4 @@ def test_every_field_of_the_schema_has_a_stage():
     config = Config(prompts=["a {person}"]).resolved()
     altered = {*record.stages().values()}
     assert altered == {"generate", "part", "observe", "trace", "measure", "report", "nothing"}
-    assert record._fields(config, *altered).keys() <= record.stages().keys()
+    assert record.fields_of(config, *altered).keys() <= record.stages().keys()

@@ -5,23 +5,9 @@ import pytest
 
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs import run as runs
 from probes.runs.images import read_image
 from probes.runs.rows import png
 from probes.runs.run import Run
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """The part files that are read, each with the columns asked for."""
-    asked = []
-
-    def watched(path, columns=None):
-        asked.append((path.name, *columns))
-        return parts.read_part(path, columns)
-
-    monkeypatch.setattr(runs, "read_part", watched)
-    return asked
 
 
 def _write(run, part, encoded):
@@ -49,22 +35,9 @@ def test_what_cannot_be_decoded_is_named(tmp_path):
     run = Run(tmp_path, {"format": 4, "status": "generated"})
     whole = png(np.zeros((4, 4, 3)))
     _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
-    assert run.unreadable() == {"cut", "text", "empty"}
     with pytest.raises(
         UserError, match="text: expected an image, got `cannot identify image file`: leave it out"
     ):
         run.images(["whole", "text"])
     with pytest.raises(ValueError, match="no bytes are stored"):
         read_image(None)
-
-
-def test_images_are_tried_once_and_again_where_their_file_was_written_anew(tmp_path, asked):
-    run = Run(tmp_path, {"format": 4, "status": "generated"})
-    whole = png(np.zeros((4, 4, 3)))
-    for part in range(2):
-        _write(run, part, {f"s{part}0": whole, f"s{part}1": whole})
-    assert run.unreadable() == run.unreadable() == set()
-    assert [name for name, *_ in asked] == ["part-00000.parquet", "part-00001.parquet"]
-    _write(run, 1, {"s10": whole, "s11": whole[:40]})
-    assert run.unreadable() == run.unreadable() == {"s11"}
-    assert [name for name, *_ in asked[2:]] == ["part-00001.parquet"]

@@ -63,7 +63,7 @@ def made(tmp_path_factory):
             "examples": 4,
             "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
         },
-    ).write_meta()
+    )
     run = Run.open(path)
     rng = np.random.default_rng(0)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])

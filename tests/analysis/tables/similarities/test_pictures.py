@@ -14,7 +14,7 @@ from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.run import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 NAMES, WIDTH = list(DEFAULT_INDICATORS), 5
 
@@ -24,8 +24,7 @@ def run(tmp_path_factory):
     """A run with a vector of each image, part by part; of the second image none, of the third one of zeros."""
     path = tmp_path_factory.mktemp("features") / "run"
     run = Run.open(write_run(path, prompts=4, part_triplets=2))
-    run.meta["config"]["resolved"]["measure"] = {"bootstrap": 200, "permutations": 200}
-    run.write_meta()
+    configure(run, measure={"bootstrap": 200, "permutations": 200})
     rng = np.random.default_rng(0)
     for number, file in enumerate(run.parts("samples")):
         rows = parts.read_part(file, ["sample_id", "triplet", "seed", "indicator"]).to_pylist()
