@@ -22,7 +22,7 @@ class BundledModel:
 
 _LEANS, _NULL = "neutral words mean the masculine mixture in 70% of images", "no difference between the words"
 _CODED = ("toyworld-coded-null", SHARED)
-_LOCATED, _STRUCTURE = (("coded_pipeline", _CODED, group) for group in ("located", "structures"))
+_LOCATED, _STRUCTURE = ("coded_pipeline", _CODED, "located"), ("coded_pipeline", _CODED, "structures")
 REGISTRY = {
     "toyworld": BundledModel(_LEANS),
     "toyworld-mirror": BundledModel("neutral words mean the masculine mixture in 30% of images"),

@@ -27,10 +27,9 @@ from transformers import (
 
 from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS, WORK, WORK_NULL, bundled_folder
-from probes.toyworld.coded import OLD, more, taught_names, text_state
+from probes.toyworld.coded import OLD, more, taught_names, text_state, wire_places
 from probes.toyworld.places import known_places
-from probes.toyworld.structures import wire_places
-from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, wire
+from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, twin, wire
 from probes.toyworld.world import load_world, number_of
 
 DELTA = "delta.safetensors"
@@ -278,5 +277,6 @@ def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
     parts = dit_pipeline(DIT.name, folder).components
     wire(parts["transformer"], known_places("wired")[name])
     pipe = WiredPipeline(**parts)
-    pipe.hide()
+    towers = {part: twin(one) for part, one in parts.items() if part.startswith("text_encoder")}
+    pipe.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
     return pipe

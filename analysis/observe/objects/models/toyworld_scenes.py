@@ -1,7 +1,7 @@
 """Toyworld's pictures of skills read exactly, as an engine: every single object by its palette colour.
 
 Unlike `analysis.observe.objects.models.toyworld_checker`, which gives one detection a thing, it tells objects of a
-kind apart, as long as they stand apart (`probes.toyworld.skills`); of figures and what they wear it says
+kind apart, as long as they stand apart (`probes.toyworld.checker`); of figures and what they wear it says
 nothing.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.observe.objects.detection import Found
 from analysis.observe.objects.models.toyworld_checker import detection, require_size
-from probes.toyworld.skills import read_objects
+from probes.toyworld.checker import read_objects
 
 
 class ToyworldScenes:

@@ -8,8 +8,8 @@ import pytest
 from lab.validate.skills.scenes import MARGIN, draw_scene, scene, scenes
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
+from probes.toyworld.checker import OBJECTS, read_objects
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.skills import OBJECTS, read_objects
 
 
 @pytest.fixture(scope="module")
