@@ -68,6 +68,11 @@ class Request:
         flag, _ = self.chosen.get(tuple(field.split(".")), ("", None))
         return flag or f"{self.yaml_source.name}: {field}"
 
+    @property
+    def captions(self) -> LoadedPrompts | None:
+        """The captions that prompts were read from."""
+        return self.loaded if self.loaded and self.loaded.source else None
+
     def naming(self) -> contextlib.AbstractContextManager[None]:
         """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
         return naming(Config, self.yaml_source, self.chosen)
