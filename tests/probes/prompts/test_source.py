@@ -81,7 +81,6 @@ WRONG = {
     "prompts: {from: C, colum: x}": "prompts.colum: unknown key, got 'x': did you mean `column`?",
     "prompts: {from: 3}": "prompts.from: expected a text, got 3",
     "prompts: {from: C, format: xml}": "prompts.format: expected 'auto' or 'datasets'",
-    "prompts: {from: C, format: csv}": "which 0.3 removed: a file of captions is read by its ending",
     "prompts: {from: C, max_words: 0}": "prompts.max_words:",
     "prompts: {from: C, split: train}": "expected a split of a data set alone",
     "prompts: {from: C, column: x}": "annotations[0]: expected a column 'x', got id, image_id, caption",
