@@ -50,7 +50,7 @@ def plan(
             prompt, list(indicators.items()), texts[rows], read, phrases
         )
         by_first = _shared_positions(read, shared)
-        by_last = _shared_positions(last, shared) if others else last
+        by_last = _shared_positions(last, shared) if others else [None] * size
         key = prompt.main_text(config.reference)  # the text that the noise is a function of
         if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
             key = f"{prompt.name(triplet)}\n{key}"

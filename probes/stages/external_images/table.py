@@ -147,7 +147,7 @@ def _of_table(
     return _rows(cells, held, columns, levels)
 
 
-def _places(file: Path, column: str) -> list[tuple[Path, str, int, int]] | None:
+def _places(file: Path, column: str) -> list[tuple] | None:
     """The place of each row of a Parquet file whose column has images as `datasets` stores them, or their bytes."""
     with opened_parquet(file) as opened:
         data, kind = opened.metadata, opened.schema_arrow.field(column).type
