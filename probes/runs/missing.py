@@ -75,9 +75,9 @@ def require_whole(run: Run) -> None:
             if not (file := run.path / kind / samples.name).exists():
                 continue
             identity = identity_of(file) or {}
-            source, expected = identity.get("fields", {}).get("samples"), source_hash(made_from)
-            if kind in GENERATED_KINDS:
-                source, expected = identity.get("hash"), made_from.get("hash")
+            source, expected = identity.get("hash"), made_from.get("hash")
+            if kind not in GENERATED_KINDS:
+                source, expected = identity.get("fields", {}).get("samples"), source_hash(made_from)
             if not (source and expected):
                 _require_rows(run, samples, kind, file)
             elif source != expected:

@@ -225,7 +225,7 @@ class Run:
         part: str | None = None,
     ) -> pd.DataFrame | None:
         """Rows of a kind of part that are of some samples, of one part file or of all; None where there is no file."""
-        wanted, tables = pa.array(sorted({*samples}), pa.string()), []
+        wanted, tables = pa.array(sorted({*samples}), pa.string()), list[pa.Table]()
         for file in self.parts(kind):
             if part in (None, file.name):
                 chosen = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
@@ -310,8 +310,9 @@ class Run:
         One that no person reads is written as Parquet alone, and so is one of more than :data:`CSV_ROWS` rows, which no
         spreadsheet opens.
         """
-        files = {f"tables/{name}.csv": csv_bytes(frame)} if csv and len(frame) <= CSV_ROWS else {}
-        files[f"tables/{name}.parquet"] = table_bytes(name, frame)
+        files: dict[str, bytes | memoryview] = {f"tables/{name}.parquet": table_bytes(name, frame)}
+        if csv and len(frame) <= CSV_ROWS:
+            files[f"tables/{name}.csv"] = csv_bytes(frame)
         self.write_files([*files], files.values())
 
     def write_file(self, name: str, data: bytes | memoryview) -> None:
