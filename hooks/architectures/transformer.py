@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
 _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
+_SKIPPING = re.compile(
+    "cache|fbc|pyramid|skip"
+)  # names of diffusers' hooks that may leave out a block or an attention
 
 
 class Transformer(Architecture):
@@ -46,7 +50,8 @@ class Transformer(Architecture):
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
-        caches = [key for registry in hooked if registry is not None for key in registry.hooks if _skips(key)]
+        names = [key for registry in hooked if registry is not None for key in registry.hooks]
+        caches = [*filter(_SKIPPING.search, names)]
         if getattr(denoiser, "is_cache_enabled", False) or caches:
             raise HookError(
                 f"{name}: expected every block to run at every step, but got a cache"
@@ -61,16 +66,6 @@ class Transformer(Architecture):
                 f"{name}: expected queries, keys and values apart, but got fused projections: "
                 f"call pipe.{PART}.unfuse_qkv_projections(), or load the pipeline again"
             )
-        self._require_shared_noise(pipe)
-
-    def check(self, pipe: Any) -> None:
-        """See `Architecture.check`; some transformers have no size of their own."""
-        if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
-            latents.check(pipe.vae.config)
-        else:
-            super().check(pipe)
-
-    def _require_shared_noise(self, pipe: Any) -> None:
         scheduler = pipe.scheduler
         config, found = getattr(scheduler, "config", {}), type(scheduler).__name__
         draws = found in _DRAWING or config.get("stochastic_sampling")
@@ -80,6 +75,13 @@ class Transformer(Architecture):
                 f"{type(pipe).__name__}.scheduler: expected steps without noise of their own, but got {found}, which "
                 "draws it without the call's generator, so that images of one seed would not share it: use another"
             )
+
+    def check(self, pipe: Any) -> None:
+        """See `Architecture.check`; some transformers have no size of their own."""
+        if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
+            latents.check(pipe.vae.config)
+        else:
+            super().check(pipe)
 
     # Its sites
 
@@ -349,11 +351,6 @@ class Transformer(Architecture):
 
 def _made(address: str, read_only: str) -> Site:
     return Site(address, PART, read="pipeline", read_only=read_only)
-
-
-def _skips(hook: str) -> bool:
-    """Return whether a hook of diffusers, by its name, may leave out a block or an attention."""
-    return any(word in hook for word in ("cache", "fbc", "pyramid", "skip"))
 
 
 def stacked(values: Tensor | list[Tensor]) -> Tensor:

@@ -78,8 +78,12 @@ class UNet(Architecture):
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
+        # XL takes the states before the last layer; that of the second encoder makes the pooled text
+        core = text_core(pipe, "text_encoder") if _is_xl(pipe) else None
+        last = f"text.layers.{len(module_at(pipe, core.layers)) - 1}." if core else None
         for site in text_sites(pipe, "unet"):
-            yield replace(site, read_only=_UNREAD) if _is_xl(pipe) and _unread(pipe, site) else site
+            unread = last is not None and f"{site.address}.".startswith(last)
+            yield replace(site, read_only=_UNREAD) if unread else site
         yield Site("latent", "unet", read="pipeline", read_only=BY_STEP)
         yield from _unet_sites(pipe.unet)
         branches = ["unconditional", "conditional", "guided"]
@@ -194,18 +198,6 @@ def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, A
     if pooled is not None:
         added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
     return {"encoder_hidden_states": states, "added_cond_kwargs": added}
-
-
-def _unread(pipe: Any, site: Site) -> bool:
-    """Tell whether a site lies behind the states that XL takes of its first text encoder: those before the last layer.
-
-    Of the second encoder the last layer makes the pooled text.
-    """
-    core = text_core(pipe, "text_encoder")
-    if core is None:
-        return False
-    last = len(module_at(pipe, core.layers)) - 1
-    return f"{site.address}.".startswith(f"text.layers.{last}.")
 
 
 def _is_xl(pipe: Any) -> bool:
