@@ -18,8 +18,7 @@ from typing import Any, Self
 import torch
 
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Inputs, Step
-from hooks.architectures.site import has_module, module_at
+from hooks.architectures.site import Inputs, Step, has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
 from hooks.prompt.text import TextReader

@@ -27,9 +27,8 @@ import torch
 from torch import Tensor
 
 from hooks import sites as site_table
-from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import has_module
+from hooks.architectures.site import Call, Inputs, Step, has_module, other_branches
 from hooks.architectures.text_encoders import text_cores
 from hooks.attention.attention import AttentionSums, RefineSums
 from hooks.attention.definitions import Definition, default_name, get

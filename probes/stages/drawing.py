@@ -42,6 +42,11 @@ def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
+def with_options(config: Config, section: str, **options: Any) -> Config:
+    """A configuration with options of a section put over it."""
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=options)})
+
+
 @dataclass(frozen=True)
 class Drawing:
     """Draws batches (`probes.execution.processes.Work`) with the model that is loaded; a helper loads its own."""
@@ -50,7 +55,7 @@ class Drawing:
     config: Config
     loaded: loading.LoadedModel
     threads: int
-    files: Mapping[str, str]  # of the model's description, with their checksums
+    fields: Mapping[str, Any]  # of the run's parts: checksums of the model's weights and files
     size: BatchSize
     cut: Callable[[Any, int], Sequence[Any]]  # a piece of a part into batches of that size
     draw: Callable[[Any, Config, Any, Tick], Piece]  # a batch with a pipeline
@@ -66,8 +71,7 @@ class Drawing:
         loaded = self.loaded
         with deterministic(self.threads):
             if loaded.pipe is None:
-                weights = loaded.record["weight_hash"]
-                loaded = load_again(self.source, self.config, loaded.device, weights, self.files)
+                loaded = load(self.source, self.config, loaded.device, self.fields)
             yield partial(self._fitting, replace(self.size), loaded.pipe)
 
     def _fitting(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
@@ -84,34 +88,27 @@ class Drawing:
         return size.fit(drawn, len(piece))
 
 
-def load(source: loading.Source, config: Config, device: str) -> loading.LoadedModel:
-    """Load the model of a run, ready to draw as its configuration says."""
-    sampler = config.sampler
-    return loading.load(
-        source,
-        dtype=config.generate.dtype,
-        device=device,
-        scheduler=sampler.scheduler,
-        steps=sampler.steps,
-        edit=config.edit,
-    )
-
-
-def load_again(
-    source: loading.Source, config: Config, device: str, weights: str, files: Mapping[str, str]
+def load(
+    source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Load the model that a run began with, known by its `weight_hash`; on another machine it is found by its name."""
+    """Load the model of a run, ready to draw as its configuration says; the one that it began with where `fields` say.
+
+    These are of its parts. On another machine it is found by its name.
+    """
     if not source.path.exists():
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
+    files = {name: value for name, value in (fields or source.files).items() if name.startswith("model/")}
     if name := record.differing(files, source.files):
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
         )
-    loaded = load(source, config, device)
-    if loaded.record["weight_hash"] != weights:
+    sampler, dtype = config.sampler, config.generate.dtype
+    named = {"scheduler": sampler.scheduler, "steps": sampler.steps, "edit": config.edit}
+    loaded = loading.load(source, dtype=dtype, device=device, **named)
+    if fields and loaded.record["weight_hash"] != fields["model"]:
         raise UserError(
             f"model {source.name}: expected the weights that the run began with, found others:"
             " put them back, or choose another --out"
@@ -131,16 +128,14 @@ class ResolvedSettings:
 
     def apply_to(self, config: Config) -> Config:
         """Put numbers where the configuration leaves the choice to the model or the machine."""
-        generate, scale = config.generate, config.sampler.guidance_scale
-        batch = self.batch_triplets if generate.batch_triplets == "auto" else generate.batch_triplets
-        device = torch.device(self.loaded.device).type
-        drawn = {"batch_triplets": batch, "device": device, "dtype": self.loaded.dtype}
-        guidance = {"guidance_scale": self.loaded.guidance_scale if scale is None else float(scale)}
-        return config.model_copy(
-            update={
-                "sampler": config.sampler.model_copy(update=guidance),
-                "generate": generate.model_copy(update=drawn),
-            }
+        batch, scale = config.generate.batch_triplets, config.sampler.guidance_scale
+        scale = self.loaded.guidance_scale if scale is None else float(scale)
+        return with_options(
+            with_options(config, "sampler", guidance_scale=scale),
+            "generate",
+            batch_triplets=self.batch_triplets if batch == "auto" else batch,
+            device=torch.device(self.loaded.device).type,
+            dtype=self.loaded.dtype,
         )
 
 
@@ -159,10 +154,9 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
     """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
-    generate, begun = config.generate, run.config.generate
-    left = [name for name in ("dtype", "batch_triplets") if getattr(generate, name) == "auto"]
-    as_begun = generate.model_copy(update={name: getattr(begun, name) for name in left})
-    return config.model_copy(update={"generate": as_begun})
+    begun, names = run.config.generate, ("dtype", "batch_triplets")
+    left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
+    return with_options(config, "generate", **left)
 
 
 def threads(loaded: loading.LoadedModel) -> int:

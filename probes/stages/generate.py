@@ -17,8 +17,9 @@ from time import monotonic
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import loop, workers
+from probes.execution import loop
 from probes.execution.loop import Part, StageCall
+from probes.execution.workers import BatchSize, used_sizes
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -52,12 +53,11 @@ def generation(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> Iterator[Callable[[int | None], None]]:
     """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
-    began, cluster = monotonic(), command.cluster
+    began = monotonic()
     config = config if command.overwrite else keep_begun_settings(config, run)
     draws = cut(samples, len(config.indicators))
-    asked = source, config, draws[0]
-    # this machine may have neither a GPU nor room for the model
-    found = cluster.ask(resolve_settings, *asked) if cluster else resolve_settings(*asked)
+    # of a cluster this machine may have neither a GPU nor room for the model
+    found = command.ask(resolve_settings, source, config, draws[0])
     if command.overwrite:
         directory.clear(run)
 
@@ -69,14 +69,12 @@ def generation(
         if FIELDS in run.meta and not begun:  # by another process, meanwhile
             planned = _planned(run, config, found, draws, source)
         config, fields, parts, todo, damaged = planned
-        wanted = workers.worker_count(
-            config.generate.workers,
-            device=found.loaded.device,
-            threads=found.threads,
-            images=sum(part.images for part in todo),
-        )
-        count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
         size = int(config.generate.batch_triplets)
+        smallest = f"the {len(draws[0])} images of one triplet and seed"
+        limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
+        draw = partial(draw_batch, first=samples[0].sample_id)
+        drawing = Drawing(source, config, found.loaded, found.threads, fields, limit, cut, draw)
+        count = command.workers(config, todo, drawing)
         command.record(
             run,
             config,
@@ -95,20 +93,16 @@ def generation(
             images=len(samples),
             **{USED: [size], KINDS: run.with_kinds(parts[0].paths, len(parts))},
         )
-    smallest = f"the {len(draws[0])} images of one triplet and seed"
-    limit = workers.BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
-    draw = partial(draw_batch, first=samples[0].sample_id)
-    drawing = Drawing(source, config, found.loaded, found.threads, source.files, limit, cut, draw)
 
     def generate_parts(first: int | None) -> None:
         nonlocal todo
         wanted = parts[:first]
         due = [part for part in todo if part.identity["part"] < len(wanted)]
         todo = todo[len(due) :]
-        loop.make(run, "generate", wanted, due, drawing, command, loop.useful_workers(count, due))
+        loop.make(run, "generate", wanted, due, drawing, command, count)
 
     yield generate_parts
-    if (used := workers.used_sizes(run, "samples", size)) != [size]:
+    if (used := used_sizes(run, "samples", size)) != [size]:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 

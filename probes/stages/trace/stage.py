@@ -15,9 +15,10 @@ from typing import Any
 from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import loop, workers
+from probes.execution import loop
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
+from probes.execution.workers import BatchSize, used_sizes
 from probes.fields.types import shown
 from probes.models import loading
 from probes.models.requirements import image_size
@@ -28,7 +29,7 @@ from probes.runs.images import NAN, fault_counts
 from probes.runs.record import KINDS, traced_fields
 from probes.runs.rows import png
 from probes.runs.run import Run
-from probes.stages.drawing import Drawing, cut, load_again, threads
+from probes.stages.drawing import Drawing, cut, load, threads, with_options
 from probes.stages.trace import requirements
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -46,17 +47,14 @@ def forget(run: Run) -> None:
 
 def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall) -> None:
     """Draw every image of a run's trace that it does not hold yet."""
-    began, config, cluster = monotonic(), run.config, command.cluster
+    began, config = monotonic(), run.config
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
     generated, device = run.meta["part_fields"], run.meta.get("device") or {}
-    files = {name: value for name, value in generated.items() if name.startswith("model/")}
-    asked = source, config, generated["model"], files, device.get("image_bytes")
-    loaded, batch, per_worker = cluster.ask(_loaded, *asked) if cluster else _loaded(*asked)
+    loaded, batch, each = command.ask(_loaded, source, config, generated, device.get("image_bytes"))
     assert config.trace is not None
     if config.trace.batch == "auto":  # where the trace was begun its first batch's size is kept
-        batch = (run.meta.get(USED) or [batch])[0]
-        config = config.model_copy(update={"trace": config.trace.model_copy(update={"batch": batch})})
+        config = with_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
     size = config.trace.batch
     draws = requirements.triplets(config, samples, source)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
@@ -65,17 +63,16 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
             paths={"traced": run.part_path("traced", index)},
             identity=part_files.identity(index, {**fields, **_own_fields(chunk)}, FORMAT),
             images=len(chunk) * images(variants),
-            pieces=cut_trace(chunk, variants, size),
+            pieces=cut_trace(TraceBatch(chunk, variants), size),
         )
         for index, chunk in enumerate(cut(draws, config.generate.part_triplets))
     ]
     todo, damaged = loop.pending(parts, _refused)
-    left = sum(part.images for part in todo)
-    wanted = workers.worker_count(
-        config.generate.workers, device=loaded.device, threads=per_worker, images=left
-    )
-    count = cluster.room() if cluster else loop.useful_workers(wanted, todo)
-    not_drawn = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in variants}
+    smallest = max(len(rows([one])) for one in variants)
+    limit = BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
+    work = Drawing(source, config, loaded, each, generated, limit, cut_trace, draw_batch)
+    count = command.workers(config, todo, work)
+    not_drawn = {one.name: sum(bool(draw.why_not(one)) for draw in draws) for one in variants}
     record: dict[str, Any] = {
         "format": FORMAT,
         "config": config.trace.model_dump(mode="json"),
@@ -90,21 +87,18 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     }
     run.write_meta(**{RECORD: record, USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
-    smallest = max(len(rows([one])) for one in variants)
-    limit = workers.BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
-    work = Drawing(source, config, loaded, per_worker, files, limit, cut_again, draw_batch)
     loop.make(run, "trace", parts, todo, work, command, count)
     faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
-    seconds = round(record["seconds"] + (monotonic() - began if left else 0.0), 1)
+    seconds = round(record["seconds"] + (monotonic() - began if todo else 0.0), 1)
     record |= {"rows": sum(part.images for part in parts), "faults": faults, "seconds": seconds}
-    run.write_meta(**{RECORD: record, USED: workers.used_sizes(run, "traced", size)})
+    run.write_meta(**{RECORD: record, USED: used_sizes(run, "traced", size)})
 
 
 def _loaded(
-    source: loading.Source, config: Config, weights: str, files: Mapping[str, str], measured: float | None
+    source: loading.Source, config: Config, fields: Mapping[str, Any], measured: float | None
 ) -> tuple[loading.LoadedModel, int, int]:
     """The model of a run, the images that a batch of its trace holds on this machine, and threads of torch."""
-    loaded = load_again(source, config, config.generate.device, weights, files)
+    loaded = load(source, config, config.generate.device, fields)
     size = requirements.auto_batch(loaded.pipe, loaded.device, config, measured)
     return loaded, size, threads(loaded)
 
@@ -129,7 +123,7 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
 
 @dataclass(frozen=True)
 class TraceBatch:
-    """What is drawn at once: of each of some triplets these variants, recipients and donors."""
+    """Variants of some triplets, whose recipients and donors are drawn with them."""
 
     draws: Sequence[TripletDraw]
     variants: Sequence[Variant]
@@ -139,24 +133,19 @@ class TraceBatch:
         return len(self.draws) * len(rows(self.variants))
 
 
-def cut_trace(draws: Sequence[TripletDraw], variants: Sequence[Variant], size: int) -> list[TraceBatch]:
+def cut_trace(batch: TraceBatch, size: int) -> list[TraceBatch]:
     """Return batches of at most so many images: of several triplets where all variants of each fit, else of one."""
-    if several := size // len(rows(variants)):
-        return [TraceBatch(some, variants) for some in cut(draws, several)]
+    if several := size // len(rows(batch.variants)):
+        return [TraceBatch(some, batch.variants) for some in cut(batch.draws, several)]
     alike: dict[Any, list[Variant]] = {}
-    for one in variants:
+    for one in batch.variants:
         alike.setdefault(one.drawn, []).append(one)
     chunks: list[list[Variant]] = [[]]
     for some in alike.values():  # what is the same stands together
         if len(rows([*chunks[-1], *some])) > size:
             chunks.append([])
         chunks[-1] += some
-    return [TraceBatch([draw], chunk) for draw in draws for chunk in chunks]
-
-
-def cut_again(batch: TraceBatch, size: int) -> list[TraceBatch]:
-    """Return the batches of a smaller size, or the batch itself."""
-    return cut_trace(batch.draws, batch.variants, size)
+    return [TraceBatch([draw], chunk) for draw in batch.draws for chunk in chunks]
 
 
 def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:

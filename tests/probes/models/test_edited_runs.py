@@ -37,7 +37,9 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
     loaded, size = loading.load(source, edit=config.edit), BatchSize("generate", 1, "triplets", 1, "", "")
-    drawing = Drawing(source, config, loaded, 1, source.files, size, cut, draw_batch)
+    drawing = Drawing(
+        source, config, loaded, 1, {"model": after["weight_hash"], **source.files}, size, cut, draw_batch
+    )
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass
 

@@ -6,7 +6,7 @@ import pytest
 
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.stages.trace.stage import cut_trace
+from probes.stages.trace.stage import TraceBatch, cut_trace
 from probes.stages.trace.variants import CUTS, PatchSites, Variant, images, plan, rows
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
@@ -69,7 +69,7 @@ def test_steps_that_are_not_there():
 def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
     whole = plan(PLACES, Trace(necessity=True), *WORDS)
     triplets = ["first", "second", "third"]
-    batches = cut_trace(triplets, whole, size)
+    batches = cut_trace(TraceBatch(triplets, whole), size)
     drawn = [(triplet, one.name) for batch in batches for triplet in batch.draws for one in batch.variants]
     assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole)
     assert all(len(batch) <= size for batch in batches) and max(len(rows([one])) for one in whole) == 3
