@@ -155,12 +155,9 @@ def words_of_text(
 ) -> list[Word] | None:
     """Words of a prompt by the characters of its tokens; None if `ids`, which the encoder was given, are of another."""
     ((uncut, offsets),) = encode(tokenizer, [prompt], encoder)
-    same = next(
-        (place for place, pair in enumerate(zip(uncut, ids)) if pair[0] != pair[1]), min(len(uncut), len(ids))
-    )
-    cut = (
-        list(ids[same:]) if same < len(uncut) else []
-    )  # by the encoder's limit, behind which an end may stand
+    same = len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(uncut, ids))])
+    # by the encoder's limit, behind which an end may stand
+    cut = list(ids[same:]) if same < len(uncut) else []
     if len(cut) > 1 or {*cut} - {*tokenizer.all_special_ids}:
         return None
     return _listed(prompt, offsets, same, number, encoder)
@@ -172,9 +169,8 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) 
     spelled = tokenizer.template.vectors if hasattr(tokenizer, "template") else {}
     vectors = {one for token in spelled.values() for one in token.split()[1:]}
     names = tokenizer.convert_ids_to_tokens(list(ids))
-    clip = any(
-        name.endswith("</w>") for name in names
-    )  # CLIP's mark the ends of words, and drop blanks between them
+    # CLIP's mark the ends of words, and drop blanks between them
+    clip = any(name.endswith("</w>") for name in names)
     text, before, decoded, offsets, last = "", "", [], [], ""
     for token, name in zip(ids, names):
         if token in special:
