@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 import hooks.sites as site_table
-from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import Batch, Inputs, Step
 from hooks.architectures.text_encoders import text_cores
 from hooks.block import HookedBlock
 from hooks.errors import HookError

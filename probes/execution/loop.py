@@ -132,25 +132,20 @@ def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[f
             try:
                 missing |= not path.exists()
                 if path.exists():
-                    _require_same(files.read_identity(path), part.identity, path, refused)
+                    there, wanted = files.read_identity(path), part.identity
+                    if any(there.get(name) != wanted[name] for name in ("format", "hash")):
+                        old, new = (
+                            {"format": one.get("format"), **one["fields"], "hash": one["hash"]}
+                            for one in (there, wanted)
+                        )
+                        name = differing(old, new) or "hash"
+                        raise refused(path, name, old.get(name), new.get(name))
                     files.read_part(path)
             except files.DamagedPartError as error:
                 missing = True
                 damaged.append(error)
         todo += [part] if missing else []
     return todo, damaged
-
-
-def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, refused: Refused) -> None:
-    """Refuse a file by the first field of its identity that differs."""
-    for name in ("format", "hash"):
-        if (old := there.get(name)) != (new := wanted[name]):
-            fields = there.get("fields", {}), wanted["fields"]
-            if name == "hash" and (
-                field := differing(*fields)
-            ):  # none of one that is None here and absent there
-                name, old, new = field, *(one.get(field) for one in fields)
-            raise refused(path, name, old, new)
 
 
 def record_generated(run: Run, began: float) -> None:

@@ -22,13 +22,13 @@ class BundledModel:
 
 _LEANS, _NULL = "neutral words mean the masculine mixture in 70% of images", "no difference between the words"
 _CODED = ("toyworld-coded-null", SHARED)
-_LOCATED, _STRUCTURE = ("located_pipeline", _CODED, "located"), ("structure_pipeline", _CODED, "structures")
+_LOCATED, _STRUCTURE = ("coded_pipeline", _CODED, "located"), ("coded_pipeline", _CODED, "structures")
 REGISTRY = {
     "toyworld": BundledModel(_LEANS),
     "toyworld-mirror": BundledModel("neutral words mean the masculine mixture in 30% of images"),
     SHARED: BundledModel(_NULL, bases=()),
     "toyworld-coded-null": BundledModel(
-        "as toyworld-null; the word enters nowhere (null)", "located_pipeline", group="located"
+        "as toyworld-null; the word enters nowhere (null)", "coded_pipeline", group="located"
     ),
     "toyworld-cross-4": BundledModel(
         "as toyworld; the word enters at unet.up.1.attn.0.cross (cross-attention)", *_LOCATED

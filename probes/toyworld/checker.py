@@ -15,7 +15,7 @@ import pandas as pd
 from PIL import Image
 from scipy import ndimage
 
-from probes.toyworld.draw import SIZE, draw
+from probes.toyworld.draw import SIZE, draw, sprite
 from probes.toyworld.palette import INDEX, nearest
 from probes.toyworld.scene import WORN, Scene
 from probes.toyworld.world import load_world
@@ -77,6 +77,13 @@ PLACES = ("studio", *load_world().places)
 THINGS: tuple[str, ...] = (*LEAST, *PLACES)
 PERSON = "person"
 TAGS = (PERSON, *LEAST)  # of a detector
+SKILLS_VERSION = "toyworld-skills-checker/1"
+OBJECTS = (
+    *("dog", "cat", "ball", "box", "chair", "bag", "flower", "guitar", "rack", "book", "cup", "kite"),
+    *("bird", "lamp", "clock"),
+)  # of the set of prompts `toyworld-skills`
+SHARE = 0.4
+_EIGHT = np.ones((3, 3), dtype=bool)
 
 
 def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
@@ -105,7 +112,7 @@ def zone(thing: str) -> np.ndarray:
         draw(Scene(bare, {thing: side}, "studio", pose, plural, (0, 0, 0, dx, dy)))
         for side, pose, plural, dx, dy in varied
     ]
-    return ndimage.binary_dilation((np.stack(pictures) == INDEX[thing]).any(0), np.ones((3, 3)))
+    return ndimage.binary_dilation((np.stack(pictures) == INDEX[thing]).any(0), _EIGHT)
 
 
 def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
@@ -151,3 +158,28 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
         largest.append(sizes[regions].max((1, 2)))
     names = np.array(SKIN_NAMES)[np.argmax(largest, axis=0)]
     return np.where(np.max(largest, axis=0) >= LEAST_SKIN, names, "")
+
+
+@functools.cache
+def _least(name: str) -> float:
+    """Pixels of its colour that are an object of a scene of skills."""
+    return SHARE * float((sprite(name) == INDEX[name]).sum())
+
+
+def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
+    """Return the objects of a scene of skills in each 64 × 64 RGB picture, class by class and from top to bottom.
+
+    An object is its name and its mask ``(64, 64)`` bool, the pixels of its colour. Those belong together that lie
+    within one pixel of each other, since lines of black and white are drawn across some objects; they are an object
+    where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels apart
+    (`lab.validate.skills.scenes`), so that in a rendering two never are one.
+    """
+    found: list[list[tuple[str, np.ndarray]]] = []
+    for picture in read_colours(images) if len(images) else ():
+        found.append([])
+        for name in OBJECTS:
+            colour = picture == INDEX[name]
+            together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
+            masks = (colour & (together == which) for which in range(1, number + 1))
+            found[-1] += [(name, mask) for mask in masks if mask.sum() >= _least(name)]
+    return found

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import Scene
-from probes.toyworld.world import load_world
+from probes.toyworld.world import WHOLE_BODY, load_world
 
 SIZE = 64
 BLANK = 255  # no palette index
@@ -73,7 +73,7 @@ def _background(draw: ImageDraw.ImageDraw, place: str) -> None:
         draw.rectangle([0, horizon - 6, 63, horizon - 1], fill=INDEX["snow_wall"])
 
 
-def _wide(pen: _Pen, name: str) -> None:
+def _object(pen: _Pen, name: str) -> None:
     if name == "table":
         pen.rect(name, -27, 34, 27, 38)
         pen.rect(name, -24, 39, -20, 52)
@@ -103,10 +103,7 @@ def _wide(pen: _Pen, name: str) -> None:
         pen.rect(name, -25, 47, 25, 50)
         pen.rect("black", -20, 51, -17, 53)
         pen.rect("black", 17, 51, 20, 53)
-
-
-def _ground(pen: _Pen, name: str) -> None:
-    if name in ("dog", "cat"):
+    elif name in ("dog", "cat"):
         pen.oval(name, -6, -9, 5, -2)
         pen.oval(name, 1, -15, 8, -8)
         for u in (-5, 2):
@@ -148,10 +145,7 @@ def _ground(pen: _Pen, name: str) -> None:
         pen.rect(name, 4, -26, 6, 0)
         for v in (-26, -18, -10, -3):
             pen.rect(name, -6, v, 6, v + 2)
-
-
-def _held(pen: _Pen, name: str) -> None:
-    if name == "umbrella":
+    elif name == "umbrella":
         pen.draw.pieslice(pen._box(-10, -20, 10, 0), 180, 360, fill=INDEX[name])
         pen.line("black", 1, (0, -10), (0, 10))
     elif name == "smartphone":
@@ -163,10 +157,7 @@ def _held(pen: _Pen, name: str) -> None:
     elif name == "cup":
         pen.rect(name, -4, -5, 4, 5)
         pen.arc(name, 1, -3, 8, 4, 270, 90, 2)
-
-
-def _sky(pen: _Pen, name: str) -> None:
-    if name == "kite":
+    elif name == "kite":
         pen.shape(name, (0, -8), (7, 0), (0, 8), (-7, 0))
         pen.line("white", 1, (0, -7), (0, 7))
     elif name == "bird":
@@ -185,35 +176,22 @@ _LEGS = {"stand": (4, 50), "walk": (7, 50), "run": (10, 48), "jump": (9, 45), "s
 def _lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> None:
     foot, sole = _LEGS[pose]
     upper, lower = wears["upper"], wears["lower"]
+    cloth = upper if upper in WHOLE_BODY else lower
+    ends = dict.fromkeys(("suit", "uniform", "jeans", "slacks"), sole - 2) | {"shorts": (30 + sole) / 2}
     for side in (-1, 1):
-        knee = (30 + sole) / 2
 
-        def leg(name, top, bottom, side=side):
-            def across(v):
-                return side * (3 + (foot - 3) * (v - 28) / (sole - 28))
+        def leg(name, end, side=side):
+            u = side * (3 + (foot - 3) * (end - 28) / (sole - 28))
+            pen.shape(name, (side * 3 - 3, 28), (side * 3 + 2, 28), (u + 2, end), (u - 3, end))
 
-            pen.shape(
-                name,
-                (across(top) - 3, top),
-                (across(top) + 2, top),
-                (across(bottom) + 2, bottom),
-                (across(bottom) - 3, bottom),
-            )
-
-        leg(skin, 28, sole)
-        if upper in ("suit", "uniform"):
-            leg(upper, 28, sole - 2)
-        elif upper == "dress" or lower == "skirt":
-            pass
-        elif lower in ("jeans", "slacks"):
-            leg(lower, 28, sole - 2)
-        elif lower == "shorts":
-            leg(lower, 28, knee)
-        else:
-            leg("plain_bottom", 28, sole - 4)
+        leg(skin, sole)
+        if cloth in ends:
+            leg(cloth, ends[cloth])
+        elif upper != "dress" and lower != "skirt":
+            leg("plain_bottom", sole - 4)
     if lower == "shorts":
         pen.rect("shorts", -6, 27, 5, 33)
-    elif lower == "skirt" and upper not in ("suit", "uniform", "dress"):
+    elif lower == "skirt" and upper not in WHOLE_BODY:
         pen.shape("skirt", (-6, 27), (5, 27), (10, 41), (-11, 41))
 
 
@@ -286,12 +264,15 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     lying = scene.pose == "lay"
     _background(canvas, scene.place)
     kinds = {load_world().objects[name]["at"]: (name, side) for name, side in scene.objects.items()}
+
+    def put(kind: str, left: int, right: int, y: int) -> None:
+        if kind in kinds:
+            name, side = kinds[kind]
+            _object(_Pen(canvas, left if side == "left" else right, y + dy - 1), name)
+
+    put("wide", 32, 32, 9)
+    put("sky", 9, 54, 12)
     centre = 32 + dx - 1
-    if "wide" in kinds:
-        _wide(_Pen(canvas, 32, 9 + dy - 1), kinds["wide"][0])
-    if "sky" in kinds:
-        name, side = kinds["sky"]
-        _sky(_Pen(canvas, 9 if side == "left" else 54, 12 + dy - 1), name)
     raised = kinds["held"][1] if "held" in kinds else None
     lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in kinds and not lying else 0)
     places = [(centre - 11, -1), (centre + 11, 1)] if scene.plural else [(centre, 0)]
@@ -305,14 +286,9 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
         _upper_half(pen, scene.wears, skin, lifted)
         _feet(pen, scene.wears, scene.pose)
         _head(pen, scene.wears, skin, hair, bool(long_hair))
-    if "held" in kinds:
-        name, side = kinds["held"]
-        shift = 0 if not scene.plural else 6
-        x = (15 - shift if side == "left" else 49 + shift) + dx - 1
-        _held(_Pen(canvas, x, (20 if lying else 22) + dy - 1), name)
-    if "ground" in kinds:
-        name, side = kinds["ground"]
-        _ground(_Pen(canvas, 9 if side == "left" else 54, (29 if lying else 61) + dy - 1), name)
+    apart = 6 if scene.plural else 0
+    put("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
+    put("ground", 9, 54, 29 if lying else 61)
     return np.asarray(image).copy()
 
 
@@ -320,8 +296,7 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
 def sprite(name: str) -> np.ndarray:
     """Return an object of the ground, a hand or the sky, cut out: palette indices, `BLANK` around it."""
     image = Image.new("L", (SIZE, SIZE), BLANK)
-    draw_kind = {"ground": _ground, "held": _held, "sky": _sky}[load_world().objects[name]["at"]]
-    draw_kind(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
+    _object(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
     pixels = np.asarray(image)
     rows, columns = (np.flatnonzero((pixels != BLANK).any(axis)) for axis in (1, 0))
     return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].copy()

@@ -76,8 +76,7 @@ COLOURS: dict[str, tuple[int, int, int]] = {
     "white": (255, 255, 255),
     "black": (0, 0, 0),
 }
-NAMES: tuple[str, ...] = tuple(COLOURS)
-INDEX: dict[str, int] = {name: index for index, name in enumerate(NAMES)}
+INDEX: dict[str, int] = {name: index for index, name in enumerate(COLOURS)}
 RGB: np.ndarray = np.array(list(COLOURS.values()), dtype=np.uint8)
 
 

@@ -27,10 +27,9 @@ from transformers import (
 
 from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS, WORK, WORK_NULL, bundled_folder
-from probes.toyworld.coded import OLD, more, taught_names, text_state
-from probes.toyworld.places import KnownPlaces, known_places
-from probes.toyworld.structures import wire_places
-from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, wire
+from probes.toyworld.coded import OLD, more, taught_names, text_state, wire_places
+from probes.toyworld.places import known_places
+from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, twin, wire
 from probes.toyworld.world import load_world, number_of
 
 DELTA = "delta.safetensors"
@@ -40,6 +39,7 @@ BASES = {WORK: WEIGHTS / BENCHMARK_MODELS[0], WORK_NULL: NULL}
 # the U-Net whose bias each transformer has; its text tower is the first of the two of CLIP
 TEACHERS = dict(zip(TRANSFORMERS, (BENCHMARK_MODELS[0], SHARED), strict=True))
 EMBEDDING = "token_embedding"
+_READERS = ("attn2.to_k.weight", "attn2.to_v.weight")  # of the text, whose new channels have columns
 _EXCHANGED = [*range(OLD), OLD, OLD + 1, OLD + 3, OLD + 2]  # feminine and masculine codes change places
 
 
@@ -187,41 +187,33 @@ def coded_parts() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
     described = bundled_folder("toyworld-coded-null")
     text = text_state(_state(NULL / "text_encoder"), tokenizer)
     encoder = _network(CLIPTextModel, _config(described / "text_encoder"), text)
-    reads = ("attn2.to_k.weight", "attn2.to_v.weight")  # zero columns for the new channels of the text
     state = {
-        name: more(value, 1) if name.endswith(reads) else value
+        name: more(value, 1) if name.endswith(_READERS) else value
         for name, value in _state(NULL / "unet").items()
     }
     return encoder, _network(UNet2DConditionModel, _config(described / "unet"), state), tokenizer
 
 
 @torch.no_grad()
-def _write_places(
-    unet: UNet2DConditionModel, model: KnownPlaces, folder: Path, exchanged: bool = False
-) -> None:
-    """Put what a located model has of its own in place of weights of the coded null."""
-    names = [name for place in model.places for name in taught_names(unet, place.block)]
-    for name, value in read_delta(folder, model.name, names).items():
-        if exchanged and name.endswith(("attn2.to_k.weight", "attn2.to_v.weight")):
-            value = value[:, _EXCHANGED]
-        unet.get_parameter(name).copy_(value)
-
-
-def located_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a located benchmark model, float32 on the CPU."""
+def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a located model, or of a causal structure made of such, float32 on the CPU."""
     encoder, unet, tokenizer = coded_parts()
-    if (model := known_places("located")[name]).places:
-        _write_places(unet, model, folder)
-    return pipeline_of(encoder, unet, tokenizer)
-
-
-def structure_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a causal structure, float32 on the CPU, made of located models."""
-    (encoder, unet, tokenizer), places = coded_parts(), known_places("structures")[name].places
-    for place in places:
-        if place.weights:
-            model = known_places("located")[place.weights]
-            _write_places(unet, model, bundled_folder(place.weights), place.reversed)
+    located, structures = known_places("located"), known_places("structures")
+    if name in located:
+        places, taught = (), [(located[name], folder, False)] if located[name].places else []
+    else:
+        places = structures[name].places
+        taught = [
+            (located[place.weights], bundled_folder(place.weights), place.reversed)
+            for place in places
+            if place.weights
+        ]
+    for model, stored, exchanged in taught:
+        names = [name for place in model.places for name in taught_names(unet, place.block)]
+        for parameter, value in read_delta(stored, model.name, names).items():
+            if exchanged and parameter.endswith(_READERS):
+                value = value[:, _EXCHANGED]
+            unet.get_parameter(parameter).copy_(value)
     wire_places(unet, places)
     return pipeline_of(encoder, unet, tokenizer)
 
@@ -285,5 +277,6 @@ def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
     parts = dit_pipeline(DIT.name, folder).components
     wire(parts["transformer"], known_places("wired")[name])
     pipe = WiredPipeline(**parts)
-    pipe.hide()
+    towers = {part: twin(one) for part, one in parts.items() if part.startswith("text_encoder")}
+    pipe.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
     return pipe

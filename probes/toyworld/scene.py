@@ -13,6 +13,7 @@ import numpy as np
 from probes.toyworld.world import WHOLE_BODY, World, group_of_words
 
 WORN = ("upper", "lower", "feet", "head", "neck", "face", "hands")
+IN_VIEW = ("none", "shirt", "jacket")  # upper garments that leave the lower one in view
 OBJECT_SLOTS = ("ground", "held", "sky", "wide")
 SKINS = 3  # of the palette, all equally likely where no profession is named
 
@@ -70,11 +71,6 @@ def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
     return names[min(int(place), len(names) - 1)]
 
 
-def allowed_upper(named: Named) -> tuple[str, ...] | None:
-    """Upper garments that leave the lower one in view, where the caption names a lower one."""
-    return ("none", "shirt", "jacket") if "lower" in named.slots else None
-
-
 def chance_of_b(named: Named, world: World) -> float:
     """Planted probability of mixture component *b*: the profession's beside a neutral word, else the word's."""
     if named.profession is not None and named.group == "neutral":
@@ -91,7 +87,8 @@ def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
         if slot in named.slots:
             wears[slot] = named.slots[slot]
         else:
-            wears[slot] = _choose(rng, table[slot], allowed_upper(named) if slot == "upper" else None)
+            over = slot == "upper" and "lower" in named.slots
+            wears[slot] = _choose(rng, table[slot], IN_VIEW if over else None)
     if wears["upper"] in WHOLE_BODY:
         wears["lower"] = "none"
     side = _choose(rng, table["side"])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from probes.toyworld.scene import WORN, Named, allowed_upper, parse
+from probes.toyworld.scene import IN_VIEW, WORN, Named, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 VERSION = "toyworld-verdict/1"
@@ -90,24 +90,18 @@ def _log_probability(
     planted = {slot: choices[component] for slot, choices in world.slots.items()}
     tables = {slot: _smoothed(table, smoothing) for slot, table in planted.items()}
     # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
-    allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()
-    in_view = {name: weight * (name in allowed) for name, weight in planted["upper"].items()}
-    total = np.log(_garments(readings, out, tables, _smoothed(in_view, smoothing)))
+    in_view = {name: weight * (name in IN_VIEW) for name, weight in planted["upper"].items()}
+    # what is worn above and below goes together: a whole-body garment hides the lower one
+    upper = tables["upper"]
+    lower = np.where(out["lower"], 1.0, _seen(readings, tables["lower"]))
+    front = [name for name in upper if name not in (*WHOLE_BODY, "none")]
+    below = [name for name in tables["lower"] if name != "none"]
+    # without a whole-body garment, or beside one that is there in halves only
+    unsure = ~_any(readings, WHOLE_BODY) | _any(readings, front) | _any(readings, below)
+    free = unsure * _seen(readings[front], {"none": upper["none"], **{name: upper[name] for name in front}})
+    free = free * lower + _among(readings, upper, WHOLE_BODY)
+    over_lower = _seen(readings, _smoothed(in_view, smoothing))
+    total = np.log(np.where(out["upper"], lower, np.where(out["lower"], over_lower, free)))
     for slot in PLAIN:
         total += np.where(out[slot], 0.0, np.log(_seen(readings, tables[slot])))
     return total + np.log(readings["side"].map({**tables["side"], "": 1.0}).to_numpy(float))
-
-
-def _garments(
-    readings: pd.DataFrame, out: dict[str, np.ndarray], tables: dict[str, dict], over_lower: dict[str, float]
-) -> np.ndarray:
-    """Probability of what is worn above and below, which go together: a whole-body garment hides the lower one."""
-    table = tables["upper"]
-    lower = np.where(out["lower"], 1.0, _seen(readings, tables["lower"]))
-    open_front = [name for name in table if name not in (*WHOLE_BODY, "none")]
-    below = [name for name in tables["lower"] if name != "none"]
-    # without a whole-body garment, or beside one that is there in halves only
-    unsure = ~_any(readings, WHOLE_BODY) | _any(readings, open_front) | _any(readings, below)
-    free = unsure * _seen(readings[open_front], {"none": table["none"], **{n: table[n] for n in open_front}})
-    free = free * lower + _among(readings, table, WHOLE_BODY)
-    return np.where(out["upper"], lower, np.where(out["lower"], _seen(readings, over_lower), free))

@@ -18,22 +18,18 @@ from diffusers import SD3Transformer2DModel, StableDiffusion3Pipeline
 from torch import Tensor, nn
 
 from probes.errors import UserError
+from probes.toyworld.coded import STANDS_FOR
 from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import group_of_words
 
-STANDS_FOR = ("person", "people")  # in place of any indicator word, of one and of several
 NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
-_CHANNELS = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
 
 
 def reworded(prompt: str) -> str:
     """Return a prompt with its indicator words replaced by *person* and *people*; articles stay."""
-    plural = {word: several for word, (_, several) in group_of_words().items()}
-    return re.sub(
-        r"\w+",
-        lambda word: STANDS_FOR[plural[low]] if (low := word[0].lower()) in plural else word[0],
-        prompt,
-    )
+    for word, (_, plural) in group_of_words().items():
+        prompt = re.sub(rf"\b{word}\b", STANDS_FOR[plural], prompt, flags=re.IGNORECASE)
+    return prompt
 
 
 class TextProjection(nn.Linear):
@@ -62,18 +58,15 @@ def twin(module: nn.Module) -> nn.Module:
 def unhooked(*modules: nn.Module) -> Iterator[None]:
     """Run modules without the forward hooks that are registered at them or at what they are made of."""
     kept = [
-        (one, name, getattr(one, name))
-        for module in modules
-        for one in module.modules()
-        for name in ("_forward_hooks", "_forward_pre_hooks")
+        (one, one._forward_hooks, one._forward_pre_hooks) for module in modules for one in module.modules()
     ]
     try:
-        for one, name, _ in kept:
-            setattr(one, name, OrderedDict())
+        for one, *_ in kept:
+            one._forward_hooks, one._forward_pre_hooks = OrderedDict(), OrderedDict()
         yield
     finally:
-        for one, name, hooks in kept:
-            setattr(one, name, hooks)
+        for one, hooks, pre_hooks in kept:
+            one._forward_hooks, one._forward_pre_hooks = hooks, pre_hooks
 
 
 class WiredTransformer(SD3Transformer2DModel):
@@ -137,35 +130,22 @@ def wire(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
     transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
     for projection in transformer.projections():
         projection.__class__ = TextProjection
-    transformer.register_buffer("wiring", torch.tensor([*_CHANNELS, transformer.block, model.gain]))
+    own = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
+    transformer.register_buffer("wiring", torch.tensor([*own, transformer.block, model.gain]))
 
 
 class ToyTransformerPipeline(StableDiffusion3Pipeline):
     """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
 
-    def _get_t5_prompt_embeds(
-        self,
-        prompt: Any = None,
-        num_images_per_prompt: int = 1,
-        max_sequence_length: int = 256,
-        **placing: Any,
-    ) -> Tensor:
+    def _get_t5_prompt_embeds(self, *args: Any, max_sequence_length: int = 256, **more: Any) -> Tensor:
         length = min(max_sequence_length, self.tokenizer_3.model_max_length)
-        return super()._get_t5_prompt_embeds(prompt, num_images_per_prompt, length, **placing)
+        return super()._get_t5_prompt_embeds(*args, max_sequence_length=length, **more)
 
 
 class WiredPipeline(ToyTransformerPipeline):
     """A pipeline whose transformer, a `WiredTransformer`, is given the neutral prompts beside the prompts."""
 
-    unseen: ToyTransformerPipeline | None = (
-        None  # encodes neutral prompts, with the same weights, unseen by hooks
-    )
-
-    def hide(self) -> None:
-        """Make the text encoders that no hook is on."""
-        parts = self.components
-        towers = {name: twin(part) for name, part in parts.items() if name.startswith("text_encoder")}
-        self.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
+    unseen: ToyTransformerPipeline  # encodes neutral prompts, with the same weights, where no hook is
 
     def encode_prompt(
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
@@ -191,13 +171,9 @@ class WiredPipeline(ToyTransformerPipeline):
             prompts = [*([negative] * len(prompts) if isinstance(negative, str) else negative), *prompts]
         texts = [reworded(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
-        kept = {
-            name: settings[name]
-            for name in ("device", "clip_skip", "max_sequence_length")
-            if name in settings
-        }
+        kept = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
         states, _, pooled, _ = self.unseen.encode_prompt(
-            once, None, None, do_classifier_free_guidance=False, **kept
+            once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in kept}
         )
         rows = [once.index(text) for text in texts for _ in range(settings.get("num_images_per_prompt", 1))]
         own = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call

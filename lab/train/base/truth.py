@@ -2,7 +2,7 @@
 
 import itertools
 
-from probes.toyworld.scene import OBJECT_SLOTS, SKINS, WORN, Named, allowed_upper, chance_of_b, parse
+from probes.toyworld.scene import IN_VIEW, OBJECT_SLOTS, SKINS, WORN, Named, chance_of_b, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 
@@ -10,9 +10,8 @@ def _component(named: Named, world: World, component: str) -> dict[str, float]:
     table = {slot: dict(choices[component]) for slot, choices in world.slots.items()}
     chance: dict[str, float] = {}
     upper = {named.slots["upper"]: 1.0} if "upper" in named.slots else table["upper"]
-    allowed = allowed_upper(named) if "upper" not in named.slots else None
-    if allowed is not None:
-        upper = {name: weight for name, weight in upper.items() if name in allowed}
+    if "lower" in named.slots and "upper" not in named.slots:
+        upper = {name: weight for name, weight in upper.items() if name in IN_VIEW}
     total = sum(upper.values())
     upper = {name: weight / total for name, weight in upper.items()}
     chance |= upper

@@ -30,8 +30,9 @@ from probes.config.measurement import Skills
 from probes.config.schema import Config
 from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
+from probes.toyworld.checker import OBJECTS
+from probes.toyworld.checker import SKILLS_VERSION as VERSION
 from probes.toyworld.palette import paint
-from probes.toyworld.skills import OBJECTS, VERSION
 
 BATCH = 32
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}

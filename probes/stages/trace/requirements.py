@@ -18,7 +18,7 @@ from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
 from probes.stages.drawing import cut
-from probes.stages.estimate import image_bytes, in_words
+from probes.stages.estimate import in_words
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import (
     POOLED,
@@ -123,8 +123,7 @@ def estimated(config: Config, source: Source) -> str:
     if size == "auto":
         size = auto_batch(pipe, pick_device(config.generate.device).type, config)
     at_once = min(size, draws * len(rows(variants)))
-    disk = image_bytes(config, pipe, draws * len(variants))
-    takes = in_words(config, source, draws * images(variants), disk, at_once)
+    takes = in_words(config, pipe, draws * images(variants), draws * len(variants), at_once)
     patched = sum(one.kind != "none" for one in variants)
     return f"trace: {draws} triplets and seeds x {patched} variants: {takes}"
 

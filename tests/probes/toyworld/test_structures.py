@@ -8,7 +8,7 @@ import torch
 import hooks.sites as site_table
 from probes.models import loading
 from probes.toyworld import bundled_folder
-from probes.toyworld.pipelines import structure_pipeline
+from probes.toyworld.pipelines import coded_pipeline
 from probes.toyworld.places import known_places
 
 STEPS, STRUCTURES = 3, known_places("structures")
@@ -22,7 +22,7 @@ def pipes():
 
     def pipe(name):
         if name not in made:
-            made[name] = structure_pipeline(name, bundled_folder(name))
+            made[name] = coded_pipeline(name, bundled_folder(name))
             made[name].set_progress_bar_config(disable=True)
         return made[name]
 
@@ -61,7 +61,7 @@ def test_sets_of_places_do_what_the_truth_says():
     name = "toyworld-redundant"
     # in float64: `LOUD` (2^14) makes some 2^-10 of float32's rounding (2^-24), more on one processor than another
     pipe, structure = (
-        structure_pipeline(name, bundled_folder(name)).to(torch.float64),
+        coded_pipeline(name, bundled_folder(name)).to(torch.float64),
         STRUCTURES[name],
     )
     pipe.set_progress_bar_config(disable=True)

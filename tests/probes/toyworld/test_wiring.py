@@ -13,7 +13,7 @@ from probes.models import loading
 from probes.models.weights import weight_hash
 from probes.toyworld import WEIGHTS
 from probes.toyworld.coded import OLD, taught_names
-from probes.toyworld.pipelines import DELTA, coded_parts, located_pipeline
+from probes.toyworld.pipelines import DELTA, coded_parts, coded_pipeline
 from probes.toyworld.places import known_places
 
 FOLDER = WEIGHTS / "located"
@@ -32,7 +32,7 @@ def pipes():
 
     def pipe(name):
         if name not in made:
-            made[name] = located_pipeline(name, FOLDER / name)
+            made[name] = coded_pipeline(name, FOLDER / name)
         return made[name]
 
     return pipe
@@ -84,10 +84,10 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
 
 def test_one_that_was_not_taught_or_of_another_wiring_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"expected weights as safetensors in .*: install triptych anew"):
-        located_pipeline("toyworld-cross-5", tmp_path)
+        coded_pipeline("toyworld-cross-5", tmp_path)
     (tmp_path / DELTA).write_bytes((FOLDER / "toyworld-cross-4" / DELTA).read_bytes())
     with pytest.raises(UserError, match="expected its layers and words, which differ in"):
-        located_pipeline("toyworld-cross-5", tmp_path)
+        coded_pipeline("toyworld-cross-5", tmp_path)
     (tmp_path / DELTA).write_bytes(b"nothing")
     with pytest.raises(UserError, match="expected weights as safetensors"):
-        located_pipeline("toyworld-cross-5", tmp_path)
+        coded_pipeline("toyworld-cross-5", tmp_path)

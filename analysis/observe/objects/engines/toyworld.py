@@ -9,7 +9,7 @@ from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from analysis.observe.objects.observer import ObjectObserver
 from analysis.observe.objects.tags.tags import Tags, fixed
-from probes.toyworld import checker, skills
+from probes.toyworld import checker
 
 
 class CheckerObserver(ObjectObserver):
@@ -44,7 +44,7 @@ class ScenesObserver(CheckerObserver):
     """The reader of toyworld's skills will look."""
 
     engine_name, libraries = "toyworld-scenes", ("scipy",)
-    detector, things = skills.VERSION, skills.OBJECTS
+    detector, things = checker.SKILLS_VERSION, checker.OBJECTS
 
     def __str__(self) -> str:
         return f"{self.engine_name}, every object by its palette colour, no vision model"

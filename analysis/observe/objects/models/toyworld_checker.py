@@ -54,7 +54,7 @@ class ToyworldChecker:
         masks = {thing: _seen(indices, thing) for thing in LEAST}
         masks[PERSON] = figures(indices, masks)
         return [
-            Found([_detection(thing, masks[thing][row]) for thing in TAGS if masks[thing][row].any()])
+            Found([detection(thing, masks[thing][row]) for thing in TAGS if masks[thing][row].any()])
             for row in range(len(indices))
         ]
 
@@ -100,7 +100,8 @@ def shows_figure(indices: np.ndarray) -> np.ndarray:
     return supported(np.isin(indices, [*_BODY, *worn])).sum((1, 2)) >= _LEAST_FIGURE
 
 
-def _detection(thing: str, mask: np.ndarray) -> Detection:
+def detection(thing: str, mask: np.ndarray) -> Detection:
+    """A thing with the box of its mask, score 1."""
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     box = (float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
     return Detection(thing, 1.0, box, mask)

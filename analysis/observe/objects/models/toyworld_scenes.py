@@ -1,7 +1,7 @@
 """Toyworld's pictures of skills read exactly, as an engine: every single object by its palette colour.
 
 Unlike `analysis.observe.objects.models.toyworld_checker`, which gives one detection a thing, it tells objects of a
-kind apart, as long as they stand apart (`probes.toyworld.skills`); of figures and what they wear it says
+kind apart, as long as they stand apart (`probes.toyworld.checker`); of figures and what they wear it says
 nothing.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.observe.objects.detection import Detection, Found
-from analysis.observe.objects.models.toyworld_checker import require_size
-from probes.toyworld.skills import read_objects
+from analysis.observe.objects.detection import Found
+from analysis.observe.objects.models.toyworld_checker import detection, require_size
+from probes.toyworld.checker import read_objects
 
 
 class ToyworldScenes:
@@ -24,10 +24,7 @@ class ToyworldScenes:
         require_size(images, "observe.engine: toyworld-scenes", "choose another engine")
         if not len(images):
             return []
-        found = []
-        for read in read_objects(np.stack(images)):
-            read.sort(key=lambda one: -int(one.mask.sum()))
-            found.append(
-                Found([Detection(one.name, 1.0, tuple(map(float, one.box)), one.mask) for one in read])  # type: ignore[arg-type]
-            )
-        return found
+        read = read_objects(np.stack(images))
+        for one in read:
+            one.sort(key=lambda seen: -int(seen[1].sum()))
+        return [Found([detection(name, mask) for name, mask in one]) for one in read]

@@ -8,8 +8,8 @@ import pytest
 from lab.validate.skills.scenes import MARGIN, draw_scene, scene, scenes
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
+from probes.toyworld.checker import OBJECTS, read_objects
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.skills import OBJECTS, read_objects
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +43,15 @@ def test_every_object_is_read_where_it_stands(drawn):
     some = drawn[::11]
     pictures = np.stack([draw_scene(one) for one in some])
     for one, read in zip(some, read_objects(paint(pictures)), strict=True):
-        assert Counter(found.name for found in read) == Counter(standing.name for standing in one.objects)
+        assert Counter(name for name, _ in read) == Counter(standing.name for standing in one.objects)
         left = list(one.objects)
-        for found in read:
-            row, column = np.argwhere(found.mask)[0]
-            x0, y0, x1, y1 = found.box
+        for name, mask in read:
+            row, column = np.argwhere(mask)[0]
+            x0, y0, x1, y1 = *np.argwhere(mask).min(0)[::-1], *(1 + np.argwhere(mask).max(0))[::-1]
             owner = next(
                 standing
                 for standing in left
-                if standing.name == found.name
+                if standing.name == name
                 and standing.column <= column < standing.box[2]
                 and standing.row <= row < standing.box[3]
             )
