@@ -198,52 +198,12 @@ def draw_batch(
         for start in range(0, len(members), size)
         for i, j in combinations(range(size), 2)
     ]
-    images, faults, probe = _draw(pipe, config, members, compared, tick)
-    if members[0].sample_id == first and all(fault == NAN for fault in faults):
-        dtype = config.generate.dtype  # the others would be no images either
-        raise UserError(
-            f"{first}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first batch:"
-            f" {_NAN[dtype]}"
-        )
-    pictures = [
-        {
-            **sample.row(),
-            "fault": fault,
-            # without numbers there is no picture
-            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
-        }
-        for sample, image, fault in zip(members, images, faults)
-    ]
-    capture, sites = config.capture, schemas.captures_schema(list(probe.similarity))
-    made = {
-        "samples": RowsOfKind(pictures, schemas.SAMPLES),
-        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
-    }
-    if capture.words:
-        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
-    if capture.keep:
-        made["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
-    if capture.pool:
-        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
-    return made
 
-
-def _draw(
-    pipe: Any,
-    config: Config,
-    members: list[Sample],
-    compared: list[tuple[int, int]],
-    tick: Tick,
-) -> tuple[np.ndarray, list[str | None], Probe]:
-    """One batch through the pipeline with the probe around it: images, what is at fault with each, and the probe."""
-    step, last = len(members) / config.sampler.steps, {}
-
-    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict) -> dict:
-        tick(step)
-        last.update(kwargs)
+    def stepped(index: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+        tick(len(members) / config.sampler.steps)
         return {}
 
-    capture = config.capture
+    capture, prompts = config.capture, [sample.prompt for sample in members]
     towers = TextTowers.of(pipe) if capture.pool else None
     groups = [towers.groups(one.prompt, indicator_spans(one)) for one in members] if towers else []
     architecture = architecture_of(pipe)
@@ -259,29 +219,82 @@ def _draw(
         position_groups={name: [one[name] for one in groups] for name in groups[0]} if groups else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
-        prompts=[sample.prompt for sample in members] if architecture.transformer else None,
+        prompts=prompts if architecture.transformer else None,
         system_prompt=system,
     )
-    sampler = config.sampler
-    height, width = requirements.image_size(pipe, config)
+    seeds = [sample.noise_seed for sample in members]
     with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
-        output = pipe(
-            **given,
-            prompt=[sample.prompt for sample in members],
-            **architecture.call_arguments(
-                pipe, sampler.guidance_scale, [sampler.negative_prompt] * len(members), sampler.true_cfg_scale
-            ),
-            # one generator an image, made on the CPU so that every device starts from the same noise
-            generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
-            num_inference_steps=sampler.steps,
-            height=height,
-            width=width,
-            output_type="np",
-            **architecture.step_callback(pipe, stepped),
+        images, faults = call(pipe, prompts, seeds, stepped, **call_options(pipe, config), **given)
+    if members[0].sample_id == first and all(fault == NAN for fault in faults):
+        dtype = config.generate.dtype  # the others would be no images either
+        raise UserError(
+            f"{first}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first batch:"
+            f" {_NAN[dtype]}"
         )
+    pictures = [
+        {
+            **sample.row(),
+            "fault": fault,
+            # without numbers there is no picture
+            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+        }
+        for sample, image, fault in zip(members, images, faults)
+    ]
+    sites = schemas.captures_schema(list(probe.similarity))
+    made = {
+        "samples": RowsOfKind(pictures, schemas.SAMPLES),
+        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
+    }
+    if capture.words:
+        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
+    if capture.keep:
+        made["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
+    if capture.pool:
+        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
+    return made
+
+
+def call_options(pipe: Any, config: Config) -> dict[str, Any]:
+    """The arguments of `call` that a configuration, whose settings are numbers, gives."""
+    names = ("steps", "guidance_scale", "true_cfg_scale", "negative_prompt")
+    height, width = requirements.image_size(pipe, config)
+    return {name: getattr(config.sampler, name) for name in names} | {"height": height, "width": width}
+
+
+def call(
+    pipe: Any,
+    prompts: list[str],
+    seeds: list[int],
+    step: Callable[[int, dict[str, Any]], dict[str, Any]],
+    *,
+    steps: int,
+    guidance_scale: float,
+    true_cfg_scale: float | None = None,
+    negative_prompt: str = "",
+    **more: Any,
+) -> tuple[np.ndarray, list[str | None]]:
+    """Images of prompts, and what is at fault with each; `step` gives tensors that replace others after a step."""
+    architecture, last = architecture_of(pipe), dict[str, Any]()
+
+    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        changed = step(index, kwargs)
+        last.update(kwargs | changed)
+        return changed
+
+    negative = [negative_prompt] * len(prompts)
+    output = pipe(
+        prompt=prompts,
+        **architecture.call_arguments(pipe, guidance_scale, negative, true_cfg_scale),
+        # one generator an image, made on the CPU so that every device starts from the same noise
+        generator=[torch.Generator("cpu").manual_seed(seed) for seed in seeds],
+        num_inference_steps=steps,
+        output_type="np",
+        **architecture.step_callback(pipe, stepped),
+        **more,
+    )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
-    return images, find_faults(images, last.get("latents"), flagged), probe
+    return images, find_faults(images, last.get("latents"), flagged)
 
 
 def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:

@@ -14,11 +14,10 @@ from torch import Tensor
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
-from probes.runs.images import find_faults
+from probes.stages.drawing import call
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import POOLED, Variant, rows
 
-_GROWN = ["latents", "prompt_embeds"]  # what rows that begin later are copies of
 # schedulers of diffusers that draw no noise as they are configured here, and hold their history in rows
 _WITHOUT_NOISE = (
     "DDIMScheduler",
@@ -48,51 +47,38 @@ def draw(
     draws: Sequence[TripletDraw],
     variants: Sequence[Variant],
     *,
-    steps: int,
     guidance_scale: float | None = None,
-    true_cfg_scale: float | None = None,
-    height: int | None = None,
-    width: int | None = None,
-    negative_prompt: str = "",
     shared: bool = True,
     tick: Callable[[float], Any] = lambda images: None,
+    **options: Any,
 ) -> list[TracedImage]:
     """Draw variants of some triplets in one batch.
 
     Recipients and donors of the variants are rows of it, too, each once, whether or not they are among the variants.
     Variants that exchange the same activations are one row. A variant that cannot be drawn of a triplet
-    (`TripletDraw.why_not`) is left out. With `shared` a row begins when it is first written, as a
-    copy of its recipient's, where the scheduler adds no noise.
+    (`TripletDraw.why_not`) is left out. With `shared` a row begins when it is first written, as a copy of its
+    recipient's, where the scheduler adds no noise. `options` are those of `probes.stages.drawing.call`, such as steps.
     """
     architecture = architecture_of(pipe)
     wanted = [(triplet, one) for triplet in draws for one in variants if triplet.why_not(one) is None]
     batch = _Batch(draws, wanted, shared and not architecture.transformer and may_grow(pipe.scheduler))
     first = [row for row, begins in zip(batch.rows, batch.begins) if begins == 0]
-    last: dict[str, Any] = {}
 
-    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def stepped(index: int, kwargs: dict[str, Any]) -> dict[str, Any]:
         tick(len(batch.rows) / architecture.planned(pipe))
-        last.update(batch.grown(pipe.scheduler, index, kwargs))
-        return dict(last)
+        return batch.grown(pipe.scheduler, index, kwargs)
 
-    scale = architecture.default_guidance(type(pipe)) if guidance_scale is None else guidance_scale
+    if guidance_scale is None:
+        guidance_scale = architecture.default_guidance(type(pipe))
+    if not architecture.transformer:
+        # what rows that begin later are copies of
+        options["callback_on_step_end_tensor_inputs"] = ["latents", "prompt_embeds"]
+    prompts = [triplet.prompts[one.recipient] for triplet, one in first]
+    seeds = [triplet.noise_seed for triplet, _ in first]
     with Intervention(pipe, batch.patches()) as intervention:
-        output = pipe(
-            prompt=[triplet.prompts[one.recipient] for triplet, one in first],
-            **architecture.call_arguments(pipe, scale, [negative_prompt] * len(first), true_cfg_scale),
-            generator=[torch.Generator("cpu").manual_seed(triplet.noise_seed) for triplet, _ in first],
-            output_type="np",
-            **architecture.step_callback(pipe, stepped),
-            **({} if architecture.transformer else {"callback_on_step_end_tensor_inputs": _GROWN}),
-            num_inference_steps=steps,
-            height=height,
-            width=width,
-        )
-    images = np.asarray(output.images)
+        images, faults = call(pipe, prompts, seeds, stepped, guidance_scale=guidance_scale, **options)
     if len(images) != len(batch.rows):
         raise HookError(f"trace: expected {len(batch.rows)} images, but the pipeline gave {len(images)}")
-    flagged = getattr(output, "nsfw_content_detected", None)
-    faults = find_faults(images, last.get("latents"), flagged)
     writes, changes = [0] * len(images), [0.0] * len(images)
     for written in intervention.written:
         for row, change in zip(written.patch.into, written.changes, strict=True):
@@ -169,11 +155,11 @@ class _Batch:
         ]
 
     def grown(self, scheduler: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Latents and texts for the call of the denoiser after `call`, with the rows that begin at it."""
+        """Latents and texts for the call of the denoiser after `call` with the rows that begin at it, if any do."""
         held, shape = len(kwargs["latents"]), kwargs["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:
-            return kwargs
+            return {}
         sources = [*range(held), *(self._unpatched(draw, one.recipient) for draw, one in new)]
         texts = [half + source for half in range(0, len(kwargs["prompt_embeds"]), held) for source in sources]
         for name, value in vars(scheduler).items():

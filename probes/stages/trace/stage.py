@@ -21,7 +21,6 @@ from probes.execution.processes import Tick
 from probes.execution.workers import BatchSize, used_sizes
 from probes.fields.types import shown
 from probes.models import loading
-from probes.models.requirements import image_size
 from probes.prompts.sample import Sample
 from probes.runs import directory, schemas
 from probes.runs import parts as part_files
@@ -29,7 +28,7 @@ from probes.runs.images import NAN, fault_counts
 from probes.runs.record import KINDS, traced_fields
 from probes.runs.rows import png
 from probes.runs.run import Run
-from probes.stages.drawing import Drawing, cut, load, threads, with_options
+from probes.stages.drawing import Drawing, call_options, cut, load, threads, with_options
 from probes.stages.trace import requirements
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
@@ -150,22 +149,11 @@ def cut_trace(batch: TraceBatch, size: int) -> list[TraceBatch]:
 
 def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
     """Draw a batch and give its rows."""
-    sampler, (height, width) = config.sampler, image_size(pipe, config)
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
     share = images(batch.variants) / len(rows(batch.variants))
+    options = {"tick": lambda drawn: tick(share * drawn), **call_options(pipe, config)}
     try:
-        drawn = draw(
-            pipe,
-            batch.draws,
-            batch.variants,
-            steps=sampler.steps,
-            guidance_scale=sampler.guidance_scale,
-            true_cfg_scale=sampler.true_cfg_scale,
-            height=height,
-            width=width,
-            negative_prompt=sampler.negative_prompt,
-            tick=lambda drawn: tick(share * drawn),
-        )
+        drawn = draw(pipe, batch.draws, batch.variants, **options)
     except HookError as error:
         raise UserError(f"trace: {error}") from None
     traced = []
