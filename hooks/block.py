@@ -12,17 +12,16 @@ import functools
 import inspect
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import torch
 
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Inputs, Step
-from hooks.architectures.site import has_module, module_at
+from hooks.architectures.site import Inputs, Step, has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
-from hooks.prompt.text import TextReader, branches_by_text
+from hooks.prompt.text import TextReader
 
 _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block that is open on it
 
@@ -120,13 +119,27 @@ class HookedBlock:
             )
         if self._calls == 0:
             self._require_unchanged()
-            self._branches = branches_by_text(self._architecture, self._pipe, args, kwargs, self._readers)
+            self._branches = self._branches_by_text(args, kwargs)
         self._before_denoiser(
             self._architecture.inputs(self._pipe, args, kwargs, **self._branches), args, kwargs
         )
         for reader in self._readers:
             reader.runs.clear()
         self._calls += 1
+
+    def _branches_by_text(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
+
+        As an argument for `architecture.inputs`, or nothing. Before the first call of the denoiser the first runs of
+        the readers are the prompts'.
+        """
+
+        def of_prompts(states: torch.Tensor) -> bool:
+            return any(reader.runs and reader.select(states) is reader.runs[0] for reader in self._readers)
+
+        runs = max((len(reader.runs) for reader in self._readers), default=0)
+        branches = self._architecture.branches(self._pipe, args, kwargs, of_prompts, runs)
+        return {} if branches is None else {"branches": branches}
 
     def _wrap_scheduler(self, stack: contextlib.ExitStack) -> None:
         """Hand each `Step` to `_on_step` before the scheduler goes on, by its method on this instance.

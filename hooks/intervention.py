@@ -15,16 +15,17 @@ local donor is computed without them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import hooks.sites as site_table
-from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import Batch, Inputs, Step
 from hooks.architectures.text_encoders import text_cores
 from hooks.block import HookedBlock
 from hooks.errors import HookError
@@ -99,7 +100,8 @@ class Intervention(HookedBlock):
     # Entering and leaving
 
     def _forget(self) -> None:
-        self._batch, self._local = None, {}
+        self._batch: Batch | None = None
+        self._local: dict[tuple[int, str], Tensor] = {}
 
     @property
     def written(self) -> list[Written]:
@@ -116,6 +118,7 @@ class Intervention(HookedBlock):
         return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in counts]
 
     def _prepare(self) -> None:
+        self._forget()
         self._architecture = architecture_of(self._pipe)
         self._sites = {site.address: site for site in site_table.available(self._pipe)}
         self._at: dict[str, list[int]] = {}
@@ -126,8 +129,6 @@ class Intervention(HookedBlock):
         self._paths = {self._sites[address].module for address in self._at}
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
-        self._batch: Batch | None = None
-        self._local: dict[tuple[int, str], Tensor] = {}
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, TEXT_ENCODERS[name])
@@ -156,9 +157,6 @@ class Intervention(HookedBlock):
             patch.refuse(f"donor: {address} lies outside the denoiser, where there is no local one")
         if address == "latent" and patch.steps is not None and 0 in patch.steps:
             patch.refuse("steps: the latent of step 0 is the noise: pass it to the pipeline")
-        self._check_heads(patch, address)
-
-    def _check_heads(self, patch: Patch, address: str) -> None:
         heads = self._heads(address)
         if patch.heads and heads is None:
             patch.refuse(
@@ -176,7 +174,7 @@ class Intervention(HookedBlock):
         for address in self._at:
             if address not in LATENTS:
                 site = self._sites[address]
-                stack.callback(site.attach_writer(self._pipe, self._writer(site)).remove)
+                stack.callback(site.attach_writer(self._pipe, partial(self._change, site)).remove)
 
     # What the hooks do
 
@@ -187,18 +185,14 @@ class Intervention(HookedBlock):
         self._batch = self._last = inputs.batch
 
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
-        self._batch, self._local = None, {}
+        self._forget()
 
     def _on_step(self, step: Step) -> None:
         self._last.require_images(self._pipe, len(step.output))
 
-    def _writer(self, site: Site) -> Callable[[Tensor], Tensor | None]:
-        def change(values: Tensor) -> Tensor | None:
-            starts = self._starts(site, values)
-            call = None if self._batch is None else self._calls - 1
-            return self._changed(site.address, values, starts, call)
-
-        return change
+    def _change(self, site: Site, values: Tensor) -> Tensor | None:
+        call = None if self._batch is None else self._calls - 1
+        return self._changed(site.address, values, self._starts(site, values), call)
 
     def _starts(self, site: Site, values: Tensor) -> dict[str, int]:
         """First row of each half of the batch; of none where nothing is written now."""
@@ -305,13 +299,8 @@ class Intervention(HookedBlock):
             texts = [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
             args_given, given = self._architecture.with_texts(args, kwargs, texts)
             with contextlib.ExitStack() as stack:
-                for key in (
-                    (number, address) for number in numbers for address in self._patches[number].addresses
-                ):
-
-                    def keep(values: Tensor, key: tuple[int, str] = key) -> None:
-                        found[key] = values.clone()
-
+                for key in ((number, one) for number in numbers for one in self._patches[number].addresses):
+                    keep = partial(lambda key, values: found.update({key: values.clone()}), key)
                     stack.callback(self._sites[key[1]].attach_reader(self._pipe, keep).remove)
                 # not the call: hooks on the denoiser itself stay out of it
                 self._architecture.denoiser(self._pipe).forward(*args_given, **given)
@@ -331,15 +320,12 @@ class Intervention(HookedBlock):
     # Results
 
     def _finish(self) -> None:
-        for patch, writes in zip(self._patches, self._writes, strict=True):
-            if not writes:
-                patch.refuse(f"wrote nothing: {self._why(patch)}")
-
-    def _why(self, patch: Patch) -> str:
-        if not self._calls:
-            return "the pipeline was not called inside the block"
-        if set(patch.addresses) & set(LATENTS):
-            return "pass callback_on_step_end=intervention.on_step_end to the pipeline, and steps that it reaches"
-        if patch.steps is not None and not any(step < self._calls for step in patch.steps):
-            return f"expected a step below {self._calls}, the number of the denoiser's calls"
-        return "its module did not run in this call, or the batch has no such branch"
+        for patch in (one for one, writes in zip(self._patches, self._writes, strict=True) if not writes):
+            why = "its module did not run in this call, or the batch has no such branch"
+            if not self._calls:
+                why = "the pipeline was not called inside the block"
+            elif set(patch.addresses) & set(LATENTS):
+                why = "pass callback_on_step_end=intervention.on_step_end to the pipeline, and steps that it reaches"
+            elif patch.steps is not None and min(patch.steps) >= self._calls:
+                why = f"expected a step below {self._calls}, the number of the denoiser's calls"
+            patch.refuse(f"wrote nothing: {why}")

@@ -110,10 +110,7 @@ class Patch:
             numbers = getattr(self, name)
             put(self, name, None if numbers is None else tuple(numbers))
         put(self, "steps", None if self.steps is None else frozenset(self.steps))
-        self._check_numbers()
-        self._check_choices()
-        self._check_rows()
-        self._check_latents()
+        self._check()
         kinds = [("query", "key") if part == "probabilities" else (part,) for part in self.part]
         addresses = (self.site if kind == "output" else f"{self.site}.{kind}" for of in kinds for kind in of)
         put(self, "addresses", tuple(dict.fromkeys(addresses)))
@@ -129,7 +126,7 @@ class Patch:
                 given.append(f"{one.name}={sorted(value) if one.name == 'steps' else value!r}")
         return f"Patch({', '.join(given)})"
 
-    def _check_numbers(self) -> None:
+    def _check(self) -> None:
         for name in ("positions", "source_positions", "heads", "steps"):
             numbers = getattr(self, name)
             if numbers is not None and not numbers:
@@ -140,8 +137,6 @@ class Patch:
             numbers = getattr(self, name) or ()
             if len(set(numbers)) < len(numbers):
                 self.refuse(f"{name}: expected each once, but got {list(numbers)}")
-
-    def _check_choices(self) -> None:
         for name, allowed in (("mode", MODES), ("donor", DONORS), ("branch", BRANCHES)):
             if getattr(self, name) not in allowed:
                 self.refuse(f"{name}: expected one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
@@ -168,8 +163,6 @@ class Patch:
         written, given = len(self.positions or ()), len(self.source_positions or self.positions or ())
         if written != given:
             self.refuse(f"source_positions: expected {written}, one for each position, but got {given}")
-
-    def _check_rows(self) -> None:
         if not self.into or min(self.into) < 0 or len(set(self.into)) != len(self.into):
             self.refuse(f"into: expected rows from 0, each once, but got {self.into!r}")
         if (self.mode in OF_DONORS) != bool(self.source):
@@ -184,8 +177,6 @@ class Patch:
             self.refuse(f"source: expected rows from 0, but got {self.source!r}")
         if self.donor == "local" and self.mode != "swap":
             self.refuse(f"donor: a local one can be swapped in alone, but the mode is {self.mode!r}")
-
-    def _check_latents(self) -> None:
         if (self.autoencoder is None) != (not self.latents):
             self.refuse("latents: expected numbers of latents beside an autoencoder, and neither alone")
         if self.autoencoder is None:

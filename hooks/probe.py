@@ -27,14 +27,13 @@ import torch
 from torch import Tensor
 
 from hooks import sites as site_table
-from hooks.architectures.batch import Call, Inputs, Step, other_branches
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import has_module
+from hooks.architectures.site import Call, Inputs, Step, has_module, other_branches
 from hooks.architectures.text_encoders import text_cores
 from hooks.attention.attention import AttentionSums, RefineSums
 from hooks.attention.definitions import Definition, default_name, get
 from hooks.errors import HookError
-from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.text import TextReader, record_states, select_runs
 from hooks.prompt.wordlist import PromptWords
 from hooks.recorder import Chooser, PairPositions, Recorder, RowGroups
 from hooks.results import ProbeResults
@@ -263,8 +262,7 @@ class Probe(ProbeResults):
             for sums in self._attention.values():
                 if sums.columns is not None:
                     sums.columns = tuple(self._words.columns(row) for row in range(rows))
-            for states in conditional_states(runs, inputs.text, self._sites):
-                self._recorder.record_text(states)
+            record_states(runs, inputs.text, self._sites, self._recorder.record_text)
         self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()

@@ -13,7 +13,6 @@ from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
 from hooks.errors import HookError
-from hooks.prompt.text import TextStates
 from hooks.results import Kept, Similarity
 
 if TYPE_CHECKING:
@@ -154,35 +153,47 @@ class Recorder:
             self.record(address, parts[0] if len(parts) == 1 else torch.cat(parts), once=True)
             del self._decoded[address]
 
-    def record_text(self, states: TextStates) -> None:
-        """Record a text site."""
-        address = states.site.address
+    def record_text(
+        self,
+        site: Site,
+        raw: Tensor,
+        normed: Tensor,
+        ends: Tensor | None,
+        repeats: int,
+        places: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Record a text site: activations (rows, tokens, width) for the prompts, and what is compared of them.
+
+        That is past the final layer norm where it belongs to the site, which it does not at `text.final` and within
+        layers. `ends` are the positions of the end-of-text tokens, if the text is known, `repeats` images per row, and
+        `places` of `text.final`, by encoder, which of its tokens stands at each position (-1: none).
+        """
+        address = site.address
         if f"{address}:cosine_sequence" in self._entries["similarity"]:
-            compared = states.normed.flatten(2)
-            left, right = torch.from_numpy(self._pairs.T // states.repeats).to(compared.device)
+            compared = normed.flatten(2)
+            left, right = torch.from_numpy(self._pairs.T // repeats).to(compared.device)
             found = {"cosine_sequence": cosine(compared, left, right)}
-            if states.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
+            if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
                 found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
             else:
                 rows = torch.arange(len(compared), device=compared.device)
-                ends = compared[rows, states.ends.to(compared.device)]
-                found["cosine_eos"] = cosine(ends, left, right)
+                found["cosine_eos"] = cosine(compared[rows, ends.to(compared.device)], left, right)
             if self._shared is not None:
-                positions = self._shared_positions(states)
+                positions = self._shared_positions(address, places)
                 found["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
             for metric, values in found.items():
                 self._entries["similarity"][f"{address}:{metric}"].append((0, values))
-        self._store(address, 0, states.raw, states.repeats)
+        self._store(address, 0, raw, repeats)
 
-    def _shared_positions(self, states: TextStates) -> PairPositions:
+    def _shared_positions(self, address: str, places: Mapping[str, Tensor] | None) -> PairPositions:
         """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
         if not isinstance(self._shared, Mapping):
             return self._shared
-        if states.site.address != "text.final":
-            name = states.site.address.partition(".")[0]
+        if places is None:
+            name = address.partition(".")[0]
             return self._shared.get(name, [([], [])] * len(self._pairs))
         placed: list[tuple[list[int], list[int]]] = [([], []) for _ in self._pairs]
-        for encoder, rows in states.places.items():
+        for encoder, rows in places.items():
             at = [
                 {token: position for position, token in enumerate(row) if token >= 0} for row in rows.tolist()
             ]

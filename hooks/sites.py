@@ -53,10 +53,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from hooks.architectures import latents
-from hooks.architectures.batch import Batch
 from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Site
+from hooks.architectures.site import Batch, Site
 from hooks.architectures.site import module_at as module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError

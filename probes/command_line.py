@@ -206,7 +206,6 @@ def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> 
 seed = whole(0)
 count = whole(1, 1_000_000)
 probability = number(0, 1, ends=False)
-share = number(0, 1)
 threads = whole(1, 1024)
 
 
@@ -216,23 +215,13 @@ def run_directory(text: str) -> Path:
     return Path(text)
 
 
-def file(text: str) -> Path:
-    """Return the path of a file that is there."""
-    return _existing_path(text, Path.is_file, "a file")
-
-
 def folder(text: str) -> Path:
     """Return the path of a folder that is there."""
-    return _existing_path(text, Path.is_dir, "a folder")
-
-
-def _existing_path(text: str, test: Callable[[Path], bool], what: str) -> Path:
     require_no_address(text)
-    path = Path(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
-        if test(path):
-            return path
-    raise _argument_error(f"{what} that is there", text)
+        if Path(text).is_dir():
+            return Path(text)
+    raise _argument_error("a folder that is there", text)
 
 
 def writable(path: Path, *, folder: bool = False) -> Path:

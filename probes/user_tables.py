@@ -8,14 +8,11 @@ is said (`UserTable.notes`).
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Number
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -152,12 +149,9 @@ def _cell(value: Any) -> Any:
     """A text in NFC, or a number as text; empty where there is none."""
     if isinstance(value, str):
         return normalize("NFC", value)
-    if value is None or value is pd.NA or value is pd.NaT:
-        return ""
-    if isinstance(value, (Number, Decimal, datetime.date, datetime.time)):
-        if value != value:
-            return ""
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if pd.api.types.is_scalar(value) and not isinstance(value, bytes):
+        whole = isinstance(value, float) and value.is_integer()
+        return "" if pd.isna(value) else str(int(value) if whole else value)
     return value
 
 

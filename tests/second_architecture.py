@@ -23,10 +23,9 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from hooks.architectures.addresses import DENOISING, GROUPS, Place
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs
 from hooks.architectures.latents import decoder_sites
 from hooks.architectures.layout import Component, Layout
-from hooks.architectures.site import Site
+from hooks.architectures.site import Batch, Inputs, Site
 from hooks.architectures.text_encoders import text_sites
 from tests.tiny import _enliven, tiny_components
 

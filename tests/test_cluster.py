@@ -134,7 +134,8 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
             cluster.ask(Run.open, str(tmp_path))
         with pytest.raises(on_ray.RayError, match="invalid literal"):
             cluster.ask(int, "one")
-        run, command = Run(tmp_path / "run", {}), loop.StageCall(cluster=cluster, progress=False)
+        run = Run(tmp_path / "run", {"format": 4, "status": "planned", "config": {"resolved": {}}})
+        command = loop.StageCall(cluster=cluster, progress=False)
         parts = [light_part(run, number) for number in range(4)]
         with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
             loop.make(run, "light", parts, parts, LightWork(), command)

@@ -6,7 +6,6 @@ import errno
 import importlib
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -138,16 +137,6 @@ def test_the_option_that_was_meant_is_named(capsys):
 def test_the_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"triptych {metadata.version('triptych')}\n"
-
-
-def test_help_in_colour_on_a_terminal_alone(capsys, monkeypatch):
-    assert main(["--help"]) == 0
-    plain = capsys.readouterr().out
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert main(["--help"]) == 0
-    coloured = capsys.readouterr().out
-    assert "\x1b[" in coloured and "\x1b[" not in plain
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
 def assert_refused(main, arguments, message, capsys):

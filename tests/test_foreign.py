@@ -153,7 +153,7 @@ def test_without_seeds_no_pixels_are_compared(drawn, tmp_path):
     del settings["measure"]
     assert run(tmp_path, settings | {"measure": {"bootstrap": 20, "permutations": 20}}) == 0
     made = Run.open(tmp_path / "run")
-    assert not made.config.images.paired and made.config.sampler.noise == "own"
+    assert not made.config.paired and made.config.sampler.noise == "own"
     assert len(made.table("image_similarities")) == 0 == len(made.table("gap"))
     assert "SSIM" in made.table("not_measured")["what"].iloc[-1]
     assert lines(made, "object_tests", lambda row: row["group"] == "all")

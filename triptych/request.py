@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from probes.config.schema import Config, Trace, build_config, load_data, read_source
+from probes.config.schema import Config, Trace, build_config, read_source
 from probes.errors import UserError, printable
 from probes.fields.yaml import YamlSource, naming, yaml_text
 from probes.paths import expand_run
@@ -68,6 +68,11 @@ class Request:
         flag, _ = self.chosen.get(tuple(field.split(".")), ("", None))
         return flag or f"{self.yaml_source.name}: {field}"
 
+    @property
+    def captions(self) -> LoadedPrompts | None:
+        """The captions that prompts were read from."""
+        return self.loaded if self.loaded and self.loaded.source else None
+
     def naming(self) -> contextlib.AbstractContextManager[None]:
         """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
         return naming(Config, self.yaml_source, self.chosen)
@@ -105,11 +110,12 @@ def read_request(
             config = build_config(source.data, source, chosen)
         else:
             source, folder = read_source(path), path.parent
-            named = replace(source, data={"name": path.stem, **source.data})
+            data = {"name": path.stem, **source.data}
     else:
-        named = source = YamlSource("config", "", plain(given))
+        data = plain(given)
+        source = YamlSource("config", "", data)
     if before is None:
-        config = load_data(named, folder, chosen, loaded, _external_images)
+        config = build_config(data, source, chosen, {"folder": folder, "loaded": loaded}, _external_images)
         before = {"file": source.data}
         # the copy that the run keeps; not before it is known to be right
         source = source if source.text else replace(source, text=yaml_text(source.data))

@@ -44,7 +44,7 @@ class RunPlan:
 
         generated, more = estimate(config, self.samples, self.source), []
         if config.trace is not None:
-            from probes.stages.trace.estimate import estimated
+            from probes.stages.trace.requirements import estimated
 
             more.append(estimated(config, self.source))
         first = f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"
@@ -80,9 +80,9 @@ def make_plan(request: Request) -> RunPlan:
     elif drawing or request.includes("trace"):
         result = _drawn(request)
     else:
-        result = RunPlan(captions.as_planned(config, request.loaded))
-    if not request.overwrite:
-        captions.require_unchanged(result.config, request.loaded)
+        result = RunPlan(captions.as_planned(config) if request.captions else config)
+    if request.captions and not request.overwrite:
+        captions.require_unchanged(result.config, request.captions.file)
     return result
 
 
@@ -90,16 +90,19 @@ def _drawn(request: Request) -> RunPlan:
     """Images that the model of the configuration is to generate."""
     from probes.models import requirements
     from probes.stages import plan
-    from probes.stages.estimate import require_room_for_kept
 
     source, file = _source(request), request.yaml_source.name
     tokenizers, limit = source.tokenizers, source.token_limit
-    config, record = captions.without_long_ones(request.config, request.loaded, tokenizers, limit, file)
-    if too_long := captions.length_summary(record):
-        request.say(too_long)
+    config, record = request.config, None
+    if request.captions:
+        config, record = captions.without_long_ones(
+            config, request.captions, tokenizers, limit, file, request.say
+        )
     samples = plan.plan(config, tokenizers, limit, file)
     requirements.check(config, source)
-    if request.dry or request.includes("generate"):
+    if config.capture.keep and (request.dry or request.includes("generate")):
+        from probes.stages.estimate import require_room_for_kept
+
         require_room_for_kept(config, source, len(samples))
     if request.includes("trace"):
         from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks

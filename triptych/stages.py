@@ -125,7 +125,7 @@ def _go_through(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         if begins:
             _generate(request, plan, run, command)
         else:
-            directory.resume(run, config, request.stages[0], passed=request.passed, text=request.text)
+            directory.resume(run, config, request.stages[0], request.passed, request.text)
         if request.includes("observe"):
             _observe(request, run, command)
         if request.includes("trace"):

@@ -128,25 +128,19 @@ def note_kinds(run: Run, observer: Observer) -> None:
 
 def _observe(run: Run, observer: Observer, command: StageCall) -> None:
     """Let one observer look."""
-    cluster = command.cluster
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
     facts = (
-        cluster.ask(_facts_of, run.config, list(observer.schemas)) if cluster else ObserverFacts.of(observer)
+        command.ask(_facts_of, run.config, list(observer.schemas))
+        if command.cluster
+        else ObserverFacts.of(observer)
     )
     all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
     todo, damaged = loop.pending(all_parts, refused)
     loop.note_damaged(run, damaged)
     looking: Work = Looking(observer, facts.threads)
-    if cluster:
-        count, looking = cluster.room(), LookingElsewhere(run.config, list(observer.schemas), facts.threads)
-    else:
-        number = workers.worker_count(
-            run.config.generate.workers,
-            device=observer.device_type,
-            threads=facts.threads,
-            images=sum(part.images for part in todo),
-        )
-        count = loop.useful_workers(number, todo)
+    if command.cluster:
+        looking = LookingElsewhere(run.config, list(observer.schemas), facts.threads)
+    count = command.workers(run.config, todo, looking)
     loop.make(run, f"observe {observer.name}", all_parts, todo, looking, command, count)
     note(run, facts.resolved, observer.record(run), facts.threads, count)
 

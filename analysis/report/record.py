@@ -112,7 +112,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
 
 def _applies(config: Config, name: str) -> bool:
     """Return whether a field of the sampler says something of the images: of another program's, the noise alone."""
-    return config.images is None or (name == "noise" and config.images.paired)
+    return config.images is None or (name == "noise" and config.paired)
 
 
 def versions(

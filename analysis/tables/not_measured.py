@@ -73,5 +73,5 @@ def not_measured(config: Config) -> pd.DataFrame | None:
     rows = [*(() if config.compares else _ALONE)]
     if config.images is not None:
         rows += _CLOSED
-        rows += _UNPAIRED if config.compares and not config.images.paired else ()
+        rows += _UNPAIRED if config.compares and not config.paired else ()
     return pd.DataFrame(rows, columns=list(COLUMNS))

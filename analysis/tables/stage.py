@@ -215,7 +215,7 @@ def picture_shares(run: Run, samples: pd.DataFrame) -> list[Piece]:
     Pictures that no seed pairs are not compared.
     """
     samples, left_out = samples[["sample_id", "triplet", "seed", "indicator"]], run.left_out()
-    if run.config.images is not None and not run.config.images.paired:
+    if run.config.images is not None and not run.config.paired:
         samples = samples.iloc[:0]
     group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]

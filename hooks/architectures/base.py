@@ -14,9 +14,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
-from hooks.architectures.batch import Batch, Inputs, Step
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.site import Site, tensor_of
+from hooks.architectures.site import Batch, Inputs, Site, Step, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, prompt_tokens
 from hooks.errors import HookError
 

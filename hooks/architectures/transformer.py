@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs, other_branches
-from hooks.architectures.site import BY_STEP, Site, children, tensor_of
+from hooks.architectures.site import BY_STEP, Batch, Inputs, Site, children, other_branches, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites

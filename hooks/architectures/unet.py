@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture
-from hooks.architectures.batch import Batch, Inputs, other_branches
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.site import BY_STEP, Site, attention_parts, children, module_at
+from hooks.architectures.site import (
+    BY_STEP,
+    Batch,
+    Inputs,
+    Site,
+    attention_parts,
+    children,
+    module_at,
+    other_branches,
+)
 from hooks.architectures.text_encoders import text_core, text_sites
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hooks.architectures.batch import Call
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import module_at
+from hooks.architectures.site import Call, module_at
 from hooks.attention.definitions import (
     FLOOR,
     REFINE_GRID,

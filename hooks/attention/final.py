@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from hooks.architectures.batch import Batch, Call
 from hooks.architectures.registry import architecture_of
+from hooks.architectures.site import Batch, Call
 from hooks.attention.attention import AttentionSums
 from hooks.attention.definitions import AttentionLayer, Definition, default_name
 from hooks.attention.maps import WordMaps

@@ -13,14 +13,13 @@ import contextlib
 import functools
 import itertools
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Architecture
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.errors import HookError
@@ -222,45 +221,6 @@ class TextReader:
             self.runs.append(run)
 
 
-def branches_by_text(
-    architecture: Architecture,
-    pipe: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    readers: Sequence[TextReader],
-) -> dict[str, tuple[str, ...]]:
-    """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
-
-    As an argument for `architecture.inputs` beside those of the denoiser's call, or nothing. Called before the first
-    call of the denoiser: the first runs of `readers` are the prompts'.
-    """
-
-    def of_prompts(states: Tensor) -> bool:
-        return any(reader.runs and reader.select(states) is reader.runs[0] for reader in readers)
-
-    runs = max((len(reader.runs) for reader in readers), default=0)
-    branches = architecture.branches(pipe, args, kwargs, of_prompts, runs)
-    return {} if branches is None else {"branches": branches}
-
-
-@dataclass(frozen=True)
-class TextStates:
-    """Activations (rows, tokens, width) of one text site for the prompts, before and after the final layer norm.
-
-    Both are the same where it does not belong to the site: at `text.final`, which the norm has been applied to or not
-    as the pipeline sees fit, and within layers. `ends` are the positions of the end-of-text tokens, if the text is
-    known, `repeats` images per row, and `places` of `text.final`, by encoder, which of its tokens stands at each
-    position (-1: none).
-    """
-
-    site: Site
-    raw: Tensor
-    normed: Tensor
-    ends: Tensor | None
-    repeats: int
-    places: Mapping[str, Tensor] = field(default_factory=dict)
-
-
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
@@ -278,10 +238,13 @@ def select_runs(
     return runs
 
 
-def conditional_states(
-    runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Mapping[str, Site]
-) -> Iterator[TextStates]:
-    """The wanted text sites of the runs that the denoiser is conditioned on.
+def record_states(
+    runs: Mapping[str, tuple[TextReader, TextRun | None]],
+    final: Tensor,
+    wanted: Mapping[str, Site],
+    record: Callable[..., None],
+) -> None:
+    """Record the wanted text sites of the runs that the denoiser is conditioned on (`Recorder.record_text`).
 
     Refuses a layer whose encoder did not give `final`, the conditional `encoder_hidden_states`.
     """
@@ -306,11 +269,11 @@ def conditional_states(
         for address, raw, normed in zip(streams, run.states, run.normed):
             if address in wanted:
                 site = wanted[address]
-                yield TextStates(site, raw, normed if site.layer_norm else raw, ends, repeats)
+                record(site, raw, normed if site.layer_norm else raw, ends, repeats)
         for address, values in run.inside.items():
-            yield TextStates(wanted[address], values, values, ends, repeats)
+            record(wanted[address], values, values, ends, repeats)
     if "text.final" in wanted:
-        yield TextStates(wanted["text.final"], final, final, ends_of_images, 1, places)
+        record(wanted["text.final"], final, final, ends_of_images, 1, places)
 
 
 def _placed_ends(places: Tensor, ends: Tensor) -> Tensor:

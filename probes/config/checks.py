@@ -98,8 +98,9 @@ def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> Non
         if name == reference and indicator.control:
             raise fail("the reference cannot be its own control: take `control` out", at=at)
         if isinstance(indicator.control, str):
-            others = [other for other in indicators if other != name and not indicators[other].control]
-            if indicator.control not in others:
+            side = indicators.get(indicator.control)
+            if side is None or side.control or side is indicator:
+                others = [other for other in indicators if other != name and not indicators[other].control]
                 raise fail(
                     f"expected true (the reference) or one of {others}, got `{indicator.control}`:"
                     " name what the word can stand for",

@@ -70,14 +70,10 @@ class SeedRange(Section):
     """First of the seeds. Change it to get other images of the same prompts."""
 
 
-def _seed_list(value: list[int] | SeedRange) -> list[int]:
-    return [*range(value.start, value.start + value.count)] if isinstance(value, SeedRange) else value
-
-
 _WrittenSeeds = Annotated[
-    Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
+    Annotated[Unique[Seed], Field(min_length=1)]
+    | Annotated[SeedRange, AfterValidator(lambda seeds: [*range(seeds.start, seeds.start + seeds.count)])],
     takes("a list of integers or {count: N, start: S}"),
-    AfterValidator(_seed_list),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]
 
@@ -88,7 +84,7 @@ class Indicator(Section):
     word: Annotated[Word, option(example="woman")]
     """The word for the person, as prompts have it in the place of {person}."""
     # what it alters are prompts, which are compared with a run's themselves
-    plural: Word | None = option(None, null="the plural by the dictionary", example="women", alters="nothing")
+    plural: Word | None = option(null="the plural by the dictionary", example="women", alters="nothing")
     """The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary does
     not know."""
     control: Annotated[bool | str, takes("true (the reference) or the name of an indicator")] = option(
@@ -110,14 +106,14 @@ class Sampler(Section):
     steps: int = option(30, ge=1, le=1000, unit="steps", example=50)
     """Denoising steps of an image. Time grows with it; 20 to 50 are usual, and few steps blur what the model
     would show."""
-    guidance_scale: float | None = option(None, ge=0, unit="factor", null="the model's own", example=7.5)
+    guidance_scale: float | None = option(ge=0, unit="factor", null="the model's own", example=7.5)
     """Scale of classifier-free guidance. At 1 there is none; larger values follow the prompt more closely and
     can sharpen a stereotype."""
-    true_cfg_scale: float | None = option(None, ge=0, unit="factor", null="none", example=4)
+    true_cfg_scale: float | None = option(ge=0, unit="factor", null="none", example=4)
     """Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the
     negative prompt or an empty one. Each step then calls the model twice. Other models take `guidance_scale`
     alone."""
-    scheduler: str | None = option(None, null="the model's own", example="ddim")
+    scheduler: str | None = option(null="the model's own", example="ddim")
     """The scheduler that makes the steps: ddim, euler, dpm, pndm and others. Name one to compare models under
     the same sampler."""
     negative_prompt: str = option("", example="blurry")
@@ -127,9 +123,9 @@ class Sampler(Section):
     """Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a
     triplet, so that only the word differs; `shared`: one noise for each seed under all prompts; `independent`:
     each image has its own, as with services that take no seed."""
-    height: Pixels | None = option(None, unit="pixels", null="the model's own", example=512)
+    height: Pixels | None = option(unit="pixels", null="the model's own", example=512)
     """Height of the images. Stay with what the model was trained for, or it draws people twice."""
-    width: Pixels | None = option(None, unit="pixels", null="the model's own", example=512)
+    width: Pixels | None = option(unit="pixels", null="the model's own", example=512)
     """Width of the images. Stay with what the model was trained for."""
 
 
@@ -224,10 +220,10 @@ class Images(Section):
     from_: Annotated[str, Field(alias="from", min_length=1), option(example="images.csv")]
     """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside
     triplets.yaml."""
-    names: Column | None = option(None, null="a table says it", example="{prompt}_{indicator}_{seed}")
+    names: Column | None = option(null="a table says it", example="{prompt}_{indicator}_{seed}")
     """How the names of the files in a folder say prompt, indicator and seed, where there is no table."""
     image: Column | None = option(
-        None, null="image, file, file_name or path, whichever is there", example="filename"
+        null="image, file, file_name or path, whichever is there", example="filename"
     )
     """Column of the images' files, relative to the table, or of their bytes in Parquet."""
     prompt: Column = option("prompt", example="caption")
@@ -243,9 +239,7 @@ class Images(Section):
     """Column that says which prompts belong together. Without one they are those that differ in the indicator's
     word alone."""
     levels: list[Column] | None = option(
-        None,
-        null="profession, setting, template and model, whichever are there",
-        example=["profession", "setting"],
+        null="profession, setting, template and model, whichever are there", example=["profession", "setting"]
     )
     """Columns that say where a prompt stands in your design, of images that have no indicator: images of one
     text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
@@ -273,9 +267,7 @@ class Edit(Section):
     keep: list[Word] = option([], example=["woman", "man"])
     """Words whose states give what they gave before. Name those that the edit must not move. Not with `project`
     and `shift`."""
-    direction: list[Word] | None = option(
-        None, min_length=2, max_length=2, null="none", example=["woman", "man"]
-    )
+    direction: list[Word] | None = option(min_length=2, max_length=2, null="none", example=["woman", "man"])
     """Two words: the direction from the mean states of the first to those of the second. `project` and `shift`
     need it."""
     amount: Amount = option(1.0, unit="share", example=-0.5)
@@ -286,7 +278,6 @@ class Edit(Section):
     """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
     others."""
     sites: list[str] | None = option(
-        None,
         min_length=1,
         null="all cross-attentions; text.final with `project` and `shift`",
         example=["unet.mid*"],
@@ -359,7 +350,6 @@ class Stop(Section):
     `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
     ±`within`."""
     within: float | None = option(
-        None,
         gt=0,
         unit="of the measure",
         null="`measure.equivalence` of the primary measure, else the least gap that matters of it",

@@ -30,6 +30,7 @@ from probes.fields.types import (
 MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
 STEPS = 1000  # of windows: more than any sampler has
 _AS_ABOVE = "as in `gep` itself"
+_OTHERS = ["a dog", "a cat", "a tree", "a house", "a car", "a street"]
 
 
 def _require_order(steps: list[int]) -> list[int]:
@@ -114,7 +115,6 @@ class Logits(Section):
     """Networks whose logit is an outcome of traced images: CLIP between two texts, a classifier between two classes."""
 
     texts: Unique[Text] | None = option(
-        None,
         min_length=2,
         max_length=2,
         null="*a photo of a* and the word",
@@ -122,7 +122,7 @@ class Logits(Section):
     )
     """Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the
     first contrast's words."""
-    classifier: Model | None = option(None, null="none", example="weights/gender")
+    classifier: Model | None = option(null="none", example="weights/gender")
     """A classifier of images: a folder or hub id in timm's layout."""
     classes: list[
         Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")]
@@ -180,7 +180,7 @@ class Measure(Section):
     """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
     region in proportion to the image. Use them to compare with papers that do so."""
     outcomes: list[str] | None = option(
-        None, min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
+        min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
     )
     """Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on
     toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first."""
@@ -205,24 +205,17 @@ class Measure(Section):
 class GepVariant(Section):
     """Another way to make the estimates of an audit: its fields stand in the place of those of ``gep``."""
 
-    reference: str | None = option(None, null=_AS_ABOVE, example="a thing")
+    reference: str | None = option(null=_AS_ABOVE, example="a thing")
     """What C and CC compare an attribute with."""
-    template: SentenceTemplate | None = option(
-        None, null=_AS_ABOVE, example="{subject} {context} {attribute}"
-    )
+    template: SentenceTemplate | None = option(null=_AS_ABOVE, example="{subject} {context} {attribute}")
     """How a sentence is put together."""
-    subjects: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["A person"])
+    subjects: list[Word] | None = option(min_length=1, null=_AS_ABOVE, example=["A person"])
     """Subjects of the sentences."""
-    contexts: list[Word] | None = option(None, min_length=1, null=_AS_ABOVE, example=["in a park", "at home"])
+    contexts: list[Word] | None = option(min_length=1, null=_AS_ABOVE, example=["in a park", "at home"])
     """Contexts of the sentences."""
-    negative: list[Word] | None = option(
-        None,
-        min_length=6,
-        null=_AS_ABOVE,
-        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
-    )
+    negative: list[Word] | None = option(min_length=6, null=_AS_ABOVE, example=_OTHERS)
     """Sentences without the attribute."""
-    ensemble: int | None = option(None, ge=1, le=100, unit="classifiers", null=_AS_ABOVE, example=1)
+    ensemble: int | None = option(ge=1, le=100, unit="classifiers", null=_AS_ABOVE, example=1)
     """Classifiers of an attribute."""
 
 
@@ -230,14 +223,12 @@ class Gep(Section):
     """An audit of attributes, of prompts that have a ``context`` among their levels (docs/how_to/gep.md)."""
 
     attributes: dict[Word, Word] | None = option(
-        None,
         min_length=1,
         null="those that the prompts name, else the paper's 15",
         example={"dress": "in a dress", "suit": "in a suit"},
     )
     """Attributes by name, each with its phrase in a sentence."""
     clip: str | None = option(
-        None,
         null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
         example="clip_vit_l_14",
     )
@@ -251,14 +242,11 @@ class Gep(Section):
     subjects: list[Word] = option(["A man", "A woman", "A person"], min_length=1, example=["A person"])
     """Subjects of the sentences that train CLS."""
     contexts: list[Word] | None = option(
-        None, min_length=1, null="those of the run's prompts", example=["in a park", "at home"]
+        min_length=1, null="those of the run's prompts", example=["in a park", "at home"]
     )
     """Contexts of the sentences that train CLS."""
     negative: list[Word] | None = option(
-        None,
-        min_length=6,
-        null="the same sentences without the phrase",
-        example=["a dog", "a cat", "a tree", "a house", "a car", "a street"],
+        min_length=6, null="the same sentences without the phrase", example=_OTHERS
     )
     """Sentences of images without the attribute, which train CLS."""
     ensemble: int = option(10, ge=1, le=100, unit="classifiers", example=1)
@@ -307,7 +295,6 @@ class Skills(Section):
     """
 
     threshold: Share | None = option(
-        None,
         unit="score from 0 to 1",
         null="0.7 for the engine detr, as its authors show them; 0 for any other",
         example=0.5,

@@ -45,9 +45,7 @@ class Question(Section):
     """A question, and how an answer to it is read."""
 
     text: Sentence | None = option(
-        None,
-        null="as Cho et al. 2023 ask it, for gender and the attributes of GEP",
-        example="Is the hair long?",
+        null="as Cho et al. 2023 ask it, for gender and the attributes of GEP", example="Is the hair long?"
     )
     """The question."""
     readings: dict[Word, Annotated[list[Word], Field(min_length=1)]] = option(
@@ -100,11 +98,9 @@ class Questions(Section):
     ask: dict[Key, Question] = option({}, example={"hair": {"text": "Is the hair long?"}})
     """Questions of your own by a key, or the paper's in other words. `tone` is no key; readings of `gender`
     hold female and male."""
-    blip2: Model | None = option(
-        None, null=f"{BLIP2_WEIGHTS}, where it is on this machine", example=BLIP2_WEIGHTS
-    )
+    blip2: Model | None = option(null=f"{BLIP2_WEIGHTS}, where it is on this machine", example=BLIP2_WEIGHTS)
     """BLIP-2's weights: a folder or a hub id."""
-    revision: str | None = option(None, min_length=1, null="the default branch", example="main")
+    revision: str | None = option(min_length=1, null="the default branch", example="main")
     """Branch, tag or commit of the hub for BLIP-2."""
     prompt: Annotated[str, AfterValidator(one(QUESTION, "question"))] = option(
         BLIP2_PROMPT, max_length=CHARACTERS, example="Q: {question} A:"
@@ -159,10 +155,10 @@ class SkinTone(Section):
     """How the colour of the light is set right before a tone is read: not at all (`none`), by an estimate from
     the image, by the light that `illuminant` names (`given`), or by TRUST's estimate of the albedo (`trust`).
     Coloured light moves tones; compare two settings before you report any."""
-    illuminant: str | None = option(None, null="none", example="#ffd2a0")
+    illuminant: str | None = option(null="none", example="#ffd2a0")
     """The light, with `illumination: given`: a CIE illuminant such as A or D50, or the colour of a white
     surface in the images."""
-    trust: Model | None = option(None, null="none", example="weights/trust")
+    trust: Model | None = option(null="none", example="weights/trust")
     """Folder of TRUST's published files, with `illumination: trust`."""
     adaptation: Literal["bradford", "channels"] = "bradford"
     """What is scaled to take the light's colour out: cone responses (`bradford`), or red, green and blue."""
@@ -203,7 +199,7 @@ class Captions(Section):
     """Captions of the images (DALL-Eval, Cho et al. 2023, appendix D.1), kept verbatim."""
 
     model: Model | None = option(
-        None, null="none, and nothing is captioned", example="Salesforce/blip-image-captioning-base"
+        null="none, and nothing is captioned", example="Salesforce/blip-image-captioning-base"
     )
     """The network that captions the images: a folder or a hub id of BLIP or BLIP-2, or `toyworld-checker`,
     which puts into a sentence what it reads exactly."""
@@ -232,21 +228,19 @@ class Observe(Section):
     trained on; `toyworld-checker` reads images of the bundled models exactly, by their palette, and
     `toyworld-scenes` renderings of `toyworld-skills` prompts."""
     detector: Model | None = option(
-        None,
         null="toyworld on the bundled models; elsewhere no objects are searched for",
         example="groundingdino_swint_ogc.pth",
     )
     """Weights that find boxes: a checkpoint file of Grounding DINO, a folder or hub id in the layout of
     transformers, DETR's authors' `.pth`, or `toyworld`."""
     segmenter: Model | None = option(
-        None, null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"
+        null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"
     )
     """Weights that turn boxes into masks (SAM): a checkpoint file, a folder or hub id, or `toyworld`."""
     text_encoder: Model = option("bert-base-uncased", example="weights/bert-base-uncased")
     """BERT by which Grounding DINO reads tags, for its original checkpoints. Give a folder where the machine
     has no network."""
     tags: list[Literal["prompt", "vocabulary", "ram"]] | None = option(
-        None,
         min_length=1,
         null="what RAM gives where it is named, else the vocabulary, and the prompts' nouns",
         example=["prompt", "vocabulary"],
@@ -254,13 +248,13 @@ class Observe(Section):
     """What is looked for: the nouns of a triplet's prompts (`prompt`), a `vocabulary`, or what `ram` gives an
     image. With `prompt` alone nothing can be said of objects that prompts
     do not name."""
-    vocabulary: str | None = option(None, null="everyday; toyworld on the bundled models", example="tags.txt")
+    vocabulary: str | None = option(null="everyday; toyworld on the bundled models", example="tags.txt")
     """A file with one tag per line to look for, or `everyday` (nouns that come with the package) or `toyworld`.
     Write your own to ask for the objects of your hypothesis."""
-    ram: Model | None = option(None, null="none", example="ram_swin_large_14m.pth")
+    ram: Model | None = option(null="none", example="ram_swin_large_14m.pth")
     """RAM's checkpoint, which gives each image its own tags, as in Wu et al. 2025."""
     ram_tags: str | None = option(
-        None, null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"
+        null="ram_tag_list.txt beside the checkpoint", example="weights/ram_tag_list.txt"
     )
     """RAM's list of tags, which its checkpoint does not hold."""
     box_threshold: Share = option(0.25, unit="score from 0 to 1", example=0.35)
@@ -269,10 +263,7 @@ class Observe(Section):
     text_threshold: Share = option(0.2, unit="score from 0 to 1", example=0.25)
     """Least score of a tag for a box."""
     nms_iou: Share | None = option(
-        None,
-        unit="intersection over union, from 0 to 1",
-        null="0.5; 0.8 for toyworld's own detector",
-        example=0.5,
+        unit="intersection over union, from 0 to 1", null="0.5; 0.8 for toyworld's own detector", example=0.5
     )
     """Overlap above which the weaker of two boxes is dropped (non-maximum suppression)."""
     batch: Positive = option(4, unit="images", example=1)

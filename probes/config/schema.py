@@ -11,10 +11,10 @@ import html
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import yaml
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 from pydantic.fields import FieldInfo
 
@@ -46,17 +46,14 @@ from probes.fields.types import (
     fail,
     option,
     require_printable,
-    section_in,
     shown,
     takes,
+    types_in,
 )
 from probes.fields.yaml import YamlSource, message, naming, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, defaults
-
-if TYPE_CHECKING:
-    from probes.prompts.captions import LoadedPrompts
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
@@ -78,7 +75,7 @@ class Config(Section):
 
     name: str = option("run", pattern=NAME, max_length=100, example="first-light", alters="nothing")
     """Name of the run, in its report and its folder."""
-    preset: Preset | None = option(None, null="none", example="wu2025", alters="nothing")
+    preset: Preset | None = option(null="none", example="wu2025", alters="nothing")
     """Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use
     it to reproduce a paper; its values are recorded."""
     # a model is known by its content, not by its name
@@ -86,16 +83,14 @@ class Config(Section):
     """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a
     hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the
     tool; docs/how_to/models.md says what others are read."""
-    revision: str | None = option(
-        None, min_length=1, null="the default branch", example="main", alters="nothing"
-    )
+    revision: str | None = option(min_length=1, null="the default branch", example="main", alters="nothing")
     """Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit
     in any case."""
     variant: str | None = option(
-        None, pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
+        pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
     )
     """The weights of a folder or hub model that are called so. fp16 is half the download."""
-    edit: Edit | None = option(None, null="nothing", example={"words": {"person": {"woman": 0.25}}})
+    edit: Edit | None = option(null="nothing", example={"words": {"person": {"woman": 0.25}}})
     """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]
@@ -115,7 +110,6 @@ class Config(Section):
     reference: str = option("neutral", example="neutral")
     """The indicator to whose images those of all others are compared."""
     contrasts: list[list[str]] | None = option(
-        None,
         null="every pair of indicators that are neither the reference nor a synonym of another",
         example=[["masculine", "feminine"]],
         alters="measure",
@@ -124,7 +118,7 @@ class Config(Section):
     first than to the second."""
     # known by the prompts and the content of its images
     images: Images | None = option(
-        None, null="none: the model generates", example={"from": "images.csv"}, alters="nothing"
+        null="none: the model generates", example={"from": "images.csv"}, alters="nothing"
     )
     """Images that another program generated, to be measured in place of a model
     (docs/how_to/foreign_images.md)."""
@@ -135,13 +129,13 @@ class Config(Section):
     no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of
     captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:
     take at least 24."""
-    limit: Positive | None = option(None, unit="prompts", null="all", example=4, alters="part")
+    limit: Positive | None = option(unit="prompts", null="all", example=4, alters="part")
     """Only the first so many prompts. Use it to try a configuration."""
     seeds: Seeds = option([0], unit="seed", example=[0, 1, 2], alters="part")
     """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
     prompt, more prompts more of the model."""
     stop: Stop | None = option(
-        None, null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"
+        null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"
     )
     """A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
     defaults; `prompts`, `limit` and `seeds` say how many images it may take."""
@@ -152,13 +146,13 @@ class Config(Section):
     generate: Generate = option(Generate(), example={"workers": 2})
     """Batches, parts, number format, device and processes."""
     cluster: Cluster | None = option(
-        None, null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
+        null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
     )
     """A Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
     observe: Observe = option(Observe(), example={"objects": False}, alters="observe")
     """Which networks observe the images, and what they look for."""
     trace: Trace | None = option(
-        None, null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace"
+        null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace"
     )
     """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes
     all defaults; it takes longer than all other stages."""
@@ -172,7 +166,7 @@ class Config(Section):
     """An audit of visual skills (docs/how_to/paintskills.md)."""
     report: Report = option(Report(), example={"gallery": 100}, alters="report")
     """What the page shows."""
-    out: str | None = option(None, null="runs/NAME", example="runs/first-light", alters="nothing")
+    out: str | None = option(null="runs/NAME", example="runs/first-light", alters="nothing")
     """Run directory."""
 
     if not TYPE_CHECKING:  # who checks types reads the fields
@@ -194,7 +188,7 @@ class Config(Section):
         if not isinstance(data, Mapping):
             return data
         usual, context = cls.model_fields["reference"].default, info.context or {}
-        data = checks.expand_synonyms(checks.apply_preset(data), usual)
+        data = checks.expand_synonyms(checks.apply_preset(data) if "preset" in data else data, usual)
         return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
@@ -226,8 +220,7 @@ class Config(Section):
     def stored(cls, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
-        prompts = [from_written(prompt) for prompt in values.get("prompts", ())]
-        return super().stored({**values, "prompts": prompts})
+        return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 
     @property
     def clustered(self) -> bool:
@@ -278,10 +271,15 @@ def schema_text() -> str:
 
 
 def load_config(path: str | Path, options: Options | None = None, **more: Any) -> Config:
-    """Return the configuration of a file, which gives the run its name, with options put over it; see `load_data`."""
-    source = read_source(path)
-    named = {"name": Path(path).stem, **source.data}
-    return load_data(replace(source, data=named), Path(path).parent, options, **more)
+    """Return the configuration of a file, which gives the run its name, with options put over it; see `build_config`.
+
+    What the validation context takes (`probes.prompts.source`) is named in `more`, as is `read_images`.
+    """
+    source, read_images = read_source(path), more.pop("read_images", None)
+    if source.data.get("images") is not None and read_images is None:
+        raise UserError(f"{source.name}: images: expected a model that generates, got images: name a model")
+    data, context = {"name": Path(path).stem, **source.data}, {"folder": Path(path).parent, **more}
+    return build_config(data, source, options, context, read_images)
 
 
 def read_source(path: str | Path) -> YamlSource:
@@ -294,58 +292,42 @@ def read_source(path: str | Path) -> YamlSource:
     return source
 
 
-def load_data(
-    source: YamlSource,
-    folder: Path,
-    options: Options | None = None,
-    loaded: list[LoadedPrompts] | None = None,
-    read_images: Callable[..., Mapping[str, Any]] | None = None,
-) -> Config:
-    """Validate plain data, whose relative paths begin in the folder, with options put over it.
-
-    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `loaded` takes what became of
-    captions, `read_images` (`probes.stages.external_images.configuration.configured`, which stands above this room)
-    puts what the rows of ``images:`` say in place.
-    """
-    context = {"folder": folder, "loaded": [] if loaded is None else loaded}
-    data, options = dict(source.data), dict(options or {})
-    if ("images",) in options:  # they say what other fields are
-        data["images"] = options.pop(("images",))[1]
-    with naming(Config, source, options):
-        if data.get("images") is not None:
-            if read_images is None:
-                raise UserError(
-                    f"{source.name}: images: expected a model that generates, got images: name a model"
-                )
-            data = dict(read_images(data, source, options, context, build_config))
-        return build_config(data, source, options, context)
-
-
 def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
     options: Options | None = None,
     context: Mapping[str, Any] | None = None,
+    read_images: Callable[..., Mapping[str, Any]] | None = None,
 ) -> Config:
-    """Validate plain data with the command line's options over it ; `context` is that of `probes.prompts.source`."""
-    options, merged = options or {}, dict(data)
-    for loc, (_, value) in options.items():
-        section = merged
-        for key in loc[:-1]:
-            inner = section.get(key)
-            section[key] = dict(inner) if isinstance(inner, Mapping) else {}
-            section = section[key]
-        section[loc[-1]] = value
-    try:
-        return Config.model_validate(merged, context=context)
-    except ValidationError as error:
-        raise UserError(message(error, Config, source, options)) from None
+    """Return the configuration of plain data with options over it; `context` is that of `probes.prompts.source`.
+
+    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `read_images`
+    (`probes.stages.external_images.configuration.configured`) puts what the rows of ``images:`` say in place.
+    """
+    options, merged = dict(options or {}), dict(data)
+    with naming(Config, source, options):
+        if read_images is not None:
+            if ("images",) in options:  # they say what other fields are
+                merged["images"] = options.pop(("images",))[1]
+            if merged.get("images") is not None:
+                merged = dict(read_images(merged, source, options, context, build_config))
+        for loc, (_, value) in options.items():
+            section = merged
+            for key in loc[:-1]:
+                inner = section.get(key)
+                section[key] = dict(inner) if isinstance(inner, Mapping) else {}
+                section = section[key]
+            section[loc[-1]] = value
+        try:
+            return Config.model_validate(merged, context=context)
+        except ValidationError as error:
+            raise UserError(message(error, Config, source, options)) from None
 
 
 def field_at(place: str) -> FieldInfo:
     """Return the field of the configuration at a place such as ``sampler.steps``."""
     section, _, name = place.rpartition(".")
-    return (section_in(field_at(section).annotation) if section else Config).model_fields[name]
+    return (types_in(field_at(section).annotation, Section)[0] if section else Config).model_fields[name]
 
 
 def flag_help(place: str) -> str:
@@ -371,4 +353,6 @@ def flow_text(value: Any) -> str:
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', "['a {person}', 0.5]", 'null', 'true')
     """
-    return yaml_text([value], default_flow_style=True, width=10**6).strip()[1:-1]
+    return yaml.safe_dump(
+        [value], default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    ).strip()[1:-1]

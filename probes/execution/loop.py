@@ -24,6 +24,7 @@ from tqdm import tqdm
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
+from probes.execution.workers import worker_count
 from probes.locks import locked, require_there
 from probes.runs import directory
 from probes.runs import parts as files
@@ -83,6 +84,19 @@ class StageCall:
     # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
 
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function of a module gives: in a worker of the cluster, where there is one, else here."""
+        return self.cluster.ask(function, *arguments) if self.cluster else function(*arguments)
+
+    def workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
+        """Return how many workers serve the parts that are due, in processes here at most one per piece."""
+        if self.cluster:
+            return self.cluster.room()
+        images = sum(part.images for part in todo)
+        setting, device = config.generate.workers, work.device
+        wanted = worker_count(setting, device=device, threads=work.threads, images=images)
+        return max(1, min(wanted, sum(len(part.pieces) for part in todo)))
+
     def record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
@@ -118,25 +132,20 @@ def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[f
             try:
                 missing |= not path.exists()
                 if path.exists():
-                    _require_same(files.read_identity(path), part.identity, path, refused)
+                    there, wanted = files.read_identity(path), part.identity
+                    if any(there.get(name) != wanted[name] for name in ("format", "hash")):
+                        old, new = (
+                            {"format": one.get("format"), **one["fields"], "hash": one["hash"]}
+                            for one in (there, wanted)
+                        )
+                        name = differing(old, new) or "hash"
+                        raise refused(path, name, old.get(name), new.get(name))
                     files.read_part(path)
             except files.DamagedPartError as error:
                 missing = True
                 damaged.append(error)
         todo += [part] if missing else []
     return todo, damaged
-
-
-def _require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, refused: Refused) -> None:
-    """Refuse a file by the first field of its identity that differs."""
-    for name in ("format", "hash"):
-        if (old := there.get(name)) != (new := wanted[name]):
-            fields = there.get("fields", {}), wanted["fields"]
-            if name == "hash" and (
-                field := differing(*fields)
-            ):  # none of one that is None here and absent there
-                name, old, new = field, *(one.get(field) for one in fields)
-            raise refused(path, name, old, new)
 
 
 def record_generated(run: Run, began: float) -> None:
@@ -229,8 +238,3 @@ def _made(
             done[place] = piece
             if len(done) == len(part.pieces):
                 yield part, part.files([piece for _, piece in sorted(made.pop(id(part)).items())])
-
-
-def useful_workers(workers: int, todo: Sequence[Part]) -> int:
-    """Return the number of workers with something to do: at most one per pending piece, at least one."""
-    return max(1, min(workers, sum(len(part.pieces) for part in todo)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
@@ -80,26 +80,6 @@ _OF_ITS_KIND = {
     "finite_number",
 }
 
-# Keys that version 0.3 removed, by their place, and what to do instead; to go with the next release.
-_FORMATS = "coco textcaps karpathy flickr30k flickr30k-csv gcc text csv tsv json jsonl xlsx parquet"
-_REMOVED = {
-    **{f"format={name}": "a file of captions is read by its ending" for name in _FORMATS.split()},
-    "edit.kind=steer": "`keys_and_values` edits the words in closed form",
-    "edit.kind=steer_choice": "`keys_and_values` edits the words in closed form",
-    "observe.engine=transformers": "`groundingdino` reads its checkpoints, too",
-    "observe.skin_tone.skin": "tones are read from the cheeks, as by the paper's mask",
-    "observe.tagger": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
-    "observe.tagger_top": "`observe.ram` gives each image its own tags; a `vocabulary` is searched whole",
-    "edit.layers": "steering went with it; `keys_and_values` edits the words in closed form",
-    "stop.of": "a run stops for `measure.primary`; for anything else generate a fixed number of prompts",
-    "stop.over": "a run stops over prompts; for one prompt list all `seeds`",
-    "trace.channels": "list the pooled text and the text encoders' embeddings in `trace.sites`",
-    "trace.curve": "`trace.windows` patches each site within windows of steps",
-    "trace.pairs": "the report compares all places at once with the sum of each; patch a pair with hooks.Intervention",
-    "trace.shapley": "sufficiency and necessity of each place stand in `trace_shares`",
-}
-
-
 # name, folder or file of a model; the mark stands in the JSON schema, so that what names one can be found
 Model = Annotated[str, Field(min_length=1, json_schema_extra={"format": "model"})]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -124,11 +104,11 @@ class Section(BaseModel):
         fields = {}
         for name, field in cls.model_fields.items():
             if (key := field.alias or name) in values:
-                value, section = values[key], section_in(field.annotation)
-                if section and get_origin(field.annotation) is dict:
-                    value = {own: section.stored(entry) for own, entry in value.items()}
-                elif section and value is not None:
-                    value = section.stored(value)
+                value, sections = values[key], types_in(field.annotation, Section)
+                if sections and get_origin(field.annotation) is dict:
+                    value = dict(zip(value, map(sections[0].stored, value.values()), strict=True))
+                elif sections and value is not None:
+                    value = sections[0].stored(value)
                 fields[name] = value
         return cls.model_construct(**fields)
 
@@ -146,20 +126,12 @@ class Section(BaseModel):
     __str__ = __repr__
 
 
-def types_in(annotation: Any) -> list[type]:
-    """Return the types that an annotation is made of, through unions and containers."""
-    types = [annotation] if isinstance(annotation, type) else []
+def types_in(annotation: Any, base: type = object) -> list[Any]:
+    """Return the types that an annotation is made of, through unions and containers, which are subclasses of a base."""
+    types = [annotation] if isinstance(annotation, type) and issubclass(annotation, base) else []
     for argument in get_args(annotation):
-        types += types_in(argument)
+        types += types_in(argument, base)
     return types
-
-
-def section_in(annotation: Any) -> type[Section] | None:
-    """Return the section that a field of this annotation holds; None if none."""
-    for kind in types_in(annotation):
-        if issubclass(kind, Section):
-            return kind
-    return None
 
 
 def option(
@@ -174,36 +146,34 @@ def option(
     """Return pydantic's field of an option of ``triplets.yaml``: default, bounds, and what the schema says of it.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
-    first sentence stands alone in ``--help``; `null` is what nothing stands for, where that is the default. A choice,
+    first sentence stands alone in ``--help``; `null` is what nothing stands for, which then is the default. A choice,
     or true and false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, the
     images if none. ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
-    more = {"unit": unit, "null": null, "alters": alters}
-    extra = {name: value for name, value in more.items() if value}
-    return Field(default, examples=None if example is None else [example], json_schema_extra=extra, **bounds)
+    extra = dict(filter(all, (("unit", unit), ("null", null), ("alters", alters))))
+    examples = None if example is None else [example]
+    return Field(None if null else default, examples=examples, json_schema_extra=extra, **bounds)
 
 
 def takes(text: str) -> GetPydanticSchema:
     """Return what errors say that a value of one of several kinds may be, in the value's ``Annotated``."""
 
     def schema(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
-        section = section_in(source)
-
         def check(value: Any, inner: Callable[[Any], Any]) -> Any:
             try:
                 return inner(value)
             except ValidationError as error:
-                raise _innermost(error, text, section) from None
+                raise _innermost(error, text, types_in(source, Section)) from None
 
         return core_schema.no_info_wrap_validator_function(check, handler(source))
 
     return GetPydanticSchema(schema, lambda core, handler: {**handler(core), "takes": text})
 
 
-def _innermost(error: ValidationError, text: str, section: type[Section] | None) -> PydanticCustomError:
+def _innermost(error: ValidationError, text: str, sections: Sequence[type[Section]]) -> PydanticCustomError:
     """The innermost of the faults that a value has as each of several kinds, the names of the kinds left out."""
     faults = []
-    for loc, of_its_kind, described in _faults(error, section):
+    for loc, of_its_kind, described in _faults(error, sections):
         loc = loc[1:] if loc and isinstance(loc[0], str) else loc
         faults.append((len(loc), of_its_kind, loc, described))
     depth, of_its_kind, loc, described = max(faults, key=lambda fault: fault[:2])
@@ -216,13 +186,13 @@ def _innermost(error: ValidationError, text: str, section: type[Section] | None)
 
 def first_fault(error: ValidationError, section: type[Section]) -> tuple[Loc, str, int]:
     """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
-    faults = _faults(error, section)
+    faults = _faults(error, [section])
     loc, _, text = faults[0]
     return loc, text, len({loc for loc, *_ in faults}) - 1
 
 
-def _faults(error: ValidationError, section: type[Section] | None) -> list[tuple[Loc, bool, str]]:
-    """The place of each fault in a section, whether the value is of a kind that the place takes, and the text."""
+def _faults(error: ValidationError, sections: Sequence[type[Section]]) -> list[tuple[Loc, bool, str]]:
+    """The place of each fault in sections, whether the value is of a kind that the place takes, and the text."""
     faults = []
     for fault in error.errors(include_url=False):
         kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
@@ -232,9 +202,7 @@ def _faults(error: ValidationError, section: type[Section] | None) -> list[tuple
         if kind == "triptych":
             text = context["message"]
         elif kind == "extra_forbidden":
-            text = _unknown_key(value, loc, section)
-        elif kind == "literal_error" and (removed := _REMOVED.get(f"{'.'.join(map(str, loc))}={value}")):
-            text = f"expected {context['expected']}, got {shown(value)}, which 0.3 removed: {removed}"
+            text = _unknown_key(value, loc, sections)
         else:
             found, _, remedy = _ERRORS[kind].rpartition(": ")
             if loc == ("name",) and kind == "string_pattern_mismatch":
@@ -246,14 +214,12 @@ def _faults(error: ValidationError, section: type[Section] | None) -> list[tuple
     return faults
 
 
-def _unknown_key(value: Any, loc: Loc, section: type[Section] | None) -> str:
-    """The error of a key that a section does not have: what it was, or the nearest key there and outside."""
+def _unknown_key(value: Any, loc: Loc, sections: Sequence[type[Section]]) -> str:
+    """The error of a key that sections do not have: the nearest key there or outside, or all that are known."""
     *within, name = map(str, loc)
-    if removed := _REMOVED.get(".".join(map(str, loc))):
-        return f"expected no such key, which 0.3 removed, got {shown(value)}: {removed}"
-    keys = outside = _fields(section)
+    keys = outside = _fields(sections)
     for step in within:
-        keys = _fields(section_in(keys[step].annotation)) if step in keys else keys
+        keys = _fields(types_in(keys[step].annotation, Section)) if step in keys else keys
     if close := difflib.get_close_matches(name, keys, 1):
         remedy = f"did you mean `{close[0]}`?"
     elif above := difflib.get_close_matches(name, outside, 1, 0.8):
@@ -263,10 +229,11 @@ def _unknown_key(value: Any, loc: Loc, section: type[Section] | None) -> str:
     return f"unknown key, got {shown(value)}: {remedy}"
 
 
-def _fields(section: type[Section] | None) -> dict[str, FieldInfo]:
-    """The fields of a section by their keys."""
-    fields = section.model_fields if section else {}
-    return {field.alias or name: field for name, field in fields.items()}
+def _fields(sections: Sequence[type[Section]]) -> dict[str, FieldInfo]:
+    """The fields of sections by their keys."""
+    return {
+        field.alias or name: field for section in sections for name, field in section.model_fields.items()
+    }
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, 
     except UserError as error:
         field = _FIELD.match(str(error))
         loc = tuple(re.split(r"[.\[]", field[1])) if field else ()
-        if field is None or loc[0] not in schema.model_fields:
+        if field is None or loc[0] not in schema.model_fields or str(error).startswith(f"{source.name}: "):
             raise
         place = _flag_at(loc, options) or f"{source.name}: {field[1]}"
         raise UserError(f"{place}: {str(error)[field.end() :]}") from None
@@ -112,9 +112,9 @@ def show(loc: Loc) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc).removeprefix(".")
 
 
-def yaml_text(data: Any, **style: Any) -> str:
+def yaml_text(data: Any) -> str:
     """Return plain data as YAML, keys in their order."""
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, **style)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def read_yaml(path: str | Path) -> YamlSource:
@@ -153,7 +153,7 @@ def parse_yaml(text: str, name: str) -> YamlSource:
         root = loader.get_single_node()
         if root is None:
             return YamlSource(name, text, None)
-        _Checks(text, name, loader).check(root, ())
+        _check(root, text, name, loader)
         return YamlSource(name, text, loader.construct_document(root), root)
     except RecursionError:
         raise UserError(f"{name}: {_TOO_DEEP}") from None
@@ -186,70 +186,67 @@ def _undefined(text: str, mark: yaml.Mark) -> str:
     return f"expected an anchor written before, got `*{anchor}`: write it out"
 
 
-@dataclass
-class _Checks:
-    """Checks of what is YAML and no configuration: tags, deep nesting, bombs, odd numbers and keys."""
-
-    text: str
-    name: str
-    loader: Any
-    left: int = UNFOLDED  # values that aliases may still add
-    seen: set[yaml.Node] = field(default_factory=set)
-
-    def check(self, node: yaml.Node, loc: Loc, within: tuple[yaml.Node, ...] = ()) -> None:
-        """Refuse what a node at `loc`, within others, may not hold."""
+def _check(root: yaml.Node, text: str, name: str, loader: Any) -> None:
+    """Refuse what is YAML and no configuration: tags, deep nesting, bombs, odd numbers and keys."""
+    nodes: list[tuple[yaml.Node, Loc, tuple]] = [
+        (root, (), ())
+    ]  # each with its place, and the nodes that it is in
+    seen: set[yaml.Node] = set()
+    visits = 0
+    while nodes:
+        node, loc, within = nodes.pop()
+        seen.add(node)
+        visits += 1
+        line, wrong = node.start_mark.line + 1, ""
         if node in within:
-            raise self._at(node, _undefined(self.text, node.start_mark))
-        if len(loc) > DEPTH:
-            raise self._at(node, _TOO_DEEP)
-        if node.tag.removeprefix(_TAG) not in _KINDS:
-            raise self._at(node, f"expected no tags, got `{node.tag.replace(_TAG, '!!')}`: take it out")
-        self.left -= node in self.seen
-        if self.left < 0:
-            raise self._at(node, f"expected aliases to add at most {UNFOLDED} values, got more: write less")
-        self.seen.add(node)
+            wrong = _undefined(text, node.start_mark)
+        elif len(loc) > DEPTH:
+            wrong = _TOO_DEEP
+        elif node.tag.removeprefix(_TAG) not in _KINDS:
+            wrong = f"expected no tags, got `{node.tag.replace(_TAG, '!!')}`: take it out"
+        elif visits - len(seen) > UNFOLDED:
+            wrong = f"expected aliases to add at most {UNFOLDED} values, got more: write less"
+        if wrong:
+            raise UserError(f"{name}: line {line}: {wrong}")
         if isinstance(node, yaml.ScalarNode):
-            self._scalar(node, loc)
-        elif isinstance(node, yaml.SequenceNode):
-            for index, entry in enumerate(node.value):
-                self.check(entry, (*loc, index), (*within, node))
-        else:
-            self._keys(node, loc)
-            for key, entry in node.value:
-                self.check(entry, loc if key.tag == _MERGE else (*loc, key.value), (*within, node))
-
-    def _at(self, node: yaml.Node, message: str) -> UserError:
-        return UserError(f"{self.name}: line {node.start_mark.line + 1}: {message}")
-
-    def _scalar(self, node: yaml.ScalarNode, loc: Loc) -> None:
-        def refused(rule: str, remedy: str, note: str = "") -> UserError:
-            at = f"{self.name}: {show(loc)}: expected {rule}, got `{node.value}`{note}"
-            return UserError(f"{at}, line {node.start_mark.line + 1}: {remedy}")
-
-        try:
-            value = self.loader.construct_object(node)
-        except (yaml.YAMLError, KeyError, ValueError, IndexError, AttributeError, OverflowError):
-            # `!!int ""`, `!!bool x`, a 30th of February, thousands of digits: each fails in its own way
-            kind = node.tag.removeprefix(_TAG).replace("timestamp", "date")
-            raise refused(f"a value of the kind `{kind}`", "quote it") from None
-        if node.tag != _INT:
-            return
-        if not -(2**63) <= value < 2**63:
-            raise refused("a number below 2^63", "write a smaller one")
-        if not node.style and _MISREAD.search(node.value):
-            note = f" (YAML reads it as {value})"
-            raise refused("a plain decimal number", "write it without leading zeros or colons", note)
-
-    def _keys(self, node: yaml.MappingNode, loc: Loc) -> None:
+            if refused := _refused_scalar(node, loader):
+                rule, note, remedy = refused
+                at = f"{name}: {show(loc)}: expected {rule}, got `{node.value}`{note}"
+                raise UserError(f"{at}, line {line}: {remedy}")
+            continue
+        entries: list[tuple[yaml.Node, Loc, tuple]] = []
         lines: dict[str, int] = {}
-        for key, _ in node.value:
-            line = key.start_mark.line + 1
-            wrong = ""
-            if key.tag not in (_STR, _MERGE):
-                got = f"`{key.value}`" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
-                wrong = f"expected a text as key, got {got} (no text to YAML), line {line}: quote it"
-            elif key.tag == _STR and key.value in lines:
-                wrong = f"key `{key.value}` stands twice, on lines {lines[key.value]} and {line}: keep one"
-            if wrong:
-                raise UserError(f"{self.name}: {show(loc)}{': ' if loc else ''}{wrong}")
-            lines[key.value] = line
+        if isinstance(node, yaml.SequenceNode):
+            for index, entry in enumerate(node.value):
+                entries.append((entry, (*loc, index), (*within, node)))
+        else:
+            for key, entry in node.value:
+                line, merge = key.start_mark.line + 1, key.tag == _MERGE
+                if key.tag not in (_STR, _MERGE):
+                    got = f"`{key.value}`" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+                    wrong = f"expected a text as key, got {got} (no text to YAML), line {line}: quote it"
+                elif not merge and key.value in lines:
+                    wrong = (
+                        f"key `{key.value}` stands twice, on lines {lines[key.value]} and {line}: keep one"
+                    )
+                if wrong:
+                    raise UserError(f"{name}: {show(loc)}{': ' if loc else ''}{wrong}")
+                lines[key.value] = line
+                entries.append((entry, loc if merge else (*loc, key.value), (*within, node)))
+        nodes += reversed(entries)
+
+
+def _refused_scalar(node: yaml.ScalarNode, loader: Any) -> tuple[str, str, str] | None:
+    """What was expected of a scalar that YAML cannot read as its kind, or reads as another number, a note, a remedy."""
+    try:
+        value = loader.construct_object(node)
+    except (yaml.YAMLError, KeyError, ValueError, IndexError, AttributeError, OverflowError):
+        # `!!int ""`, `!!bool x`, a 30th of February, thousands of digits: each fails in its own way
+        kind = node.tag.removeprefix(_TAG).replace("timestamp", "date")
+        return f"a value of the kind `{kind}`", "", "quote it"
+    if node.tag == _INT and not -(2**63) <= value < 2**63:
+        return "a number below 2^63", "", "write a smaller one"
+    if node.tag == _INT and not node.style and _MISREAD.search(node.value):
+        note = f" (YAML reads it as {value})"
+        return "a plain decimal number", note, "write it without leading zeros or colons"
+    return None

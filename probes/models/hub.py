@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import socket
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -19,11 +20,16 @@ from urllib.request import getproxies
 
 import yaml
 
+from hooks.architectures.registry import drawing_pipelines
 from probes.errors import UserError, first_line
+from probes.json_text import parse_json
+from probes.models import single_file
 from probes.models.pretrained import download_pipeline, quiet
 from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source
 from probes.models.weights import stored_weights
+from probes.toyworld import REGISTRY, bundled_folder
 
+Row = tuple[str, str, str]
 _PATIENCE = 2.0  # seconds; a hub that is there takes a connection in a fraction of one
 _UNREACHED = "not in the cache, and the hub can't be reached"
 
@@ -192,3 +198,43 @@ def _withdrawn(identifier: str) -> str:
     entry = known().get(identifier, {})
     copy = entry.get("copy")
     return f"withdrawn in {entry['withdrawn']}; an unofficial copy is {copy}" if copy else ""
+
+
+# What `triptych models` lists: a name in ``model:``, how far it was tested, and what it is
+
+
+def bundled() -> list[Row]:
+    """The models that come with the package, with the share of things that each draws where they are named."""
+    rows = []
+    for name, model in REGISTRY.items():
+        quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())
+        rows.append((name, f"trained; {quality['nouns_mean']:.0%}", model.about))
+    return rows
+
+
+def layouts() -> list[Row]:
+    """The pipelines that a run can draw with, and the published sizes at which each was tested."""
+    sizes = defaultdict(list)
+    for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
+        sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
+    rows = []
+    for pipeline, (architecture, layout) in drawing_pipelines().items():
+        tested = f"random weights in the layouts of {', '.join(sizes[pipeline])}"
+        if architecture.transformer:
+            tested = "tiny random weights in the published folder layout"
+        parts = dict.fromkeys(one.classes[0] for one in layout.networks)
+        rows.append((pipeline, tested, ", ".join(parts)))
+    return rows
+
+
+def published() -> list[Row]:
+    """The models of the hub that are known by name."""
+    rows = []
+    for identifier, entry in known().items():
+        about = [f"{gigabytes(identifier):.1f} GB"]
+        if "withdrawn" in entry:
+            about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")
+        about.append("in the cache here" if cached(identifier) else "not in the cache here")
+        tried = f"made a run with triptych {entry['tried']}" if "tried" in entry else "never tried"
+        rows.append((identifier, tried, "; ".join(about)))
+    return rows

@@ -78,6 +78,10 @@ class LoadedModel:
     device: str
     dtype: str
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process loads its own pipeline."""
+        return {**self.__dict__, "pipe": None}
+
 
 def resolve(
     name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from hooks import sites
@@ -99,25 +98,20 @@ def check(config: Config, source: Source) -> None:
     image_size(pipe, config)  # raises
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
-        if patterns and patterns != "default":
-            _check_sites(pipe, f"capture.{field}", patterns, guided(config, source))
+        for pattern in patterns if patterns and patterns != "default" else ():
+            try:
+                chosen = {site.address for site in sites.resolve(pipe, [pattern])}
+            except HookError as error:
+                raise UserError(f"capture.{field}: {str(error).removeprefix('sites: ')}") from None
+            if chosen == {_UNGUIDED} and not guided(config, source):
+                raise UserError(
+                    f"capture.{field}: expected sites that are there without guidance, got {pattern!r}:"
+                    " take it out, or set sampler.guidance_scale above 1"
+                )
     if source.layout.template and capture.pool:
         of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.of_tokens]
         if of_tokens:
             raise UserError(
                 f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"
                 f" or puts more around it, got {of_tokens[0]}: leave it out, or name it in capture.keep"
-            )
-
-
-def _check_sites(pipe: Any, field: str, patterns: Sequence[str], guided: bool) -> None:
-    for pattern in patterns:
-        try:
-            chosen = {site.address for site in sites.resolve(pipe, [pattern])}
-        except HookError as error:
-            raise UserError(f"{field}: {str(error).removeprefix('sites: ')}") from None
-        if chosen == {_UNGUIDED} and not guided:
-            raise UserError(
-                f"{field}: expected sites that are there without guidance, got {pattern!r}:"
-                " take it out, or set sampler.guidance_scale above 1"
             )

@@ -29,7 +29,6 @@ PLACE = re.compile(r"{([^{}]*)}")
 Articles = Literal["fitting", "kept"]
 HumanForms = Literal["inflected", "printed"]
 LEVEL_COLUMNS = ("profession", "setting", "template", "model")  # of a table, are levels where none are named
-_Column = Annotated[str, Field(min_length=1)]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 # A prompt of a list (`probes.prompts.prompt.from_written`), for the JSON schema.
@@ -52,62 +51,53 @@ def parsed(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) ->
 class PromptSource(Section):
     """Prompts from a file of captions or from a set."""
 
-    from_: Annotated[str, Field(alias="from", min_length=1), option(example="captions_train2017.json")]
+    from_: str = option(alias="from", min_length=1, example="captions_train2017.json")
     """A file, by its path beside triplets.yaml; the name of a set of the package (docs/how_to/prompts.md), such
     as professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub."""
     format: Literal["auto", "datasets"] = "auto"
     """`datasets` names a data set of the Hugging Face hub; a file is read by its ending."""
-    column: Annotated[str | None, option(null="caption, text and the like", example="text")] = None
+    column: str | None = option(None, null="caption, text and the like", example="text")
     """Column of a table that holds the captions."""
-    split: Annotated[str | None, option(null="the whole data set; test of paintskills", example="train")] = (
-        None
-    )
+    split: str | None = option(None, null="the whole data set; test of paintskills", example="train")
     """Split of a data set of the hub, or of paintskills, where it says how many seeds each prompt has."""
-    setting: Annotated[str | None, option(null="all", example="neutral")] = None
+    setting: str | None = option(None, null="all", example="neutral")
     """Setting of a set: neutral or explicit of gep."""
-    written: Annotated[
-        Literal["paper", "plain"] | None,
-        option(null="plain for the bundled models, whose captions have neither, else paper", example="plain"),
-    ] = None
+    written: Literal["paper", "plain"] | None = option(
+        None, null="plain for the bundled models, whose captions have neither, else paper", example="plain"
+    )
     """Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither
     (`plain`)."""
-    profession: Annotated[
-        Annotated[list[str], Field(min_length=1)] | None,
-        option(null="its 83", example=["nurse", "doctor"]),
-    ] = None
+    profession: list[str] | None = option(None, min_length=1, null="its 83", example=["nurse", "doctor"])
     """Professions of the set dalleval."""
-    skill: Annotated[
-        Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None,
-        option(null="all", example=["count"]),
-    ] = None
+    skill: list[Literal["object", "count", "spatial"]] | None = option(
+        None, min_length=1, null="all", example=["count"]
+    )
     """Skills of the set paintskills."""
-    object: Annotated[
-        Annotated[list[Word], Field(min_length=1)] | None, option(null="its 15", example=["dog"])
-    ] = None
+    object: list[Word] | None = option(None, min_length=1, null="its 15", example=["dog"])
     """Objects of the set paintskills, others than its 15 among them."""
-    human_words: Annotated[HumanForms, option(example="printed")] = "inflected"
+    human_words: HumanForms = option("inflected", example="printed")
     """Which words for people a caption may not hold: those of Wu et al. 2025, Table 2, with their plurals and
     other forms (`inflected`), or as printed there alone (`printed`)."""
-    articles: Annotated[Articles, option(example="kept")] = "fitting"
+    articles: Articles = option("fitting", example="kept")
     """Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in the
     paper."""
-    max_words: Annotated[Positive, option(unit="words", example=30)] = 50
+    max_words: Positive = option(50, unit="words", example=30)
     """Longest caption that is taken."""
 
 
 class PromptTable(Section):
     """A table of prompts, a row each: a column of texts, and columns of levels."""
 
-    table: Annotated[str, Field(pattern=TEXT), option(example="prompts.csv")]
+    table: str = option(pattern=TEXT, example="prompts.csv")
     """A CSV, TSV, JSONL, XLSX or Parquet file with a prompt in every row, by its path beside triplets.yaml. A
     column `id` names the prompts."""
-    text: Annotated[_Column | None, option(null="text or prompt, whichever is there", example="sentence")] = (
-        None
+    text: str | None = option(
+        None, min_length=1, null="text or prompt, whichever is there", example="sentence"
     )
     """Column of the prompts' texts."""
-    levels: Annotated[
-        list[_Column] | None, option(null="every other column", example=["profession", "setting"])
-    ] = None
+    levels: list[Annotated[str, Field(min_length=1)]] | None = option(
+        None, null="every other column", example=["profession", "setting"]
+    )
     """Columns that say where a prompt stands in your design, such as its profession; tables and reports name
     the prompt by them. An empty cell is no level."""
 
@@ -134,12 +124,9 @@ class Grid(Section):
         ],
     ]
 
-    grid: Annotated[
-        str,
-        Field(min_length=1),
-        AfterValidator(one_person),
-        option(example="a {person} {attribute} {context}"),
-    ]
+    grid: Annotated[str, AfterValidator(one_person)] = option(
+        min_length=1, example="a {person} {attribute} {context}"
+    )
     """A sentence with {person} and a place in braces for each axis; every other key is an axis with its levels,
     a list or phrases by name. Every combination is a prompt."""
 
@@ -157,28 +144,30 @@ _Texts = Annotated[
 class Templates(Section):
     """Templates, and the texts that are put into each of them."""
 
-    template: Annotated[
+    template: (
         Annotated[
             Annotated[list[_Template], Field(min_length=1)]
             | Annotated[dict[str, _Template], Field(min_length=1)],
             takes("a list of templates, or templates by name, each with one {}"),
         ]
-        | None,
-        option(null="texts as they stand", example=["a photo of {}", "a painting of {}"]),
-    ] = None
+        | None
+    ) = option(None, null="texts as they stand", example=["a photo of {}", "a painting of {}"])
     """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and
     the report says what is due to the template: take at least two."""
-    system: Annotated[
+    system: (
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
             | Annotated[dict[str, Text | None], Field(min_length=1)],
             takes("a list of system prompts, or system prompts by name"),
         ]
-        | None,
-        option(null="the model's own alone", example={"own": None, "plain": "Draw what is described."}),
-    ] = None
+        | None
+    ) = option(
+        None,
+        null="the model's own alone",
+        example={"own": None, "plain": "Draw what is described."},
+    )
     """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
     each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one before
     every prompt."""
-    texts: Annotated[_Texts, option(example=["a nurse", "a pilot"])]
+    texts: _Texts = option(example=["a nurse", "a pilot"])
     """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
+from hooks.architectures.text_encoders import JOINED, TOKENIZERS
 from hooks.errors import HookError
 from hooks.prompt.spans import (
     GROUPS,
@@ -21,6 +21,7 @@ from hooks.prompt.spans import (
     token_positions,
     tokens_of_words,
 )
+from hooks.prompt.wordlist import tokenizer_of
 from probes.errors import UserError
 
 PositionGroups = Mapping[str, tuple[int, ...]]
@@ -183,47 +184,35 @@ def indicator_spans(sample: Sample) -> list[Span]:
 
 @dataclass(frozen=True)
 class TextTowers:
-    """Tokenizers of a diffusion transformer's text encoders, and how its text is made of theirs."""
+    """Tokenizers of a pipeline's text encoders, and how the text that the denoiser is given is made of theirs."""
 
     tokenizers: Mapping[str, Any]  # by encoder: text, text_2
     lengths: Mapping[str, int]  # positions that each encoder is given
-    # encoders whose positions follow one another in the text that the denoiser is given
-    joined: tuple[str, ...]
+    joined: Sequence[str]  # encoders whose positions follow one another in the denoiser's text
 
     @classmethod
-    def of(cls, pipe: Any, tokenizers: Sequence[Any]) -> TextTowers | None:
-        """Return the towers of a pipeline, which needs no weights; None of a U-Net's, which has one, or two alike.
-
-        None, too, where a template is put around the prompt: positions in it are not known.
-        """
+    def of(cls, pipe: Any) -> TextTowers | None:
+        """The towers of a pipeline, which needs no weights; None where a template stands around its prompts."""
         architecture = architecture_of(pipe)
-        if not architecture.transformer or architecture.layouts[0].template:
+        if architecture.layouts[-1].template:
             return None
-        names = dict(zip(TEXT_ENCODERS, tokenizers))
-        lengths = {
-            name: min(architecture.tokens(pipe, name), one.model_max_length) for name, one in names.items()
-        }
-        return cls(names, lengths, tuple(architecture.joined_encoders()))
+        read = {name: one for name in TOKENIZERS if (one := tokenizer_of(pipe, name)) is not None}
+        lengths = {name: min(architecture.tokens(pipe, name), read[name].model_max_length) for name in read}
+        # of two in a U-Net, side by side, the positions are the same
+        return cls(read, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
 
     def groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
-        """Return the token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`.
-
-        `spans` are the characters of the word, half open; mappings are empty where it has no one place.
-        """
+        """Token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`; `spans`: its characters."""
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")
             inside = sorted({place for span in spans for place in token_positions(offsets, span)})
-            special, length = set(tokenizer.all_special_ids), self.lengths[name]
-            start, end = ids[0] in special, ids[-1] in special
-            together = inside and inside == list(range(inside[0], inside[-1] + 1))
-            groups[name] = groups_around(inside, len(ids), length, start=start, end=end) if together else {}
-        joined: dict[str, tuple[int, ...]] = {}
-        if all(groups[name] for name in self.joined):
-            offset = 0
-            for name in self.joined:
-                for group in GROUPS:
-                    places = (offset + place for place in groups[name][group])
-                    joined[group] = (*joined.get(group, ()), *places)
-                offset += self.lengths[name]
+            start, end = (ids[place] in tokenizer.all_special_ids for place in (0, -1))
+            groups[name] = groups_around(inside, len(ids), self.lengths[name], start=start, end=end)
+        joined: dict[str, tuple[int, ...]] = dict.fromkeys(GROUPS, ())
+        offset = 0
+        for name in self.joined:
+            for group, places in groups[name].items():
+                joined[group] += tuple(offset + place for place in places)
+            offset += self.lengths[name]
         return {**groups, JOINED: joined}

@@ -25,7 +25,7 @@ from probes.runs.record import (
     traced_fields,
 )
 from probes.runs.run import Run
-from probes.runs.schemas import FOLDERS, NESTED, TEXT_ENDS
+from probes.runs.schemas import FOLDERS
 
 
 def now() -> str:
@@ -112,14 +112,7 @@ def _times(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def resume(
-    run: Run,
-    config: Config,
-    stage: str,
-    *,
-    passed: Mapping[str, Any] | None = None,
-    text: str | None = None,
-) -> None:
+def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str | None) -> None:
     """Go on with a generated run: put the configuration over its own as far as a later stage applies it."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
@@ -148,10 +141,7 @@ def resume(
     run.write_meta(
         status=status,
         name=config.name,
-        config={
-            "passed": dict(passed or run.meta["config"].get("passed", {})),
-            "resolved": {**after, **kept},
-        },
+        config={"passed": dict(passed), "resolved": {**after, **kept}},
         times=_times(run, status),
     )
     write_copy(run, text)
@@ -184,20 +174,20 @@ def clear(run: Run) -> None:
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds that are a run's own by its record, so that they are made anew."""
-    _remove(run, kinds)
-    planned = run.planned().items()
-    run.write_meta(**{KINDS: {kind: count for kind, count in planned if kind.partition("/")[0] not in kinds}})
+    gone = _remove(run, kinds)
+    run.write_meta(**{KINDS: {kind: count for kind, count in run.planned().items() if kind not in gone}})
 
 
-def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> None:
+def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
     """Remove the parts in folders that are a run's own by its record, other files, and folders that are empty then.
 
-    Nothing where one is reached by a link.
+    Nothing where one is reached by a link. Returns the kinds of the parts.
     """
     own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
-    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in TEXT_ENDS}
-    names = [f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count)]
-    names += others
+    # of texts there is one part, whatever the images
+    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in ("_texts", "_prompts")}
+    parts = (f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count))
+    names = [*parts, *others]
     for name in (*names, *folders):
         link = link_of(run.path, name)
         if link is not None:
@@ -206,12 +196,7 @@ def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> Non
                 " link away, or choose another --out"
             )
     run.remove_files(names)
-    for name in _with_inner(run.path, folders):
+    for name in (*own, *folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
-
-
-def _with_inner(path: Path, names: Sequence[str]) -> list[str]:
-    """Return folders of a run and those in them, the inner ones first."""
-    inner = [entry for name in names if name in NESTED for entry in sorted((path / name).glob("*/"))]
-    return [*(entry.relative_to(path).as_posix() for entry in inner), *names]
+    return {*own}

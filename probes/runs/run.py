@@ -39,7 +39,6 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import KINDS, STATUSES, differing, no_record, read_record, record_bytes
-from probes.runs.schemas import TEXT_ENDS
 
 BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -160,23 +159,19 @@ class Run:
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there and that the run is to have, in order."""
-        files, counts = part_files(self.path / kind), self.meta.get(KINDS)
+        counts = self.meta.get(KINDS)
         most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
-        if not isinstance(most, int) or kind.endswith(TEXT_ENDS):
-            return [*files.values()]
-        return [
-            file for number, file in files.items() if number < most
-        ]  # more are another run's, or the user's
+        files = part_files(self.path / kind).items()
+        # more are another run's, or the user's
+        return [file for number, file in files if not isinstance(most, int) or number < most]
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
         files, first = self._files(kind), dict[str, pa.DataType]()
         for file in files:
             table = read_part(file, columns).replace_schema_metadata(None)
-            # also of what is not read
-            types = dict.fromkeys(column_names(file), pa.null()) | dict(
-                zip(table.schema.names, table.schema.types)
-            )
+            kinds = zip(table.schema.names, table.schema.types)
+            types = dict.fromkeys(column_names(file), pa.null()) | dict(kinds)  # null of what is not read
             if not first:
                 first, names = types, table.column_names
             if (other := differing(first, types)) is not None:
@@ -254,7 +249,7 @@ class Run:
             raise UserError(
                 f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
             )
-        for sample in sorted(dict.fromkeys(wanted), key=lambda sample: self._part_of[sample]):
+        for sample in sorted({*wanted}, key=self._part_of.__getitem__):
             file = self._part_of[sample]
             try:
                 images[sample] = read_image(_encoded(file, file.stat().st_mtime_ns)[sample])

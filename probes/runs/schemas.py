@@ -9,10 +9,13 @@ import pyarrow as pa
 
 GENERATED_KINDS = ("samples", "captures", "words", "kept", "pooled")
 UNMEASURED = ("kept", "pooled")  # no table is made of them
-NESTED = ("features", "attributes")  # with a folder for each model
-OBSERVED_KINDS = ("observed", "objects", *NESTED)
+OBSERVED_KINDS = (
+    "observed",
+    "objects",
+    "features",
+    "attributes",
+)  # the last two with a folder for each model
 FOLDERS = (*GENERATED_KINDS, *OBSERVED_KINDS, "traced", "tables", "figures", "gallery")
-TEXT_ENDS = ("_texts", "_prompts")  # end a kind of which a run has one part, whatever its images
 _STAGES = {**dict.fromkeys(GENERATED_KINDS, "generate"), "traced": "trace", "tables": "measure"}
 
 TEXT, INT, LONG, FLOAT, DOUBLE = pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64()

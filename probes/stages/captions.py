@@ -7,7 +7,7 @@ the model's, so it is known once there is a model, and the record of the run say
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,27 +24,30 @@ NAMED = 5  # of those left out, in the line about them
 
 
 def without_long_ones(
-    config: Config, loaded: LoadedPrompts | None, tokenizers: Sequence[Any], limit: int, file: str
-) -> tuple[Config, dict[str, Any] | None]:
-    """Leave out the captions that the model cannot read to their end.
+    config: Config,
+    loaded: LoadedPrompts,
+    tokenizers: Sequence[Any],
+    limit: int,
+    file: str,
+    say: Callable[[str], object] = lambda line: None,
+) -> tuple[Config, dict[str, Any]]:
+    """Leave out the captions that the model cannot read to their end, and say so in a line.
 
     Prompts that are no captions are refused later where they are too long. Beside the configuration with the prompts
     that are left stands what ``run.json`` keeps of the captions, under `KEY`.
     """
-    if loaded is None or not loaded.source:
-        return config, None
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
+    size, long = len(config.indicators), set[int]()
     texts = [text for prompt in config.prompts for text in prompt.texts.values()]
-    size = len(config.indicators)
-    long: set[int] = set()
     for tokenizer in tokenizers:
-        counts = map(len, tokenizer(texts, truncation=False, verbose=False)["input_ids"])
-        long |= {index // size for index, count in enumerate(counts) if count > most}
+        read = tokenizer(texts, truncation=False, verbose=False)["input_ids"]
+        long |= {index // size for index, ids in enumerate(read) if len(ids) > most}
     if len(long) == len(config.prompts):
         raise UserError(
             f"{file}: prompts: expected captions of at most {most} tokens with start and end, found none in"
             f" {len(long):,}: take other captions, or a model that reads longer ones"
         )
+    left_out = [config.prompts[index].id for index in sorted(long)]
     record = {
         **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
         "format": loaded.format,
@@ -52,49 +55,38 @@ def without_long_ones(
         "prompts": len(loaded.prompts),
         "dropped": dict(loaded.dropped.most_common()),
         "tokens_read": most,
-        LONGER: [config.prompts[index].id for index in sorted(long)],
+        LONGER: left_out,
     }
-    return _without(config, record[LONGER]), record
+    if left_out:
+        named = ", ".join(left_out[:NAMED]) + (", ..." if len(left_out) > NAMED else "")
+        are = "is" if len(left_out) == 1 else "are"
+        say(
+            f"prompts: {len(left_out):,} {are} left out, longer than the {most} tokens that the model reads: {named}"
+        )
+    return _without(config, left_out), record
 
 
 def _without(config: Config, ids: Collection[str]) -> Config:
     """The configuration without the prompts of these ids."""
-    if not ids:
-        return config
     left_out = {*ids}
     kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
-    return config.model_copy(update={"prompts": kept})
+    return config.model_copy(update={"prompts": kept}) if left_out else config
 
 
-def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
+def as_planned(config: Config) -> Config:
     """Leave out the captions that the run in the configuration's folder left out when it was planned.
 
     For stages that need no model.
     """
-    record = _recorded(config.out_path) if loaded and loaded.source else {}
-    return _without(config, record.get(LONGER, ()))
+    return _without(config, _recorded(config.out_path).get(LONGER, ()))
 
 
-def length_summary(record: Mapping[str, Any] | None) -> str:
-    """Return in a line what was left out for its length; nothing where nothing was."""
-    long = (record or {}).get(LONGER)
-    if not record or not long:
-        return ""
-    named = ", ".join(long[:NAMED]) + (", ..." if len(long) > NAMED else "")
-    are = "is" if len(long) == 1 else "are"
-    return (
-        f"prompts: {len(long):,} {are} left out, longer than the {record['tokens_read']} tokens that the model reads:"
-        f" {named}"
-    )
-
-
-def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
+def require_unchanged(config: Config, file: Path | None) -> None:
     """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
 
     One that makes the same prompts is no other.
     """
-    file = loaded.file if loaded else None
-    record = _recorded(config.out_path) if file else {}
+    record = _recorded(config.out_path)
     if not file or not record or _checksum(file) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:

@@ -15,18 +15,19 @@ import torch
 from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
-from hooks.prompt.given import given_system_prompt, prompt_tokenizers
-from hooks.prompt.spans import GROUPS, groups_around
+from hooks.prompt.given import given_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.execution import workers
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
-from probes.execution.workers import BatchSize, no_room
+from probes.execution.workers import BatchSize, auto_batch, no_room
 from probes.models import loading, requirements
-from probes.models.weights import deterministic
+from probes.models.weights import deterministic, parameters
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults
+from probes.runs.run import Run
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -36,64 +37,78 @@ _NAN = {
 }
 
 
+def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Pieces of so many items, the last of those that are left."""
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def with_options(config: Config, section: str, **options: Any) -> Config:
+    """A configuration with options of a section put over it."""
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=options)})
+
+
 @dataclass(frozen=True)
 class Drawing:
     """Draws batches (`probes.execution.processes.Work`) with the model that is loaded; a helper loads its own."""
 
     source: loading.Source
     config: Config
-    device: str
-    weights: str
+    loaded: loading.LoadedModel
     threads: int
-    first: str  # sample of the run
-    files: Mapping[str, str]  # of the model's description, with their checksums
-    loaded: loading.LoadedModel | None = None
+    fields: Mapping[str, Any]  # of the run's parts: checksums of the model's weights and files
+    size: BatchSize
+    cut: Callable[[Any, int], Sequence[Any]]  # a piece of a part into batches of that size
+    draw: Callable[[Any, Config, Any, Tick], Piece]  # a batch with a pipeline
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "loaded": None}
+    @property
+    def device(self) -> str:
+        """The device of torch that it draws on."""
+        return self.loaded.device
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[list[Sample], Tick], Piece]]:
-        """Hold the model, ready to draw; gives the function that draws a batch."""
-        generate, members = self.config.generate, len(self.config.indicators)
-        smallest = f"the {members} images of one triplet and seed"
-        size = BatchSize("generate", generate.batch_triplets, "triplets", 1, smallest, generate.dtype)
+    def opened(self) -> Iterator[Callable[[Any, Tick], Piece]]:
+        """Hold the model, ready to draw; gives the function that draws a piece of a part."""
+        loaded = self.loaded
         with deterministic(self.threads):
-            loaded = self.loaded or load_again(
-                self.source, self.config, self.device, self.weights, self.files
-            )
-            yield partial(_fitting, size, loaded.pipe, self.config, self.first)
+            if loaded.pipe is None:
+                loaded = load(self.source, self.config, loaded.device, self.fields)
+            yield partial(self._fitting, replace(self.size), loaded.pipe)
+
+    def _fitting(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
+        """Draw a piece, at once or in as many batches as it takes for each to find room on the device."""
+
+        def drawn(number: int) -> Piece:
+            made = [self.draw(pipe, self.config, batch, tick) for batch in self.cut(piece, number)]
+            halved = number if number < self.size.size else None
+            return {
+                kind: RowsOfKind([row for one in made for row in one[kind].rows], last.schema, halved)
+                for kind, last in made[-1].items()
+            }
+
+        return size.fit(drawn, len(piece))
 
 
-def load(source: loading.Source, config: Config, device: str) -> loading.LoadedModel:
-    """Load the model of a run, ready to draw as its configuration says."""
-    sampler = config.sampler
-    return loading.load(
-        source,
-        dtype=config.generate.dtype,
-        device=device,
-        scheduler=sampler.scheduler,
-        steps=sampler.steps,
-        edit=config.edit,
-    )
-
-
-def load_again(
-    source: loading.Source, config: Config, device: str, weights: str, files: Mapping[str, str] | None = None
+def load(
+    source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Load the model that a run began with, known by its `weight_hash`; on another machine it is found by its name."""
+    """Load the model of a run, ready to draw as its configuration says; the one that it began with where `fields` say.
+
+    These are of its parts. On another machine it is found by its name.
+    """
     if not source.path.exists():
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
-    name = record.differing(files or {}, source.files) if files else None
-    if name is not None:
+    files = {name: value for name, value in (fields or source.files).items() if name.startswith("model/")}
+    if name := record.differing(files, source.files):
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
         )
-    loaded = load(source, config, device)
-    if loaded.record["weight_hash"] != weights:
+    sampler, dtype = config.sampler, config.generate.dtype
+    named = {"scheduler": sampler.scheduler, "steps": sampler.steps, "edit": config.edit}
+    loaded = loading.load(source, dtype=dtype, device=device, **named)
+    if fields and loaded.record["weight_hash"] != fields["model"]:
         raise UserError(
             f"model {source.name}: expected the weights that the run began with, found others:"
             " put them back, or choose another --out"
@@ -101,72 +116,68 @@ def load_again(
     return loaded
 
 
-def _fitting(
-    size: BatchSize, pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick
-) -> Piece:
-    """Draw whole draws, at once or in as many batches as it takes for each to find room on the device."""
-    images = len(config.indicators)
+@dataclass
+class ResolvedSettings:
+    """Settings that a configuration leaves to model or machine, resolved when a run begins."""
 
-    def drawn(draws: int) -> Piece:
-        starts = range(0, len(members), draws * images)
-        made = [
-            _batch(pipe, config, first, members[start : start + draws * images], tick) for start in starts
-        ]
-        halved = draws if draws < config.generate.batch_triplets else None
-        return {
-            kind: RowsOfKind([row for one in made for row in one[kind].rows], last.schema, halved)
-            for kind, last in made[-1].items()
-        }
+    loaded: loading.LoadedModel
+    device_name: str
+    threads: int  # of torch
+    batch_triplets: int = 1
+    image_bytes: float | None = None  # memory of the device that an image takes, where that was measured
 
-    return size.fit(drawn, len(members) // images)
-
-
-def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> Piece:
-    """Draw a batch and give the rows of each kind."""
-    compared = _pairs(members, list(config.indicators))
-    images, faults, probe = _draw(pipe, config, members, compared, tick)
-    if first in {sample.sample_id for sample in members}:
-        _require_an_image(members, faults, config.generate.dtype)
-    pictures = [
-        {
-            **sample.row(),
-            "fault": fault,
-            # without numbers there is no picture
-            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
-        }
-        for sample, image, fault in zip(members, images, faults)
-    ]
-    sites = schemas.captures_schema(list(probe.similarity))
-    made = {
-        "samples": RowsOfKind(pictures, schemas.SAMPLES),
-        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
-    }
-    if config.capture.words:
-        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
-    if config.capture.keep:
-        made["kept"] = RowsOfKind(
-            rows.kept_rows(members, probe, config.capture), schemas.kept_schema(config.capture)
+    def apply_to(self, config: Config) -> Config:
+        """Put numbers where the configuration leaves the choice to the model or the machine."""
+        batch, scale = config.generate.batch_triplets, config.sampler.guidance_scale
+        scale = self.loaded.guidance_scale if scale is None else float(scale)
+        return with_options(
+            with_options(config, "sampler", guidance_scale=scale),
+            "generate",
+            batch_triplets=self.batch_triplets if batch == "auto" else batch,
+            device=torch.device(self.loaded.device).type,
+            dtype=self.loaded.dtype,
         )
-    if config.capture.pool:
-        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
-    return made
 
 
-def image_bytes(loaded: loading.LoadedModel, config: Config, samples: Sequence[Sample]) -> float | None:
+def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
+    """Load the model of a run, and return what follows from it; `first`: the images of one triplet."""
+    loaded = load(source, config, config.generate.device)
+    on_gpu = loaded.device.startswith("cuda")
+    name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
+    settings = ResolvedSettings(loaded, name, threads(loaded))
+    if config.generate.batch_triplets == "auto":
+        measured = image_bytes(loaded, settings.apply_to(config), first)
+        settings.image_bytes = measured
+        settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
+    return settings
+
+
+def keep_begun_settings(config: Config, run: Run) -> Config:
+    """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
+    begun, names = run.config.generate, ("dtype", "batch_triplets")
+    left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
+    return with_options(config, "generate", **left)
+
+
+def threads(loaded: loading.LoadedModel) -> int:
+    """Threads that torch is given for a model that is loaded."""
+    return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
+
+
+def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
     """Memory that an image takes on a GPU, by the second of two batches of a triplet (the first brings kernels along).
 
     None on a CPU, and where even these find no room.
     """
     if not loaded.device.startswith("cuda"):
         return None
-    first = [one for one in samples if (one.triplet, one.seed) == (samples[0].triplet, samples[0].seed)]
     taken = 0
     try:
         with deterministic(torch.get_num_threads()):
             for _ in range(2):
                 torch.cuda.reset_peak_memory_stats(loaded.device)
                 before = torch.cuda.memory_allocated(loaded.device)
-                draw_batch(loaded.pipe, config, first)
+                draw_batch(loaded.pipe, config, [first], lambda images: None)
                 taken = torch.cuda.max_memory_allocated(loaded.device) - before
     except (RuntimeError, MemoryError) as error:
         if not no_room(error):
@@ -177,9 +188,44 @@ def image_bytes(loaded: loading.LoadedModel, config: Config, samples: Sequence[S
     return taken / len(first)
 
 
-def draw_batch(pipe: Any, config: Config, members: list[Sample]) -> Piece:
-    """Draw a batch of a configuration whose settings are numbers, with the probe around it, and store nothing."""
-    return _batch(pipe, config, "", members, lambda done: None)
+def draw_batch(
+    pipe: Any, config: Config, draws: Sequence[Sequence[Sample]], tick: Tick, first: str = ""
+) -> Piece:
+    """Draw some draws at once and give the rows of each kind; `first` is the sample that a run begins with."""
+    members, size = [sample for draw in draws for sample in draw], len(draws[0])
+    compared = [
+        (start + i, start + j)
+        for start in range(0, len(members), size)
+        for i, j in combinations(range(size), 2)
+    ]
+    images, faults, probe = _draw(pipe, config, members, compared, tick)
+    if members[0].sample_id == first and all(fault == NAN for fault in faults):
+        dtype = config.generate.dtype  # the others would be no images either
+        raise UserError(
+            f"{first}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first batch:"
+            f" {_NAN[dtype]}"
+        )
+    pictures = [
+        {
+            **sample.row(),
+            "fault": fault,
+            # without numbers there is no picture
+            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+        }
+        for sample, image, fault in zip(members, images, faults)
+    ]
+    capture, sites = config.capture, schemas.captures_schema(list(probe.similarity))
+    made = {
+        "samples": RowsOfKind(pictures, schemas.SAMPLES),
+        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
+    }
+    if capture.words:
+        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
+    if capture.keep:
+        made["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
+    if capture.pool:
+        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
+    return made
 
 
 def _draw(
@@ -198,17 +244,19 @@ def _draw(
         return {}
 
     capture = config.capture
+    towers = TextTowers.of(pipe) if capture.pool else None
+    groups = [towers.groups(one.prompt, indicator_spans(one)) for one in members] if towers else []
     architecture = architecture_of(pipe)
     (system,) = {sample.system_prompt for sample in members}
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
         pairs=compared,
-        shared_positions=_shared(pipe, members, compared) or None,
+        shared_positions=_shared(pipe, members, compared),
         keep=tuple(capture.keep),
         keep_places=rows.place_chooser(members, capture),
         pool=tuple(capture.pool),
-        position_groups=_position_groups(pipe, members) if capture.pool else None,
+        position_groups={name: [one[name] for one in groups] for name in groups[0]} if groups else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),
         # where several encoders read a prompt, or a template stands around it
         prompts=[sample.prompt for sample in members] if architecture.transformer else None,
@@ -225,7 +273,7 @@ def _draw(
             ),
             # one generator an image, made on the CPU so that every device starts from the same noise
             generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
-            num_inference_steps=config.sampler.steps,
+            num_inference_steps=sampler.steps,
             height=height,
             width=width,
             output_type="np",
@@ -236,49 +284,12 @@ def _draw(
     return images, find_faults(images, last.get("latents"), flagged), probe
 
 
-def _position_groups(pipe: Any, members: list[Sample]) -> Any:
-    """Token positions around the word of each prompt, by text encoder where their tokens differ."""
-    architecture = architecture_of(pipe)
-    if not architecture.transformer:
-        return [
-            groups_around(sample.indicator_positions, len(sample.tokens), pipe.tokenizer.model_max_length)
-            for sample in members
-        ]
-    layout = architecture.layouts[0]
-    own = [getattr(pipe, one.name) for one in layout.tokenizers]
-    towers = TextTowers.of(pipe, prompt_tokenizers(layout, own))
-    if towers is None:
-        return None
-    found = [towers.groups(sample.prompt, indicator_spans(sample)) for sample in members]
-    nowhere = dict.fromkeys(GROUPS, ())  # where the word has no one place
-    return {name: [groups[name] or nowhere for groups in found] for name in found[0]}
-
-
 def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:
     """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
     first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
-    encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
     if not architecture_of(pipe).transformer or not first:
-        return first
-    last = first
-    if len(encoders) > 1:
-        last = [
-            (list(members[i].shared_positions_2 or ()), list(members[j].shared_positions_2 or ()))
-            for i, j in compared
-        ]
-    return {**dict.fromkeys(encoders[:-1], first), encoders[-1]: last}
-
-
-def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:
-    """Stop where a run begins with nothing but overflows: the others would be none either."""
-    if all(fault == NAN for fault in faults):
-        raise UserError(
-            f"{members[0].sample_id}: expected a finite image, got NaN with {dtype} in all {len(members)} images"
-            f" of the first batch: {_NAN[dtype]}"
-        )
-
-
-def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
-    """Rows of the batch to compare, draw by draw."""
-    starts = range(0, len(members), len(names))
-    return [(start + i, start + j) for start in starts for i, j in combinations(range(len(names)), 2)]
+        return first or None
+    *others, name = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
+    second = [(members[i].shared_positions_2 or (), members[j].shared_positions_2 or ()) for i, j in compared]
+    last = [(list(one), list(other)) for one, other in second] if others else first
+    return {**dict.fromkeys(others, first), name: last}

@@ -27,33 +27,28 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
     pipe = without_weights(source)
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
-    kept = kept_bytes(config, pipe, len(samples))
-    disk = image_bytes(config, pipe, len(samples)) + kept + heat * sum(len(one.words) for one in samples)
-    return in_words(config, source, len(samples), disk, kept=kept)
+    maps, kept = heat * sum(len(one.words) for one in samples), kept_bytes(config, pipe, len(samples))
+    return in_words(config, pipe, len(samples), len(samples), maps=maps, kept=kept)
 
 
 def in_words(
-    config: Config, source: Source, images: int, disk: float, rows: int | None = None, kept: float = 0.0
+    config: Config,
+    pipe: Any,
+    images: int,
+    stored: int,
+    at_once: int = 0,
+    maps: float = 0.0,
+    kept: float = 0.0,
 ) -> str:
-    """Images, disk and processes; `rows` images at once, `kept` bytes of the disk are of `capture.keep`."""
-    device, pipe = pick_device(config.generate.device), without_weights(source)
-    threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device.type)
-    count = processes(config, device.type, threads, images)
+    """Images, disk and processes; so many images are `stored`, and made `at_once`; `maps` and `kept` are bytes."""
+    device, (height, width) = pick_device(config.generate.device).type, image_size(pipe, config)
+    threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
+    count = workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
+    disk = _size(stored * height * width * _PNG_PER_PIXEL + maps + kept)
     of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
-    at_once = f", {rows} images at once" if rows else ""
+    rows = f", {at_once} images at once" if at_once else ""
     several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
-    return f"{images} images, {_size(disk)} on disk{of_kept} ({' of '.join(several)}{at_once})"
-
-
-def processes(config: Config, device: str, threads: int, images: int) -> int:
-    """The number of workers for so many images."""
-    return workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
-
-
-def image_bytes(config: Config, pipe: Any, images: int) -> float:
-    """Bytes that so many images take on disk."""
-    height, width = image_size(pipe, config)
-    return images * height * width * _PNG_PER_PIXEL
+    return f"{images} images, {disk} on disk{of_kept} ({' of '.join(several)}{rows})"
 
 
 def kept_bytes(config: Config, pipe: Any, images: int) -> float:
@@ -73,8 +68,6 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
 
 def require_room_for_kept(config: Config, source: Source, images: int) -> None:
     """Refuse a run that would keep more than ``capture.keep_limit``."""
-    if not config.capture.keep:
-        return
     kept, limit = kept_bytes(config, without_weights(source), images), config.capture.keep_limit
     if kept > limit * 1e9:
         raise UserError(

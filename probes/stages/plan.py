@@ -8,8 +8,8 @@ their token positions come from the offsets of the model's own fast tokenizer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, compress
 from typing import Any
 
 from hooks.errors import HookError
@@ -40,18 +40,22 @@ def plan(
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers:
         tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
-    first, *others = [_read(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
-    second = others[-1] if others else None
+    first, *others = [_tokenized(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
     phrases = {indicator: forms(*entry.forms) for indicator, entry in indicators.items()}
     samples = []
     for triplet, prompt in enumerate(prompts):
         rows = slice(triplet * size, (triplet + 1) * size)
-        read, last = first[rows], second[rows] if second else [None] * size
+        read, last = first[rows], others[-1][rows] if others else [None] * size
         belonging, shared = _indicator_and_shared_words(
             prompt, list(indicators.items()), texts[rows], read, phrases
         )
-        by_first, by_last = _shared_positions(read, shared), _shared_positions(last, shared)
-        key = _noise_key(prompt, triplet, config.reference)
+        by_first = _shared_positions(read, shared)
+        by_last = _shared_positions(last, shared) if others else last
+        key = prompt.main_text(config.reference)  # the text that the noise is a function of
+        if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
+            key = f"{prompt.name(triplet)}\n{key}"
+        if prompt.system_prompt is not None:
+            key = f"{prompt.system_prompt}\n{key}"
         for seed in config.seeds:
             noise = noise_seed(key, seed) if config.sampler.noise == "own" else seed
             for member, (indicator, entry) in enumerate(indicators.items()):
@@ -76,7 +80,7 @@ def plan(
                         word_positions=mine.word_positions,
                         word_positions_2=other and other.word_positions,
                         indicator_positions=_positions(mine, sorted(belonging[member])),
-                        shared_positions=by_first[member] or (),
+                        shared_positions=by_first[member],
                         shared_positions_2=by_last[member],
                         system_prompt=prompt.system_prompt,
                     )
@@ -84,15 +88,7 @@ def plan(
     return samples
 
 
-def _noise_key(prompt: Prompt, triplet: int, reference: str) -> str:
-    """The text that a prompt's noise is a function of."""
-    key = prompt.main_text(reference)
-    if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
-        key = f"{prompt.name(triplet)}\n{key}"
-    return key if prompt.system_prompt is None else f"{prompt.system_prompt}\n{key}"
-
-
-def _read(
+def _tokenized(
     config: Config, texts: Sequence[tuple[str, Span | None]], tokenizer: Any, limit: int | None, name: str
 ) -> list[Tokenized]:
     """The texts as a tokenizer reads them, each behind its system prompt; errors name the place in the file `name`."""
@@ -147,24 +143,16 @@ def _indicator_and_shared_words(
     ], shared
 
 
-def _shared_positions(
-    read: Sequence[Tokenized | None], shared: Sequence[Sequence[int]]
-) -> list[tuple[int, ...] | None]:
+def _shared_positions(read: Sequence[Tokenized], shared: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """The token positions of shared words, less those of which the texts have different numbers of tokens.
 
     So it may be with tokens that begin with a blank, where one of the texts begins with the word.
     """
-    texts = [one for one in read if one is not None]
-    if not texts:
-        return [None] * len(read)
     same = [
-        len({len(one.word_positions[word]) for one, word in zip(texts, words)}) == 1 for words in zip(*shared)
+        len({len(one.word_positions[word]) for one, word in zip(read, words)}) == 1 for words in zip(*shared)
     ]
-    return [
-        _positions(one, [word for word, kept in zip(words, same) if kept])
-        for one, words in zip(texts, shared)
-    ]
+    return [_positions(one, compress(words, same)) for one, words in zip(read, shared)]
 
 
-def _positions(read: Tokenized, words: Sequence[int]) -> tuple[int, ...]:
+def _positions(read: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
     return tuple(chain.from_iterable([read.word_positions[word] for word in words]))

@@ -15,7 +15,7 @@ from PIL import Image
 from probes.config.measurement import Trace
 from probes.runs import parts, schemas
 from probes.runs.run import Run
-from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
+from probes.stages.trace.variants import PatchSites, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
@@ -62,9 +62,8 @@ def add_trace(path, truth: Truth | None = None) -> Run:
     truth, run, world = truth or Truth(), Run.open(path), load_world()
     members, reference = run.config.indicators, run.config.reference
     controls = tuple(name for name, one in members.items() if one.control in (True, reference))
-    words = TraceWords(reference, ("feminine", "masculine"), controls)
     places = PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS)
-    planned = plan(words, places, truth.trace)
+    variants = plan(places, truth.trace, reference, ("feminine", "masculine"), controls)
     for number, file in enumerate(run.parts("samples")):
         rows, samples = [], parts.read_part(file, ["triplet", "seed", "indicator", "prompt"]).to_pylist()
         for triplet, seed in dict.fromkeys((one["triplet"], one["seed"]) for one in samples):
@@ -76,7 +75,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
             }
             own = "masculine" if is_masculine(truth, triplet, seed) else "feminine"
             images |= dict.fromkeys((reference, *controls), images[own])
-            for variant in planned.variants:
+            for variant in variants:
                 given = variant.donor is not None and takes(truth, variant, triplet)
                 shown = images[variant.donor if given else variant.recipient]
                 about = {"triplet": triplet, "seed": seed, "writes": 1, "largest_change": 1.0, "fault": None}

@@ -19,19 +19,20 @@ def parser() -> command_line.Parser:
 
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from hooks.architectures.registry import ARCHITECTURES
-    from probes.models import inventory
+    from hooks.architectures.registry import ARCHITECTURES, SUPPORTED_PIPELINES, drawing_pipelines
+    from probes.models import hub
 
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
     files = "a single .safetensors or .ckpt file of Stable Diffusion 1.x, 2.x or XL"
     sections = {
-        "bundled, with the share of named things that each draws (docs/validation/toyworld.md)": inventory.bundled(),
-        f"a hub id or a folder of {kinds}; {files}; tested with": inventory.layouts(),
-        "published models that are known by name, and whether their weights were tried": inventory.published(),
+        "bundled, with the share of named things that each draws (docs/validation/toyworld.md)": hub.bundled(),
+        f"a hub id or a folder of {kinds}; {files}; tested with": hub.layouts(),
+        "published models that are known by name, and whether their weights were tried": hub.published(),
     }
     for title, rows in sections.items():
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = [f"  {name:<{widths[0]}}  {tested:<{widths[1]}}  {about}" for name, tested, about in rows]
         print(f"{title}:", *lines, "", sep="\n")
-    print(f"`hooks.Probe` alone reads {', '.join(inventory.readable_only())}.")
+    alone = [name for name in SUPPORTED_PIPELINES if name not in drawing_pipelines()]
+    print(f"`hooks.Probe` alone reads {', '.join(alone)}.")
     print("Everything else is refused by its name, before weights are read.")

@@ -18,7 +18,7 @@ from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
 from probes.config.schema import Config
-from probes.stages.trace.patch_sites import POOLED
+from probes.stages.trace.variants import POOLED
 
 RANKED = 3  # places that a sentence names where shares are undefined
 

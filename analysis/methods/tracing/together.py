@@ -19,8 +19,7 @@ from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
 from analysis.methods.tracing.shares import mean_effects, p_values
 from analysis.stats.shares import shares
 from analysis.tables.interval_columns import interval_columns, with_ends
-from probes.stages.trace.patch_sites import POOLED
-from probes.stages.trace.variants import KEYS_AND_VALUES
+from probes.stages.trace.variants import KEYS_AND_VALUES, POOLED
 
 VERSION = "trace_together/3"
 NOT_ALL = "not every attention to the text was patched alone with its keys and values"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from probes.config.checks import apply_preset
 from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
@@ -22,10 +21,8 @@ from probes.stages.external_images.table import Say, find, has_indicators, read_
 from probes.stages.external_images.triplets import Triplets, of_audit, triplets
 
 if TYPE_CHECKING:
-    from probes.config.schema import Config
+    from probes.config.schema import Config, Options
     from probes.fields.yaml import YamlSource
-
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
@@ -42,26 +39,22 @@ def configured(
     build: Callable[..., Any],
 ) -> dict[str, Any]:
     """Return a configuration as it is written with what its images say in place, once all the rest is right."""
-    from probes.prompts import sets
-
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     _require_no_drawing(data, options, source.name, audit=given)
-    # of a set of skills with its defaults, and those of its images' model
-    _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
-    written = {**apply_preset(data), "model": model, "seeds": [0]}
-    skills = sets.skill_defaults(written)
-    usual = ("indicators", "reference", "contrasts", "observe")
-    of_run = {**data, **{name: skills[name] for name in usual if skills.get(name) != written.get(name)}}
-    of_run["seeds"] = [0]
     own = {place: value for place, value in options.items() if place[0] == "images"}
     images = build({"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, own, context).images
     path = find(images, context["folder"])
     compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
-    of_run["prompts"] = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
-    sampler = of_run.get("sampler") or {}
+    prompts = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
+    sampler = data.get("sampler") or {}
     if isinstance(sampler, Mapping):
-        of_run["sampler"] = {"noise": "shared", **sampler}
-    rest = build(of_run, source, options, context)
+        sampler = {"noise": "shared", **sampler}
+    rest = build(
+        {"model": UNNAMED, **data, "prompts": prompts, "seeds": [0], "sampler": sampler},
+        source,
+        options,
+        context,
+    )
     if given and not all(prompt.levels for prompt in rest.prompts):
         _require_no_drawing(data, options, source.name)
     if images.prompt_id not in (None, Images.model_fields["prompt_id"].default) and not asks_for_skills(rest):
@@ -69,9 +62,6 @@ def configured(
             f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
             f" {shown(images.prompt_id)}: take it out"
         )
-    if not rest.compares and not of_run.get("indicators"):
-        fixed = {name: {"word": entry.word} for name, entry in rest.indicators.items()}
-        of_run |= {"indicators": fixed, "reference": rest.reference, "contrasts": []}
     if rest.sampler.noise == "independent":
         raise UserError(
             "sampler.noise: expected own or shared beside `images`, got independent: write "
@@ -79,17 +69,16 @@ def configured(
         )
     read, rows = read_triplets(rest, path)
     absent = [name for name in ("seed", "triplet", "prompt_id") if rows[name].iloc[0] is None]
+    images = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    written, noise = rest.resolved(), {"noise": "shared" if read.shared else "own"}
     return {
-        "model": UNNAMED,
-        **of_run,
-        "images": images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)}).model_dump(
-            mode="json"
-        ),
+        **written,
+        "images": images.model_dump(mode="json"),
         "prompts": read.prompts,
         "seeds": read.seeds,
-        "sampler": {"noise": "shared" if read.shared else "own", **sampler},
+        "sampler": {**written["sampler"], **noise, **(data.get("sampler") or {})},
         "capture": {"sites": "default", "words": False},
-        "measure": {"primary": PRIMARY, **(of_run.get("measure") or {})},
+        "measure": {**written["measure"], "primary": PRIMARY, **(data.get("measure") or {})},
     }
 
 

@@ -31,15 +31,14 @@ from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 from probes.stages.external_images.configuration import read_triplets
-from probes.stages.external_images.table import read_bytes
+from probes.stages.external_images.table import find, read_bytes
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
 ROWS = 30  # that are shown
 _TAKEN_IN = "taken in"  # stands for the weights of a model in the identity of parts
 
-Image = Mapping[
-    str, Any
-]  # the columns of ``samples/`` but the image, its `place`, where it is `stored`, and a `digest`
+# the columns of ``samples/`` but the image itself; its `place`, where it is `stored`, and the `digest` of its bytes
+Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -84,22 +83,20 @@ class Taken:
 def plan(config: Config, place: str) -> Taken:
     """Read all images of a configuration; nothing is written."""
     assert config.images is not None
-    path = Path(config.images.from_)
-    if not path.exists():
-        raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
+    path = find(config.images, Path())
     notes: list[str] = []
-    read, _ = read_triplets(config, path, notes.append)
+    read, rows = read_triplets(config, path, notes.append)
     if read.prompts != config.prompts or read.seeds != config.seeds:
         raise UserError(
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
     sizes, triplets, left_out, draws = set[str](), set[int](), Counter(read.left_out), []
-    for (triplet, _), rows in read.images.groupby(["number", "seed"], sort=False):
+    for (triplet, _), members in read.images.groupby(["number", "seed"], sort=False):
         if config.limit and triplet >= config.limit:
             break
         draw, seen = [], set()
-        for row in rows.itertuples():
+        for row in members.itertuples():
             data = read_bytes(row.image, row.Index)
             _, size = read_header(data)
             if size and not fault_of_size(*size):
@@ -117,7 +114,7 @@ def plan(config: Config, place: str) -> Taken:
         )
     record = {
         "from": str(path),
-        "rows": read.rows,
+        "rows": len(rows),
         "triplets": len(triplets),
         "without_image": len(config.prompts[: config.limit]) - len(triplets)
         if asks_for_skills(config)

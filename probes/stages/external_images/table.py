@@ -30,8 +30,9 @@ FIELDS = ("prompt", "indicator", "seed", "triplet", "number")
 PROMPT_ID = "prompt_id"  # one more, beside prompts that have ids
 _FIELD = re.compile(r"\{(\w*)\}")
 _PIECES = {"indicator": "[A-Za-z][A-Za-z0-9_]*?", "seed": "[0-9]+", "number": "[^/_]+"}
-_BYTES = re.compile(r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?")  # types of Arrow, in any layout
-_TEXT_OR_NONE = re.compile(r"(large_)?string(_view)?|null")
+# types of Arrow, in any layout: of bytes alone, and of what `datasets` stores of an image
+_BYTES = r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?"
+_STORED = {"": _BYTES, "bytes": rf"{_BYTES}|null", "path": r"(large_)?string(_view)?|null"}
 
 Say = Callable[[str], object]
 
@@ -153,14 +154,12 @@ def _places(file: Path, column: str) -> list[tuple[Path, str, int, int]] | None:
     if data.num_rows > ROWS:
         raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    holds = bool(_BYTES.fullmatch(str(kind)))
-    if pa.types.is_struct(kind):
-        inner = {field.name: str(field.type) for field in kind}
-        holds = kind.num_fields == len(inner) > 0 and inner.keys() <= {"bytes", "path"}  # no two of one name
-        stored, path = inner.get("bytes", "null"), inner.get("path", "null")
-        holds &= bool((stored == "null" or _BYTES.fullmatch(stored)) and _TEXT_OR_NONE.fullmatch(path))
+    inner = [(one.name, str(one.type)) for one in kind] if pa.types.is_struct(kind) else [("", str(kind))]
+    wanted = [name in _STORED and re.fullmatch(_STORED[name], one) for name, one in inner]
+    if not wanted or not all(wanted) or len(inner) > len(dict(inner)):
+        return None
     groups = enumerate(data.row_group(group).num_rows for group in range(data.num_row_groups))
-    return [(file, column, group, row) for group, rows in groups for row in range(rows)] if holds else None
+    return [(file, column, group, row) for group, rows in groups for row in range(rows)]
 
 
 def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:

@@ -43,7 +43,6 @@ class Triplets:
     paired: bool  # whether the rows name seeds
     shared: bool  # whether a seed stands in several triplets
     left_out: dict[str, int]  # of what is not complete, by the reason
-    rows: int  # from how many rows
 
     @property
     def seeds(self) -> list[int]:
@@ -143,7 +142,7 @@ def triplets(
         numbered = images.groupby("number").cumcount() // len(words)
         if images["seed"].nunique() != numbered.max() + 1:
             images["seed"] = numbered
-    return Triplets(written, images, paired, shared, left_out, len(rows))
+    return Triplets(written, images, paired, shared, left_out)
 
 
 def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
@@ -186,13 +185,15 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
 def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
     """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
-    by_id: dict[str, list[tuple[int, str, str]]] = {}  # prompts with ids have one indicator
+    known = [
+        (number, name, prompt.text(name, word))
+        for number, prompt in enumerate(prompts)
+        for name, word in words.items()
+    ]
+    by_id = {names[one[0]]: [one] for one in known}  # prompts with ids have one indicator
     by_text: dict[str, list[tuple[int, str, str]]] = {}
-    for number, prompt in enumerate(prompts):
-        for name, word in words.items():
-            one = number, name, prompt.text(name, word)
-            by_id[names[number]] = [one]
-            by_text.setdefault(_plain(one[2]), []).append(one)
+    for one in known:
+        by_text.setdefault(_plain(one[2]), []).append(one)
     found = []
     for row in rows.itertuples():
         key, table = (row.prompt_id, by_id) if row.prompt_id else (_plain(row.prompt), by_text)

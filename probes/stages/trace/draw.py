@@ -9,17 +9,26 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from hooks import Intervention
+from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 from probes.runs.images import find_faults
-from probes.stages.trace import lazy_rows
-from probes.stages.trace.patches import BatchRow, patches
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Variant
+from probes.stages.trace.variants import POOLED, Variant, rows
 
 _GROWN = ["latents", "prompt_embeds"]  # what rows that begin later are copies of
+# schedulers of diffusers that draw no noise as they are configured here, and hold their history in rows
+_WITHOUT_NOISE = (
+    "DDIMScheduler",
+    "DPMSolverMultistepScheduler",
+    "EulerDiscreteScheduler",
+    "HeunDiscreteScheduler",
+    "LMSDiscreteScheduler",
+    "PNDMScheduler",
+    "UniPCMultistepScheduler",
+)
 
 
 @dataclass(frozen=True)
@@ -55,86 +64,138 @@ def draw(
     (`TripletDraw.why_not`) is left out. With `shared` a row begins when it is first written, as a
     copy of its recipient's, where the scheduler adds no noise.
     """
-    wanted = [[one for one in variants if triplet.why_not(one) is None] for triplet in draws]
-    rows = _rows(draws, wanted)
-    if shared and lazy_rows.possible(pipe.scheduler) and not architecture_of(pipe).transformer:
-        rows = sorted(rows, key=lambda row: row.begins)
-    else:
-        rows = [row.from_the_start() for row in rows]
-    images, faults, intervention = _called(
-        pipe,
-        rows,
-        tick,
-        num_inference_steps=steps,
-        height=height,
-        width=width,
-        guidance=(guidance_scale, true_cfg_scale),
-        negative_prompt=negative_prompt,
-    )
-    writes, changes = [0] * len(rows), [0.0] * len(rows)
-    for one in intervention.written if intervention else ():
-        for row, change in zip(one.patch.into, one.changes, strict=True):
-            writes[row] += one.writes
-            changes[row] = float(np.fmax(changes[row], change))
-    place = {(row.draw.triplet, row.draw.seed, row.variant.drawn): number for number, row in enumerate(rows)}
-    found = [
-        (triplet, one, place[triplet.triplet, triplet.seed, one.drawn])
-        for triplet, some in zip(draws, wanted, strict=True)
-        for one in some
-    ]
-    return [
-        TracedImage(triplet, one, images[row], faults[row], writes[row], changes[row])
-        for triplet, one, row in found
-    ]
-
-
-def _rows(draws: Sequence[TripletDraw], wanted: Sequence[Sequence[Variant]]) -> list[BatchRow]:
-    """The rows of the batch: of each triplet first those in which nothing is exchanged."""
-    rows = []
-    for triplet, variants in zip(draws, wanted, strict=True):
-        names = [name for one in variants for name in (one.recipient, one.donor) if name is not None]
-        unpatched = [Variant("", "none", name) for name in dict.fromkeys(names)]
-        distinct = {one.drawn: one for one in (*unpatched, *variants)}
-        rows += [BatchRow(triplet, one) for one in distinct.values()]
-    return rows
-
-
-def _called(
-    pipe: Any, rows: Sequence[BatchRow], tick: Callable[[float], Any], **call: Any
-) -> tuple[NDArray[np.floating], list[str | None], Intervention | None]:
-    """The pipeline's call with the patches around it: images, what is at fault with each, and what was written."""
-    there = [row for row in rows if row.begins == 0]
-    architecture, (scale, true_scale) = architecture_of(pipe), call.pop("guidance")
-    negative = [call.pop("negative_prompt")] * len(there)
-    scale = architecture.default_guidance(type(pipe)) if scale is None else scale
-    generators = [torch.Generator("cpu").manual_seed(row.draw.noise_seed) for row in there]
+    architecture = architecture_of(pipe)
+    wanted = [(triplet, one) for triplet in draws for one in variants if triplet.why_not(one) is None]
+    batch = _Batch(draws, wanted, shared and not architecture.transformer and may_grow(pipe.scheduler))
+    first = [row for row, begins in zip(batch.rows, batch.begins) if begins == 0]
     last: dict[str, Any] = {}
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-        tick(len(rows) / architecture.planned(pipe))
-        last.update(lazy_rows.grown(rows, pipe, index, kwargs))
+        tick(len(batch.rows) / architecture.planned(pipe))
+        last.update(batch.grown(pipe.scheduler, index, kwargs))
         return dict(last)
 
-    def run() -> Any:
-        return pipe(
-            prompt=[row.prompt for row in there],
-            **architecture.call_arguments(pipe, scale, negative, true_scale),
-            generator=generators,
+    scale = architecture.default_guidance(type(pipe)) if guidance_scale is None else guidance_scale
+    with Intervention(pipe, batch.patches()) as intervention:
+        output = pipe(
+            prompt=[triplet.prompts[one.recipient] for triplet, one in first],
+            **architecture.call_arguments(pipe, scale, [negative_prompt] * len(first), true_cfg_scale),
+            generator=[torch.Generator("cpu").manual_seed(triplet.noise_seed) for triplet, _ in first],
             output_type="np",
             **architecture.step_callback(pipe, stepped),
             **({} if architecture.transformer else {"callback_on_step_end_tensor_inputs": _GROWN}),
-            **call,
+            num_inference_steps=steps,
+            height=height,
+            width=width,
         )
-
-    chosen = patches(rows)
-    intervention = Intervention(pipe, chosen) if chosen else None
-    if intervention is None:
-        output = run()
-    else:
-        with intervention:
-            output = run()
     images = np.asarray(output.images)
-    if len(images) != len(rows):
-        raise HookError(f"trace: expected {len(rows)} images, but the pipeline gave {len(images)}")
+    if len(images) != len(batch.rows):
+        raise HookError(f"trace: expected {len(batch.rows)} images, but the pipeline gave {len(images)}")
     flagged = getattr(output, "nsfw_content_detected", None)
-    return images, find_faults(images, last.get("latents"), flagged), intervention
+    faults = find_faults(images, last.get("latents"), flagged)
+    writes, changes = [0] * len(images), [0.0] * len(images)
+    for written in intervention.written:
+        for row, change in zip(written.patch.into, written.changes, strict=True):
+            writes[row] += written.writes
+            changes[row] = float(np.fmax(changes[row], change))
+    numbers = [(triplet, one, batch.number(triplet, one)) for triplet, one in wanted]
+    return [
+        TracedImage(triplet, one, images[row], faults[row], writes[row], changes[row])
+        for triplet, one, row in numbers
+    ]
+
+
+def may_grow(scheduler: Any) -> bool:
+    """Return whether a batch may gain rows while a scheduler steps: one that draws noise draws it for all rows."""
+    stochastic = str(scheduler.config.get("algorithm_type", "")).startswith("sde")
+    return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
+
+
+class _Batch:
+    """The rows of a call, in the order in which they begin: of each triplet first those in which nothing is exchanged.
+
+    With `grows` a row begins when it is first written: until then it would be a copy of its recipient's. A pipeline
+    takes latents and texts back from its step callback, and schedulers hold what they remember of a row in tensors with
+    one row per image, so a batch can gain rows between two steps.
+    """
+
+    def __init__(
+        self, draws: Sequence[TripletDraw], wanted: Sequence[tuple[TripletDraw, Variant]], grows: bool
+    ) -> None:
+        def begins(one: Variant) -> int:
+            return 0 if one.in_text or not grows else one.first_step
+
+        of_draws = [(draw, rows(one for triplet, one in wanted if triplet is draw)) for draw in draws]
+        batch = [(draw, one) for draw, some in of_draws for one in some.values()]
+        self.rows = sorted(batch, key=lambda row: begins(row[1]))
+        self.begins = [begins(one) for _, one in self.rows]
+        self._numbers = {
+            (draw.triplet, draw.seed, one.drawn): number for number, (draw, one) in enumerate(self.rows)
+        }
+
+    def number(self, draw: TripletDraw, variant: Variant) -> int:
+        """The row of a variant."""
+        return self._numbers[draw.triplet, draw.seed, variant.drawn]
+
+    def _unpatched(self, draw: TripletDraw, indicator: str) -> int:
+        return self.number(draw, Variant("", "none", indicator))
+
+    def patches(self) -> list[Patch]:
+        """The patches; those that differ in their rows alone are one."""
+        joined: dict[Any, list[tuple[int, int]]] = {}
+        for number, (draw, one) in enumerate(self.rows):
+            if one.donor is None:
+                continue
+            steps = None if one.in_text else range(one.first_step, one.stop_step)
+            pair = self._unpatched(draw, one.donor), number
+            for site in one.sites:
+                positions = [draw.positions(site, name, one.positions) for name in (one.recipient, one.donor)]
+                for address, part in _parts(site, one):
+                    key = (address, part, one.source, *positions, one.heads, steps)
+                    joined.setdefault(key, []).append(pair)
+        return [
+            Patch(
+                address,
+                part=part,
+                source=[source for source, _ in pairs],
+                into=[row for _, row in pairs],
+                donor=donor,
+                positions=positions,
+                source_positions=source_positions,
+                heads=heads,
+                steps=steps,
+            )
+            for (address, part, donor, positions, source_positions, heads, steps), pairs in joined.items()
+        ]
+
+    def grown(self, scheduler: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Latents and texts for the call of the denoiser after `call`, with the rows that begin at it."""
+        held, shape = len(kwargs["latents"]), kwargs["latents"].shape
+        new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
+        if not new:
+            return kwargs
+        sources = [*range(held), *(self._unpatched(draw, one.recipient) for draw, one in new)]
+        texts = [half + source for half in range(0, len(kwargs["prompt_embeds"]), held) for source in sources]
+        for name, value in vars(scheduler).items():
+            setattr(scheduler, name, _of_rows(value, shape, sources))
+        return {"latents": kwargs["latents"][sources], "prompt_embeds": kwargs["prompt_embeds"][texts]}
+
+
+def _of_rows(value: Any, shape: torch.Size, rows: list[int]) -> Any:
+    """Rows of what a scheduler remembers of each, in tensors of the latents' shape; anything else as it is."""
+    if isinstance(value, Tensor) and value.shape == shape:
+        return value[rows]
+    return [_of_rows(one, shape, rows) for one in value] if isinstance(value, list) else value
+
+
+def _parts(site: str, variant: Variant) -> list[tuple[str, tuple[str, ...]]]:
+    """Addresses that are written for a site, each with what of it."""
+    if variant.in_text or site == POOLED:
+        return [(site, ("output",))]
+    found: dict[str, list[str]] = {}
+    text = f"{site}.text" if site.endswith(".joint") else site  # whose keys and values the text gives
+    for part in variant.part.split("+"):
+        found.setdefault(text if part in ("key", "value") else site, []).append(part)
+        if part == "probabilities" and text != site:
+            found[text] = ["key"]  # they are made of the keys of both streams
+    return [(address, tuple(parts)) for address, parts in found.items()]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from hooks import position_groups
-from hooks.architectures.text_encoders import TOKENIZERS
-from hooks.prompt.spans import WORD, Span, groups_around, joined_groups, split_words
+from hooks.architectures.text_encoders import JOINED
+from hooks.prompt.spans import WORD, Span, joined_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
 from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
@@ -23,10 +22,9 @@ class TripletDraw:
     noise_seed: int  # of the generators that all its images are drawn with
     prompts: Mapping[str, str]  # by indicator
     tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
-    # token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place
-    groups: Mapping[str, PositionGroups]
-    # the same by text encoder, of a diffusion transformer (`probes.prompts.sample`); empty of a U-Net
-    by_tower: Mapping[str, Mapping[str, PositionGroups]] = field(default_factory=dict)
+    # token positions around the indicator's word by text encoder (`probes.prompts.sample`), then by indicator; those of
+    # a word that has no one place are empty
+    groups: Mapping[str, Mapping[str, PositionGroups]]
 
     @classmethod
     def of_texts(
@@ -39,60 +37,41 @@ class TripletDraw:
         seed: int = 0,
     ) -> TripletDraw:
         """A triplet by its prompts and the word for the person in each, both by indicator."""
-        first = next(iter(prompts.values()))
-        noise = noise_seed(first, seed)
-        groups = {name: position_groups(pipe.tokenizer, text, words[name]) for name, text in prompts.items()}
-        tokenizer = tokenizer_of(pipe, "text")
-        tokens = {
-            name: tuple(tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]))
-            for name, text in prompts.items()
-        }
-        found = [getattr(pipe, one) for one in TOKENIZERS.values() if getattr(pipe, one, None) is not None]
-        towers = TextTowers.of(pipe, found)
-        spans = {
-            name: [next(span for one, span in split_words(text) if one == words[name])]
-            for name, text in prompts.items()
-        }
-        by_tower = _by_tower(towers, prompts, spans)
-        return cls(triplet, seed, noise, dict(prompts), tokens, groups, by_tower)
+        tokenizer, tokens, spans = tokenizer_of(pipe, "text"), {}, {}
+        for name, text in prompts.items():
+            tokens[name] = tuple(tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]))
+            spans[name] = [next(span for word, span in split_words(text) if word == words[name])]
+        noise, groups = (
+            noise_seed(next(iter(prompts.values())), seed),
+            _groups(TextTowers.of(pipe), prompts, spans),
+        )
+        return cls(triplet, seed, noise, dict(prompts), tokens, groups)
 
     @classmethod
-    def of_samples(
-        cls, samples: Sequence[Sample], length: int, towers: TextTowers | None = None
-    ) -> TripletDraw:
+    def of_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
         """A triplet as the plan of a run has it."""
-        first = samples[0]
-        return cls(
-            first.triplet,
-            first.seed,
-            first.noise_seed,
-            {sample.indicator: sample.prompt for sample in samples},
-            {sample.indicator: sample.tokens for sample in samples},
-            {sample.indicator: _groups(sample, length) for sample in samples},
-            _by_tower(
-                towers,
-                {sample.indicator: sample.prompt for sample in samples},
-                {sample.indicator: indicator_spans(sample) for sample in samples},
-            ),
-        )
+        first, prompts = samples[0], {one.indicator: one.prompt for one in samples}
+        tokens = {one.indicator: one.tokens for one in samples}
+        groups = _groups(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
+        return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
-    def positions(self, site: str, indicator: str, groups: str) -> tuple[int, ...]:
+    def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
         """Return the token positions of some groups of a prompt at a site (`hooks.prompt.spans.joined_groups`)."""
+        if groups is None:
+            return None
         found = self._groups(site)[indicator]
         return tuple(place for name in joined_groups(groups) for place in found[name])
 
     def _groups(self, site: str) -> Mapping[str, PositionGroups]:
-        return self.by_tower.get(site.partition(".")[0], self.groups)
+        return self.groups.get(site.partition(".")[0], self.groups[JOINED])
 
     @property
     def read(self) -> tuple[Any, ...]:
         """What its images hang on of how the prompts are read: tokens, and where the word is among them."""
-        return (self.tokens, self.groups, *([self.by_tower] if self.by_tower else []))
+        return (self.tokens, self.groups.get("text", {}), *([self.groups] if len(self.groups) > 2 else []))
 
     def why_not(self, variant: Variant) -> str | None:
-        """Return why a variant cannot be drawn of these prompts, or None: token positions that do not answer one
-        another.
-        """
+        """Why a variant cannot be drawn of these prompts, or None: token positions that do not answer one another."""
         if variant.positions is None or variant.donor is None:
             return None
         names = (variant.recipient, variant.donor)
@@ -102,36 +81,32 @@ class TripletDraw:
                 if not groups[name]:
                     return f"{self.prompts[name]!r} has no one place for its word"
             for group in joined_groups(variant.positions):
-                sizes = [len(groups[name][group]) for name in names]
-                if sizes[0] != sizes[1]:
+                first, second = (len(groups[name][group]) for name in names)
+                if first != second:
                     texts = " and ".join(repr(self.prompts[name]) for name in names)
-                    return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
+                    return f"{texts} have {first} and {second} tokens in the group {group!r}"
             if not self.positions(site, variant.recipient, variant.positions):
                 return f"{self.prompts[variant.recipient]!r} has no token in the group {variant.positions!r} at {site}"
-        if variant.kind == "cut" and variant.positions == WORD and not self._alike_but_for_word(names):
-            return "the prompts differ in more than the word"
+        if variant.kind == "cut" and variant.positions == WORD:
+            inside = self.groups["text"]
+            rests = [
+                [token for place, token in enumerate(self.tokens[name]) if place not in inside[name][WORD]]
+                for name in names
+            ]
+            if rests[0] != rests[1]:
+                return "the prompts differ in more than the word"
         return None
 
-    def _alike_but_for_word(self, names: tuple[str, str]) -> bool:
-        rests = [
-            [token for place, token in enumerate(self.tokens[name]) if place not in self.groups[name]["word"]]
-            for name in names
-        ]
-        return rests[0] == rests[1]
 
-
-def _groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
-    inside = sample.indicator_positions
-    together = inside and list(inside) == list(range(inside[0], inside[-1] + 1))
-    return groups_around(inside, len(sample.tokens), length) if together else {}
-
-
-def _by_tower(
+def _groups(
     towers: TextTowers | None, prompts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
 ) -> dict[str, dict[str, PositionGroups]]:
     """Token positions around the word by text encoder, then by indicator."""
     found: dict[str, dict[str, PositionGroups]] = {}
     for name, prompt in prompts.items() if towers else ():
-        for tower, groups in towers.groups(prompt, spans[name]).items():
-            found.setdefault(tower, {})[name] = groups
+        groups = towers.groups(prompt, spans[name])
+        words = [groups[tower][WORD] for tower in towers.tokenizers]
+        one_place = all(word and word[-1] - word[0] == len(word) - 1 for word in words)
+        for tower, positions in groups.items():
+            found.setdefault(tower, {})[name] = positions if one_place else {}
     return found

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 from probes.config.measurement import Trace
 from probes.errors import UserError
-from probes.stages.trace.patch_sites import PatchSites, in_text, is_attention
 
-KINDS = ("none", "site", "window", "head", "position", "complete", "cut")
 # The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
 # and what stands before it cannot know of it (causal mask). A model has those cuts that it has the sites of.
 CUTS = {"embeddings": 1.0, "inputs": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
 KEYS_AND_VALUES = "key+value"
-_BEFORE = "start+before"
+POOLED = "text.pooled"
 
 
 @dataclass(frozen=True)
-class TraceWords:
-    """Indicators of a run that a trace is about: the reference, two donors, and controls of the reference."""
+class PatchSites:
+    """What a model has that activations can be exchanged at."""
 
-    reference: str
-    donors: tuple[str, ...]
-    controls: tuple[str, ...] = ()
+    # the attentions by which the image reads the text (cross- or joint ones), in the order in which they run
+    cross: tuple[str, ...]
+    sites: tuple[str, ...]  # those that are swept
+    heads: Mapping[str, int]  # sites whose heads are swept, and how many they have
+    # layers of text encoders that the denoiser may be given, where a position knows nothing of what comes after it
+    layers: tuple[str, ...]
+    calls: int  # of the denoiser: steps, and what a scheduler adds to them
+    # where a diffusion transformer is given its text; empty in a U-Net, whose cross-attentions read it alone
+    inputs: tuple[str, ...] = ()
+    # those of each text encoder, where the tokens of a word are known
+    embeddings: tuple[str, ...] = ("text.embeddings",)
+    # sites of the sweep within the denoiser that have a row for each token
+    by_token: frozenset[str] = frozenset()
+    denoiser: str = "U-Net"  # what it is called
+    # whether it masks or pads a text by its length (`hooks.architectures.base.Architecture`)
+    masked: bool = False
 
     @property
-    def all(self) -> tuple[str, ...]:
-        """Each once, the reference first."""
-        return (self.reference, *self.donors, *self.controls)
+    def ways(self) -> tuple[str, ...]:
+        """All by which the text reaches the image: the pooled text, where there is one, then the attentions."""
+        return (*(one for one in self.inputs if one == POOLED), *self.cross)
+
+
+def in_text(site: str) -> bool:
+    """Return whether a site is written while a text encoder runs."""
+    return site.partition(".")[0] in TEXT_ENCODERS and site != POOLED
+
+
+def is_attention(site: str) -> bool:
+    """Return whether an address, such as ``unet.mid.attn.0.cross``, is one of an attention."""
+    return site.rpartition(".")[2] in ("cross", "self", "joint")
 
 
 @dataclass(frozen=True)
@@ -38,7 +60,7 @@ class Variant:
     """One image: which recipient is given whose activations, where and when."""
 
     name: str  # unique in the trace of a run
-    kind: str  # one of `KINDS`; of "none" nothing is exchanged
+    kind: str  # none (nothing is exchanged), site, window, head, position, complete or cut
     recipient: str  # indicator whose prompt the image is drawn from
     donor: str | None = None  # indicator whose activations it is given
     floor: bool = False  # whether the donor is a control, a word of the recipient's own meaning
@@ -63,71 +85,44 @@ class Variant:
         """Whether it is written before the denoiser runs."""
         return self.part == "text"
 
-    @property
-    def begins(self) -> int:
-        """The first call of the denoiser at which its image can differ from the recipient's."""
-        return 0 if self.in_text else self.first_step
-
     def row(self) -> dict[str, Any]:
         """The columns of ``traced/`` that say what was exchanged."""
         row = asdict(self)
         return {"variant": row.pop("name"), **row}
 
 
-@dataclass(frozen=True)
-class TracePlan:
-    """The images of one triplet and seed."""
-
-    variants: tuple[Variant, ...]
-    indicators: tuple[str, ...]  # that take part
-    places: PatchSites  # of the model
-
-    @property
-    def patched(self) -> tuple[Variant, ...]:
-        """The images in which something is exchanged."""
-        return tuple(one for one in self.variants if one.kind != "none")
-
-
-def plan(words: TraceWords, places: PatchSites, trace: Trace) -> TracePlan:
-    """Return the images that a trace draws of one triplet and seed.
+def plan(
+    places: PatchSites, trace: Trace, reference: str, donors: Sequence[str], controls: Sequence[str] = ()
+) -> list[Variant]:
+    """Return the images that a trace draws of one triplet and seed, with these indicators of a run.
 
     First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the floor
     (controls, where `trace.floor` says so), necessity (a donor with activations of the reference), cuts.
     """
-    _check_steps(places, trace)
-    reference, controls = words.reference, words.controls if trace.floor else ()
-    patched: list[Variant] = []
-    for donor in words.donors:
-        patched += _sweep(places, trace, reference, donor)
+    controls = controls if trace.floor else ()
+    variants = [Variant(f"none:{name}", "none", name) for name in (reference, *donors, *controls)]
+    for donor in donors:
+        variants += _sweep(places, trace, reference, donor)
     for control in controls:
-        patched += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
-    for donor in words.donors if trace.necessity else ():
-        patched += _sweep(places, trace, donor, reference)
-    for donor in words.donors if trace.cuts else ():
-        patched += _cuts(places, reference, donor)
-    drawn = (reference, *words.donors, *controls)
-    unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return TracePlan((*unpatched, *_unique(patched)), drawn, places)
+        variants += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
+    for donor in donors if trace.necessity else ():
+        variants += _sweep(places, trace, donor, reference)
+    for donor in donors if trace.cuts else ():
+        variants += _cuts(places, reference, donor)
+    # each name once: a cut with the recipient as its own donor is the same for both donors
+    return list({one.name: one for one in variants}.values())
+
+
+def rows(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
+    """What is drawn for variants of a triplet, each different one by `drawn`: first recipients and donors."""
+    variants = list(variants)
+    names = dict.fromkeys(name for one in variants for name in (one.recipient, one.donor) if name is not None)
+    return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), *variants)}
 
 
 def images(variants: Iterable[Variant]) -> int:
     """Return how many images show these variants: what is the same is drawn once."""
     return len({one.drawn for one in variants})
-
-
-def _unique(variants: Iterable[Variant]) -> Iterator[Variant]:
-    """Each name once: a cut with the recipient as its own donor is the same for both donors."""
-    yield from {one.name: one for one in variants}.values()
-
-
-def _check_steps(places: PatchSites, trace: Trace) -> None:
-    windows = trace.windows if isinstance(trace.windows, list) else []
-    last = max((stop - 1 for _, stop in windows), default=0)
-    if last >= places.calls:
-        raise UserError(
-            f"trace.windows: expected steps below {places.calls}, the calls of the {places.denoiser}, got {last}:"
-            " lower it"
-        )
 
 
 def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
@@ -145,11 +140,11 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
                 name = f"window:{one.sites[0]}:{first}-{stop}:{pair}"
                 yield replace(one, name=name, kind="window", first_step=first, stop_step=stop)
     for site, number in places.heads.items():
-        part = _part(site, places, trace)
-        of_heads = part | {"part": "heads" if part["part"] == "output" else part["part"]}
+        given = _part(site, places, trace)
+        given["part"] = "heads" if given["part"] == "output" else given["part"]
         for head in range(number):
             name = f"head:{site}:{head}:{pair}"
-            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **of_heads)
+            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **given)
     for group in trace.positions:
         read = replace(whole, sites=places.cross, positions=group)
         yield replace(read, name=f"position:cross:{group}:{pair}", kind="position")
@@ -170,33 +165,31 @@ def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     return {"part": trace.part, "source": "own" if both else trace.source}
 
 
-def _windows(places: PatchSites, trace: Trace) -> list[tuple[int, int]]:
+def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
     """The windows that are listed, or as equal ones as whole steps allow, at most one a step."""
-    if isinstance(trace.windows, list):
-        return [(first, stop) for first, stop in trace.windows]
-    number = min(trace.windows, places.calls)
-    return (
-        list(pairwise(round(places.calls * place / number) for place in range(number + 1))) if number else []
-    )
+    if isinstance(trace.windows, int):
+        number = min(trace.windows, places.calls)
+        return pairwise(
+            [round(places.calls * place / number) for place in range(number + 1)] if number else ()
+        )
+    last = max((stop - 1 for _, stop in trace.windows), default=0)
+    if last >= places.calls:
+        raise UserError(
+            f"trace.windows: expected steps below {places.calls}, the calls of the {places.denoiser}, got {last}:"
+            " lower it"
+        )
+    return trace.windows
 
 
 def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
     """Exchanges whose share is known, see `CUTS`."""
-    pair = f"{donor}>{recipient}"
-    base = Variant("", "cut", recipient, donor, stop_step=places.calls)
-    for name, sites, positions in (
-        ("embeddings", places.embeddings, "word"),
-        ("inputs", places.inputs, None),
-        ("complete", places.ways, None),
-        ("before", places.layers, _BEFORE),
+    for name, giver, sites, part, positions in (
+        ("embeddings", donor, places.embeddings, "text", "word"),
+        ("inputs", donor, places.inputs, "output", None),
+        ("complete", donor, places.ways, KEYS_AND_VALUES, None),
+        ("before", donor, places.layers, "text", "start+before"),
+        ("self", recipient, places.ways, KEYS_AND_VALUES, None),
     ):
-        part = KEYS_AND_VALUES if name == "complete" else "output" if name == "inputs" else "text"
         if sites:
-            yield replace(base, name=f"cut:{name}:{pair}", sites=sites, part=part, positions=positions)
-    yield replace(
-        base,
-        name=f"cut:self:{recipient}>{recipient}",
-        donor=recipient,
-        sites=places.ways,
-        part=KEYS_AND_VALUES,
-    )
+            cut = Variant(f"cut:{name}:{giver}>{recipient}", "cut", recipient, giver, stop_step=places.calls)
+            yield replace(cut, sites=sites, part=part, positions=positions)

@@ -104,14 +104,6 @@ def test_bounds_and_sizes(data, expected):
         ({"trace": {"windows": "x"}}, "trace.windows: expected a number from 0 to 1000 or a list of windows"),
         ({"trace": {"positions": ["word", "word"]}}, "trace.positions[1]: 'word' stands twice: keep one"),
         (
-            {"edit": {"kind": "steer"}},
-            "edit.kind: expected 'keys_and_values', 'project' or 'shift', got 'steer', which 0.3 removed: `keys_and",
-        ),
-        (
-            {"trace": {"curve": 5}},
-            "trace.curve: expected no such key, which 0.3 removed, got 5: `trace.windows`",
-        ),
-        (
             {"trace": {"windows": [[0, 10], [3]]}},
             "trace.windows[1]: expected the first step and the one after",
         ),

@@ -7,9 +7,10 @@ import pytest
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.execution.workers import BatchSize
 from probes.models import loading
 from probes.runs.record import part_fields
-from probes.stages.drawing import Drawing
+from probes.stages.drawing import Drawing, cut, draw_batch
 from tests.probes.conftest import generated, settings
 from triptych.cli.main import main
 
@@ -35,7 +36,10 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
             generated(tmp_path / "edited", settings(model, **ONE, edit=other))
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
-    drawing = Drawing(source, config, "cpu", after["weight_hash"], 1, "t00000-s0-neutral", source.files)
+    loaded, size = loading.load(source, edit=config.edit), BatchSize("generate", 1, "triplets", 1, "", "")
+    drawing = Drawing(
+        source, config, loaded, 1, {"model": after["weight_hash"], **source.files}, size, cut, draw_batch
+    )
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass
 

@@ -184,9 +184,6 @@ def test_a_crash_while_overwriting_leaves_a_run(run, saved, monkeypatch):
     assert stored(run.path) == expected
 
 
-# A folder that can be gone on with
-
-
 # What goes when a stage is done again
 
 

@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub import constants
 
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
-from probes.models import hub, inventory
+from probes.models import hub
 from probes.toyworld import MODELS
 from probes.toyworld.places import known_places
 from probes.toyworld.world import load_world
@@ -26,7 +26,7 @@ def test_everything_that_can_be_named_has_a_line(capsys):
 
 
 def test_bundled_models_are_described_by_their_truth_and_their_measured_quality():
-    found = {name: (tested, about) for name, tested, about in inventory.bundled()}
+    found = {name: (tested, about) for name, tested, about in hub.bundled()}
     assert "masculine mixture in 70% of images" in found["toyworld"][1]
     assert "no difference" in found["toyworld-work-null"][1] and "20 professions" in found["toyworld-work"][1]
     truths = {**known_places("located"), **known_places("structures"), **known_places("wired")}
@@ -44,13 +44,13 @@ def test_published_weights_that_nobody_tried_are_called_so(monkeypatch):
     entries = dict(hub.known())
     entries["owner/tried"] = {"parameters": 10**9, "tried": "0.1.0"}
     monkeypatch.setattr(hub, "known", lambda: entries)
-    found = {name: tested for name, tested, _ in inventory.published()}
+    found = {name: tested for name, tested, _ in hub.published()}
     assert found.pop("owner/tried") == "made a run with triptych 0.1.0"
     assert set(found.values()) == {"never tried"}
 
 
 def test_a_layout_is_called_tested_where_a_published_description_is_shipped():
-    tested = {name: tested for name, tested, _ in inventory.layouts()}
+    tested = {name: tested for name, tested, _ in hub.layouts()}
     assert tested["StableDiffusionPipeline"] == "random weights in the layouts of sd1, sd2-epsilon, sd2-v"
     assert tested["StableDiffusionXLPipeline"].endswith("of sdxl")
 

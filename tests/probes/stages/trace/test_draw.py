@@ -7,10 +7,9 @@ import torch
 
 from hooks import HookError, Intervention, Patch, position_groups, sites
 from probes.config.schema import Trace
-from probes.stages.trace import lazy_rows
-from probes.stages.trace.draw import draw
+from probes.stages.trace.draw import draw, may_grow
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
+from probes.stages.trace.variants import PatchSites, Variant, plan
 from tests.tiny import tiny_pipeline
 
 WORD = {"neutral": "person", "feminine": "woman", "masculine": "man"}
@@ -50,7 +49,7 @@ def cross(pipe):
 
 def variants(pipe, calls=3, **trace):
     places = PatchSites(cross(pipe), cross(pipe)[:1], {}, ("text.layers.3",), calls)
-    return plan(TraceWords("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
+    return plan(places, Trace(**trace), "neutral", ("feminine", "masculine"))
 
 
 def from_steps(pipe, steps, calls=3):
@@ -184,7 +183,7 @@ def test_rows_that_begin_later_are_what_they_would_have_been(name, pipes, triple
     )
     pipe.scheduler.set_timesteps(4)
     calls = len(pipe.scheduler.timesteps)
-    assert lazy_rows.possible(pipe.scheduler)
+    assert may_grow(pipe.scheduler)
     sizes, real = [], pipe.unet.forward
     monkeypatch.setattr(
         pipe.unet, "forward", lambda sample, *a, **k: sizes.append(len(sample) // 2) or real(sample, *a, **k)

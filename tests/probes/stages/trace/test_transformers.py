@@ -1,5 +1,7 @@
 """Traces of diffusion transformers: sites by kind of model, positions by text encoder, cuts, and patches by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -11,11 +13,9 @@ from probes.config.schema import Trace
 from probes.errors import UserError
 from probes.prompts.sample import TextTowers
 from probes.stages.trace.draw import draw
-from probes.stages.trace.patch_sites import POOLED
-from probes.stages.trace.requirements import require_positions
-from probes.stages.trace.site_selection import patch_sites
+from probes.stages.trace.requirements import patch_sites, require_positions
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import CUTS, TraceWords, plan
+from probes.stages.trace.variants import CUTS, POOLED, plan
 from tests.hooks.transformers import draw as generate
 from tests.hooks.transformers import rows_of_prompts, tiers
 from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
@@ -23,7 +23,6 @@ from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
 STEPS = 2
 WORD = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 TEXT = {name: f"a {word} holding an umbrella" for name, word in WORD.items()}
-WORDS = TraceWords("neutral", ("feminine",))
 EVERY_CUT = {"embeddings", "inputs", "complete", "before", "self"}
 KINDS = {  # cuts that each model has
     "sd3": EVERY_CUT,
@@ -43,16 +42,16 @@ def pipeline(kind):
     return _made[kind]
 
 
-def traced(kind, trace, texts=TEXT, words=WORDS):
+def traced(kind, trace, texts=TEXT):
     """Places and images by variant."""
     pipe = pipeline(kind)
     places = patch_sites(pipe, trace, STEPS)
     triplet = TripletDraw.of_texts(pipe, texts, WORD)
-    whole = plan(words, places, trace)
-    require_positions([triplet], whole)
+    variants = plan(places, trace, "neutral", ("feminine",))
+    require_positions([triplet], places, variants)
     call = {"guidance_scale": 3.0 if architecture_of(pipe).layouts[0].guidance != "distilled" else None}
     size = ROWS[kind].size
-    drawn = draw(pipe, [triplet], whole.variants, steps=STEPS, height=size, width=size, **call)
+    drawn = draw(pipe, [triplet], variants, steps=STEPS, height=size, width=size, **call)
     return places, {one.variant.name: one for one in drawn}
 
 
@@ -130,8 +129,8 @@ def test_what_cannot_be_traced(kind, trace, message):
 def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given():
     """By hand: CLIP's tokens begin with one for the start, T5's do not; T5's follow the 77 of CLIP."""
     triplet = TripletDraw.of_texts(pipeline("sd3"), {"neutral": "a person in a hat"}, {"neutral": "person"})
-    clip, t5 = (triplet.by_tower[name]["neutral"] for name in ("text", "text_3"))
-    assert clip == triplet.by_tower["text_2"]["neutral"] == triplet.groups["neutral"]
+    clip, t5 = (triplet.groups[name]["neutral"] for name in ("text", "text_3"))
+    assert clip == triplet.groups["text_2"]["neutral"]
     assert (clip["start"], clip["before"], clip["word"], clip["after"], clip["end"]) == (
         (0,),
         (1,),
@@ -146,21 +145,31 @@ def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given
         (2, 3, 4),
         (5,),
     )
-    joined = triplet.by_tower[JOINED]["neutral"]
+    joined = triplet.groups[JOINED]["neutral"]
     assert joined["word"] == (2, 78) and joined["end"] == (6, 82) and joined["start"] == (0,)
     assert joined["padding"] == (*range(7, 77), *range(83, 77 + 256))
     places = sorted(place for group in joined.values() for place in group)
     assert places == list(range(77 + 256))
     flux = TripletDraw.of_texts(pipeline("flux-dev"), {"neutral": "a person in a hat"}, {"neutral": "person"})
-    assert flux.by_tower[JOINED]["neutral"] == flux.by_tower["text_2"]["neutral"]
-    assert flux.by_tower["text_2"]["neutral"]["word"] == (1,) and "text_3" not in flux.by_tower
+    assert flux.groups[JOINED]["neutral"] == flux.groups["text_2"]["neutral"]
+    assert flux.groups["text_2"]["neutral"]["word"] == (1,) and "text_3" not in flux.groups
 
 
 def test_no_positions_of_a_word_at_two_places_or_in_a_template():
-    pipe = pipeline("sd3")
-    towers = TextTowers.of(pipe, [pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3])
-    assert not any(towers.groups("a dog and a dog", [(2, 5), (12, 15)]).values())
-    assert TextTowers.of(pipeline("sana"), [pipeline("sana").tokenizer]) is None
+    towers = TextTowers.of(pipeline("sd3"))
+    sample = SimpleNamespace(
+        **dict.fromkeys(("triplet", "seed", "noise_seed"), 0),
+        indicator="neutral",
+        prompt="a dog and a dog",
+        tokens=(),
+        indicator_positions=(2, 5),
+        word_spans=((0, 1), (2, 5), (6, 9), (10, 11), (12, 15)),
+        word_positions=((1,), (2,), (3,), (4,), (5,)),
+    )
+    found = TripletDraw.of_samples([sample], towers).groups
+    assert set(found) == {"text", "text_2", "text_3", JOINED}
+    assert not any(groups["neutral"] for groups in found.values())
+    assert TextTowers.of(pipeline("sana")) is None
 
 
 @pytest.mark.parametrize(

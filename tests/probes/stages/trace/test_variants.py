@@ -6,11 +6,11 @@ import pytest
 
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.stages.trace.batching import cut, rows, smallest
-from probes.stages.trace.variants import CUTS, PatchSites, TraceWords, Variant, images, plan
+from probes.stages.trace.stage import TraceBatch, cut_trace
+from probes.stages.trace.variants import CUTS, PatchSites, Variant, images, plan, rows
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
-WORDS = TraceWords("neutral", ("feminine", "masculine"), ("human",))
+WORDS = "neutral", ("feminine", "masculine"), ("human",)
 PLACES = PatchSites(CROSS, CROSS, {}, ("text.layers.0", "text.layers.1"), 10)
 
 
@@ -22,7 +22,7 @@ def test_the_default_trace():
     """By hand: 4 unpatched; of 2 donors, a control, and the reference into 2 words 3 sites, 1 complete; 3 cuts a
     donor, the self patch.
     """
-    variants = plan(WORDS, PLACES, Trace()).variants
+    variants = plan(PLACES, Trace(), *WORDS)
     assert {kind: len(some) for kind, some in kinds(variants).items()} == {
         "none": 4,
         "site": 15,
@@ -40,7 +40,7 @@ def test_what_is_asked_for():
         windows=[[0, 3], [3, 10]], heads=[CROSS[1]], positions=["word", "end"], necessity=True, cuts=False
     )
     places = replace(PLACES, heads={CROSS[1]: 4})
-    found = kinds(plan(TraceWords("n", ("f", "m")), places, asked).variants)
+    found = kinds(plan(places, asked, "n", ("f", "m")))
     pairs = 4  # two donors, both directions
     assert len(found["window"]) == pairs * 3 * 2 and {
         (one.first_step, one.stop_step) for one in found["window"]
@@ -62,17 +62,17 @@ def test_steps_that_are_not_there():
     with pytest.raises(
         UserError, match=r"trace\.windows: expected steps below 10, the calls of the U-Net, got 10"
     ):
-        plan(WORDS, PLACES, Trace(windows=[[2, 11]]))
+        plan(PLACES, Trace(windows=[[2, 11]]), *WORDS)
 
 
 @pytest.mark.parametrize("size", [3, 5, 11, 100])
 def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
-    whole = plan(WORDS, PLACES, Trace(necessity=True))
+    whole = plan(PLACES, Trace(necessity=True), *WORDS)
     triplets = ["first", "second", "third"]
-    batches = cut(triplets, whole.variants, size)
+    batches = cut_trace(TraceBatch(triplets, whole), size)
     drawn = [(triplet, one.name) for batch in batches for triplet in batch.draws for one in batch.variants]
-    assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole.variants)
-    assert all(batch.images <= size for batch in batches) and smallest(whole) == 3
+    assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole)
+    assert all(len(batch) <= size for batch in batches) and max(len(rows([one])) for one in whole) == 3
     for batch in batches:
         there = rows(batch.variants)
         for one in batch.variants:
