@@ -94,8 +94,10 @@ def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
     >>> group_size([(0, 1), (2, 3)], rows=4)
     2
     """
-    sizes = (size for size in range(1, rows) if rows % size == 0)
-    return next((size for size in sizes if all(i // size == j // size for i, j in pairs)), rows)
+    for size in range(1, rows):
+        if rows % size == 0 and all(i // size == j // size for i, j in pairs):
+            return size
+    return rows
 
 
 def gram(values: Tensor, group: int) -> Tensor:

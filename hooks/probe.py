@@ -36,7 +36,7 @@ from hooks.errors import HookError
 from hooks.prompt.text import TextReader, record_states, select_runs
 from hooks.prompt.wordlist import PromptWords
 from hooks.recorder import Chooser, PairPositions, Recorder, RowGroups
-from hooks.results import Kept, ProbeResults
+from hooks.results import ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 if TYPE_CHECKING:
@@ -290,11 +290,12 @@ class Probe(ProbeResults):
     @torch.no_grad()
     def _finish(self) -> None:
         self._require_whole_call()
-        self._similarity, tensors = self._recorder.results()
-        self._kept, self._pooled, self._latents = (tensors[kind] for kind in ("kept", "pooled", "latents"))
-        self._require_run(tensors)
+        results = self._recorder.results()
+        self._similarity, self._kept = results["similarity"], results["kept"]
+        self._pooled, self._latents = results["pooled"], results["latents"]
+        self._require_run(results)
         cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
-        pictures = tensors["shown"].get("image")
+        pictures = results["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
             sums.require_complete(self._calls)
@@ -320,15 +321,13 @@ class Probe(ProbeResults):
                 "leave the block, or stop the pipeline by pipe._interrupt = True"
             )
 
-    def _require_run(self, tensors: Mapping[str, Mapping[str, Kept]]) -> None:
+    def _require_run(self, results: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse a site that was asked for and never ran.
 
         Of the sites that one glob matches, branches of guidance and what is decoded may be without calls beside others.
         """
-        calls = {kind: found.items() for kind, found in tensors.items()}
-        calls["similarity"] = [(key.partition(":")[0], found) for key, found in self._similarity.items()]
         for kind, patterns in self._patterns.items():
-            found = dict(calls[kind])
+            found = {key.partition(":")[0]: entry for key, entry in results[kind].items()}
             for pattern in patterns if found else ():
                 sites = site_table.resolve(self._pipe, pattern)
                 missing = [site for site in sites if not len(found[site.address].call)]

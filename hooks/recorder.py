@@ -251,38 +251,30 @@ class Recorder:
 
     # When it has run
 
-    def results(self) -> tuple[dict[str, Similarity], dict[str, dict[str, Kept]]]:
-        """Similarities, moved from each device in one transfer, and tensors by kind and address."""
+    def results(self) -> dict[str, dict[str, Any]]:
+        """Similarities, moved from each device in one transfer, and tensors, by kind and then by key or address."""
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
         timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
-
-        def when(key: str, entries: list[tuple[int, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
-            calls = np.array([call for call, _ in entries], dtype=np.int64)
-            per_step = self._sites[key.partition(":")[0]].per_step
-            return calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
-
-        similarities = self._entries.pop("similarity")
-        moved = iter(_to_cpu([values for entries in similarities.values() for _, values in entries]))
-        similarity = {}
-        for key, entries in similarities.items():
-            values = np.empty((0, len(self._pairs)), dtype=np.float32)
-            if entries:
-                values = torch.stack([next(moved) for _ in entries]).numpy()
-                if key.endswith(":cosine"):
-                    values = cosine_of_gram(values, self._group, self._pairs)
-            similarity[key] = Similarity(values, *when(key, entries))
-        tensors = {
-            kind: {
-                address: Kept(
-                    torch.stack([values for _, values in entries]) if entries else torch.empty(0),
-                    *when(address, entries),
-                    self._places.get(address) if kind == "kept" else None,
-                )
-                for address, entries in by_address.items()
-            }
-            for kind, by_address in self._entries.items()
-        }
-        return similarity, tensors
+        similarities = self._entries["similarity"].values()
+        moved = iter(_to_cpu([values for entries in similarities for _, values in entries]))
+        results: dict[str, dict[str, Any]] = {kind: {} for kind in self._entries}
+        for kind, by_key in self._entries.items():
+            for key, entries in by_key.items():
+                calls = np.array([call for call, _ in entries], dtype=np.int64)
+                per_step = self._sites[key.partition(":")[0]].per_step
+                when = calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
+                if kind != "similarity":
+                    kept = torch.stack([values for _, values in entries]) if entries else torch.empty(0)
+                    places = self._places.get(key) if kind == "kept" else None
+                    results[kind][key] = Kept(kept, *when, places)
+                    continue
+                values = np.empty((0, len(self._pairs)), dtype=np.float32)
+                if entries:
+                    values = torch.stack([next(moved) for _ in entries]).numpy()
+                    if key.endswith(":cosine"):
+                        values = cosine_of_gram(values, self._group, self._pairs)
+                results[kind][key] = Similarity(values, *when)
+        return results
 
 
 def _over_space(site: Site, values: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -15,7 +15,9 @@ from hooks.attention.maps import LayerMaps, WordMaps, word_heat
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.prompt.wordlist import PromptWords, Word
-from hooks.prompt.wordmap import WordMap, from_array
+
+if TYPE_CHECKING:
+    from hooks.prompt.wordmap import WordMap
 
 
 def counted(number: int, noun: str) -> str:
@@ -218,6 +220,8 @@ class ProbeResults(HookedBlock):
         HookError
             If the word does not occur in this row's prompt.
         """
+        from hooks.prompt.wordmap import WordMap, from_array
+
         whole = self.maps
         whole.heat(row)  # refuses a row that is not there
         name, positions = self._words.find(word, row, occurrence, placed=whole.columns is not None)
