@@ -168,7 +168,7 @@ class RunTables:
         if objects is None:
             raise self._unknown("table", "objects", self.run.tables())
         own = claims[(claims["first"] == second) & (claims["second"] == first)]
-        shown = of_contrast(objects, (first, second), config.reference, config.unit)
+        shown = of_contrast(objects, (first, second), config.reference, config.unit, config.measure.alpha)
         texts = (shown[name] for name in ("opening", "whole_sentence", "paper_sentence"))
         return ObjectFinding(shown["contrast"], *texts, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
 

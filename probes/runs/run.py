@@ -249,7 +249,7 @@ class Run:
             raise UserError(
                 f"{self.path}: expected a sample of this run, got {unknown[0]!r}: see run.samples()"
             )
-        for sample in sorted({*wanted}, key=self._part_of.__getitem__):
+        for sample in sorted(dict.fromkeys(wanted), key=self._part_of.__getitem__):
             file = self._part_of[sample]
             try:
                 images[sample] = read_image(_encoded(file, file.stat().st_mtime_ns)[sample])
@@ -266,13 +266,19 @@ class Run:
         return dict(zip(samples["sample_id"], samples["fault"]))
 
     def left_out(self) -> dict[str, str]:
-        """The samples that enter no mean, and why: those at fault, and those that the observe stage could not read."""
-        left_out = {sample: fault_reason(fault) for sample, fault in self.faults().items()}
-        if self.parts("observed"):
+        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read.
+
+        Which those are the observe stage has found; where it did not look it is tried.
+        """
+        looked_at, unreadable = self.parts("observed"), set[str]()
+        if looked_at:
             observed = self.read("observed", ["sample_id", "status"])
-            unreadable = observed["sample_id"][observed["status"] == "unreadable"]
-            left_out = dict.fromkeys(sorted(unreadable), "image cannot be read") | left_out
-        return left_out
+            unreadable |= {*observed["sample_id"][observed["status"] == "unreadable"]}
+        for file in self.parts("samples"):
+            if file.name not in {one.name for one in looked_at}:
+                unreadable |= _unreadable(file, file.stat().st_mtime_ns)
+        left_out = {sample: fault_reason(fault) for sample, fault in self.faults().items()}
+        return dict.fromkeys(sorted(unreadable), "image cannot be read") | left_out
 
     # results
 
@@ -370,3 +376,15 @@ def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
     return {
         sample: (image or {}).get("bytes") for sample, image in zip(columns["sample_id"], columns["image"])
     }
+
+
+@lru_cache(maxsize=10_000)
+def _unreadable(file: Path, changed: int) -> frozenset[str]:
+    """The samples of a part file whose image cannot be read, as it was written at a time."""
+    unreadable = set[str]()
+    for sample, data in _encoded(file, changed).items():
+        try:
+            read_image(data)
+        except ValueError:
+            unreadable.add(sample)
+    return frozenset(unreadable)
