@@ -15,7 +15,7 @@ from probes.runs.run import Run
 
 
 class Vectors(NamedTuple):
-    """Activations of a site in one part of a run.
+    """Activations of one site in one part of a run, as vectors.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Vectors(NamedTuple):
 
 
 def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
-    """Yield the activations of a site that a run holds, part by part, as vectors; images at fault are left out.
+    """Yield the stored activations of a site, one `Vectors` per part; images at fault are left out.
 
     Parameters
     ----------
     run : Run
     site : str
-        An address.
+        Address of the site.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
 
 
 def _vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
-    """Call, timestep and place of each vector of a row, and the vectors."""
+    """Return call, timestep and place of each vector of a row of ``kept/``, and the vectors (n_vectors, channels)."""
     values = flat.astype(np.float32).reshape(row["shape"])
     if "places" not in row:  # the tensor as it is
         if values.ndim == 2:

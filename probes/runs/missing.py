@@ -20,7 +20,7 @@ _NAMED = 3  # kinds that a line names
 
 
 def missing_message(run: Run, missing: Mapping[str, Sequence[int]]) -> str:
-    """Return what is missing, the stages that make it and the command that goes through these, in a line."""
+    """Return a line that names missing parts of up to three kinds, their stages, and the command that makes them."""
     stages = dict.fromkeys(stage_of(kind) for kind in missing)
     kinds = sorted(missing, key=lambda kind: (kind != "samples", kind))
     named = [
@@ -37,25 +37,20 @@ def missing_message(run: Run, missing: Mapping[str, Sequence[int]]) -> str:
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a run; what is missing of it is named on stderr.
-
-    Raises
-    ------
-    UserError
-        There is no run, or its record cannot be read.
-    """
+    """Open the run in a folder and name missing parts on stderr; UserError if its record is absent or damaged."""
     run = Run.open(path)
     _warn(run)
     return run
 
 
 def _warn(run: Run) -> None:
+    """Name a run's missing parts on stderr, if any."""
     if missing := run.missing():
         print(printable(f"{run.path}: {missing_message(run, missing)}"), file=sys.stderr)
 
 
 def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "trace")) -> None:
-    """Refuse a run of which a part is missing that these stages make and that is read later on."""
+    """Raise UserError if parts that these stages make are missing, except ``kept`` and ``pooled``."""
     missing = {
         kind: numbers
         for kind, numbers in run.missing().items()
@@ -66,7 +61,11 @@ def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "tra
 
 
 def require_whole(run: Run) -> None:
-    """Refuse a run whose parts are not all there, or not of the same images; what nothing is made of is named."""
+    """Raise UserError if parts are missing or do not belong to the images in ``samples/``.
+
+    ``kept`` and ``pooled``, which no table needs, are only named on stderr where missing; they and ``traced`` are not
+    compared with the images.
+    """
     require_parts(run)
     kinds = [kind for kind in run.planned() if kind not in ("samples", "traced", *UNMEASURED)]
     for samples in run.parts("samples"):
@@ -89,7 +88,7 @@ def require_whole(run: Run) -> None:
 
 
 def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
-    """Compare rows; of pairs of images no more is known than to which triplets and seeds they belong."""
+    """Raise UserError if the rows of a part are not of the same images, or triplets and seeds, as a part of samples."""
     of_images = "sample_id" in column_names(file)
     columns = ["sample_id"] if of_images else ["triplet", "seed"]
     rows, wanted = (
@@ -111,6 +110,7 @@ def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
 
 
 def _unlike(kind: str, file: Path, samples: Path, got: str) -> UserError:
+    """Return the error for a part (`file`) that does not belong to a part of samples; `got` says what it holds."""
     return UserError(
         f"{file}: expected what belongs to {samples.parent.name}/{samples.name}, got {got}: delete it and run --stage"
         f" {stage_of(kind)} again, only this part is made anew"

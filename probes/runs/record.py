@@ -33,9 +33,9 @@ _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probabil
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """Return what a ``run.json`` says, once its checksum is found right.
+    """Return the content of a ``run.json``; UserError if it is absent, damaged or of another format.
 
-    A record without a checksum is taken as it is: parts made elsewhere enter by the same door.
+    A record without a checksum is accepted as it is: a run may be put together by another program.
     """
     try:
         meta = parse_json(file.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def read_record(file: Path) -> dict[str, Any]:
 
 
 def no_record(file: Path, reason: str) -> UserError:
-    """The line that says why a file is not the record of a run."""
+    """Return the error for a file that is not the record of a run, with the reason."""
     return UserError(
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
         " restore it from a copy, or choose another --out"
@@ -79,12 +79,12 @@ def no_record(file: Path, reason: str) -> UserError:
 
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
-    """The ``run.json`` that says this, with a checksum of itself."""
+    """Return the bytes of a ``run.json`` with these fields and a checksum of them."""
     return f"{_lines({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
 def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
-    """JSON text of an entry: on one line where it is short or deep; of the configuration each section has its own."""
+    """Return JSON text, a mapping that is too long for a line with one entry a line, down to `depth` levels."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, Mapping) or not depth or len(indent + text) <= _WIDTH:
         return text
@@ -102,7 +102,7 @@ def _checksum(meta: Mapping[str, Any]) -> str:
 
 @cache
 def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address, from the marks of the schema."""
+    """Return, by address, what each configuration field alters: a stage, the cut into parts ("part"), or "nothing"."""
     marks = {}
     for name, field in Config.model_fields.items():
         marks[name] = _mark(field, "generate")
@@ -115,11 +115,12 @@ def stages() -> dict[str, str]:
 
 
 def _mark(field: FieldInfo, otherwise: str) -> str:
+    """Return the stage that the schema marks a field to alter; `default` if it has no mark."""
     return (field.json_schema_extra or {}).get("alters", otherwise)
 
 
 def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
-    """Fields by their addresses that alter some stages; words of indicators apart from what they are controls of."""
+    """Return the fields of a resolved configuration that alter some stages, by address; of indicators name and word."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
         if key == "indicators":
@@ -133,7 +134,7 @@ def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
 
 
 def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field of a resolved configuration that alters what the generate stage stores, by its address.
+    """Return the fields of a resolved configuration that alter what the generate stage stores, by address.
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
@@ -153,7 +154,7 @@ def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `generated_fields` that all parts of a run have in common and that are not left empty."""
+    """Return the non-empty fields of `generated_fields` that alter the content of parts, not the cut into parts."""
     return {
         name: value
         for name, value in generated_fields(config).items()
@@ -162,7 +163,7 @@ def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters what the trace stage generates, by its address; of the words, those that it patches."""
+    """Return the fields that alter what the trace stage generates, by address; of indicators only the controls."""
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
@@ -173,7 +174,7 @@ def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters the tables of given images, by its address."""
+    """Return the fields that alter the result tables of unchanged images, by address."""
     controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
     return {
         "reference": config.get("reference"),
@@ -183,7 +184,7 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def later_fields(section: str, before: Any, after: Any) -> Any:
-    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
+    """Return section `before` with those values of `after` that alter only the measure stage, or nothing."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return before
     later = [key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")]
@@ -191,5 +192,5 @@ def later_fields(section: str, before: Any, after: Any) -> Any:
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The first field that differs, in the order of `after`; None where all are the same."""
+    """Return the first key whose values differ, in the order of `after`; None if all are equal."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)

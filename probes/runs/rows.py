@@ -26,7 +26,7 @@ _LARGEST = float(np.finfo(np.float16).max)
 def capture_rows(
     members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
-    """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1."""
+    """Return a row for each pair of images: per site a list of similarities, one a denoiser call or a single one."""
     arrays = {
         site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
     }
@@ -50,12 +50,12 @@ def capture_rows(
 
 
 def image_columns(sample: Sample) -> dict[str, Any]:
-    """The columns by which a row says of which image it is."""
+    """Return the columns that identify the image of a row: sample_id, triplet, seed and indicator."""
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
 def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """One row per (sample, word): its heat map as summed, and the peak of it."""
+    """Return a row for each (sample, word): its attention map, flattened, with height, width and peak."""
     rows = []
     for row, sample in enumerate(members):
         for index, word in enumerate(sample.words):
@@ -77,7 +77,7 @@ def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 
 def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
-    """The token positions of a word by text encoder; all but the last of several read alike."""
+    """Return the token positions of word number `index` by text encoder; all but the last encoder have the same."""
     positions = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
     if sample.word_positions_2 is not None:
         positions[probe.text_encoders[-1]] = sample.word_positions_2[index]
@@ -85,7 +85,7 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
 
 
 def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """One row per (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
+    """Return a row for each (sample, site), at sites of tokens for each group of positions: means call by call.
 
     A group without a token has no row.
     """
@@ -106,7 +106,7 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 
 def _by_group(values: Any) -> list[tuple[str | None, Any]]:
-    """The groups of token positions that have any, with their means; without groups the whole under None."""
+    """Return (group, means) for the groups of token positions that have tokens; [(None, values)] without groups."""
     if values.ndim == 2:
         return [(None, values)]
     groups = [(name, values[:, index]) for index, name in enumerate(GROUPS)]
@@ -114,10 +114,10 @@ def _by_group(values: Any) -> list[tuple[str | None, Any]]:
 
 
 def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
-    """Return what chooses the places of a batch, row by row, for `hooks.Probe`.
+    """Return "all", "mean", or a function that samples the places (pixels or tokens) whose activations are kept.
 
-    They hang on prompt, seed, site and call alone: those of a triplet's words are the same, and those of an image the
-    same in any batch.
+    The places depend on prompt id, seed, site and call alone: they are the same for all images of a triplet and seed,
+    in any batch.
     """
     count = capture.keep_places
     if isinstance(count, str):
@@ -134,7 +134,7 @@ def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Lite
 
 
 def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
-    """One row per (sample, site): tensor or vectors over the calls, their shape, and the places that they are of.
+    """Return a row for each (sample, site): kept activations over the calls, their shape, and any sampled places.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
@@ -161,6 +161,7 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
 
 
 def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
+    """Return activations in a dtype; UserError if they exceed the range of float16."""
     if dtype == "float16":
         finite = np.abs(values[np.isfinite(values)])
         if finite.size and finite.max() > _LARGEST:
@@ -172,7 +173,7 @@ def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
 
 
 def png(image: np.ndarray) -> bytes:
-    """A float image in [0, 1] as PNG (`probes.runs.images.eight_bits`); the same bytes every time."""
+    """Return a float image in [0, 1] as PNG bytes; equal images give equal bytes."""
     data = io.BytesIO()
     Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)
     return data.getvalue()

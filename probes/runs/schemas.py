@@ -25,7 +25,7 @@ IMAGE = pa.struct({"bytes": pa.binary(), "path": TEXT})
 
 
 def _of_image(**columns: pa.DataType) -> pa.Schema:
-    """Columns after those by which a row says of which image it is."""
+    """Return a schema of some columns after those that identify an image (sample_id, triplet, seed, indicator)."""
     return pa.schema({"sample_id": TEXT, "triplet": INT, "seed": LONG, "indicator": TEXT, **columns})
 
 
@@ -139,12 +139,12 @@ FIXED = {
 
 
 def captures_schema(sites: Sequence[str]) -> pa.Schema:
-    """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
+    """Return the schema of ``captures/``: the fixed columns and one list of similarities per site."""
     return pa.schema([*CAPTURES, *(pa.field(site, SIMILARITIES) for site in sites)])
 
 
 def kept_schema(capture: Any) -> pa.Schema:
-    """The columns of ``kept/``: of tensors that are stored whole, or of some of their places."""
+    """Return the schema of ``kept/`` for section ``capture`` of the configuration: dtype, and the column ``places``."""
     fields = [*KEPT]
     if capture.keep_dtype == "float16":
         fields[-1] = pa.field("values", pa.list_(pa.float16()))
@@ -154,11 +154,11 @@ def kept_schema(capture: Any) -> pa.Schema:
 
 
 def kinds_of_capture(capture: Any) -> list[str]:
-    """The kinds of parts of generated images, by section ``capture`` of the configuration."""
+    """Return the kinds of parts that the generate stage writes for section ``capture`` of the configuration."""
     requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
     return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
 
 
 def stage_of(kind: str) -> str:
-    """The stage that stores a kind of parts."""
+    """Return the stage that stores a kind of parts or results; "observe" for kinds not in `_STAGES`."""
     return _STAGES.get(kind, "observe")

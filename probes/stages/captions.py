@@ -31,10 +31,9 @@ def without_long_ones(
     file: str,
     say: Callable[[str], object] = lambda line: None,
 ) -> tuple[Config, dict[str, Any]]:
-    """Leave out the captions that the model cannot read to their end, and say so in a line.
+    """Return the configuration without captions longer than the model reads, and the entry `KEY` of ``run.json``.
 
-    Prompts that are no captions are refused later where they are too long. Beside the configuration with the prompts
-    that are left stands what ``run.json`` keeps of the captions, under `KEY`.
+    The number left out and the first five are reported through `say`. UserError if no caption is short enough.
     """
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
     size, long = len(config.indicators), set[int]()
@@ -67,24 +66,21 @@ def without_long_ones(
 
 
 def _without(config: Config, ids: Collection[str]) -> Config:
-    """The configuration without the prompts of these ids."""
+    """Return the configuration without the prompts of these ids."""
     left_out = {*ids}
     kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
     return config.model_copy(update={"prompts": kept}) if left_out else config
 
 
 def as_planned(config: Config) -> Config:
-    """Leave out the captions that the run in the configuration's folder left out when it was planned.
-
-    For stages that need no model.
-    """
+    """Return the configuration without the captions that the run in its folder recorded as too long; needs no model."""
     return _without(config, _recorded(config.out_path).get(LONGER, ()))
 
 
 def require_unchanged(config: Config, file: Path | None) -> None:
-    """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
+    """Raise UserError if a file of captions has changed since the run was planned, and gives other prompts.
 
-    One that makes the same prompts is no other.
+    The run is the one in the configuration's folder; without one, or without a file, nothing is checked.
     """
     record = _recorded(config.out_path)
     if not file or not record or _checksum(file) == record.get("sha256"):
@@ -102,5 +98,5 @@ def _checksum(file: Path) -> str:
 
 
 def _recorded(out: Path) -> dict[str, Any]:
-    """What the run in a folder keeps of its captions; nothing where there is no such run."""
+    """Return the record of captions of the run in a folder; empty if there is no run or it has no captions."""
     return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}

@@ -1,4 +1,4 @@
-"""A batch of images drawn with the probe around the pipeline, as rows of every kind; and the model that draws it."""
+"""Generation of a batch of images with a probe on the pipeline, as rows of every kind of part; loading of the model."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _NAN = {
 
 
 def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
-    """Pieces of so many items, the last of those that are left."""
+    """Return consecutive lists of `size` items; the last may be shorter."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
 def with_options(config: Config, section: str, **options: Any) -> Config:
-    """A configuration with options of a section put over it."""
+    """Return a configuration with some options of a section replaced."""
     return config.model_copy(update={section: getattr(config, section).model_copy(update=options)})
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Draws batches (`probes.execution.processes.Work`) with the model that is loaded; a helper loads its own."""
+    """Work (`probes.execution.processes.Work`) that generates images in batches; each process loads the model."""
 
     source: loading.Source
     config: Config
@@ -62,12 +62,12 @@ class Drawing:
 
     @property
     def device(self) -> str:
-        """The device of torch that it draws on."""
+        """The torch device that images are generated on."""
         return self.loaded.device
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Any, Tick], Piece]]:
-        """Hold the model, ready to draw; gives the function that draws a piece of a part."""
+        """Load the model if it is not loaded, and give the function that generates a piece of a part."""
         loaded = self.loaded
         with deterministic(self.threads):
             if loaded.pipe is None:
@@ -75,7 +75,7 @@ class Drawing:
             yield partial(self._fitting, replace(self.size), loaded.pipe)
 
     def _fitting(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
-        """Draw a piece, at once or in as many batches as it takes for each to find room on the device."""
+        """Return the rows of a piece by kind, generated in one batch or as many as fit the device's memory."""
 
         def drawn(number: int) -> Piece:
             made = [self.draw(pipe, self.config, batch, tick) for batch in self.cut(piece, number)]
@@ -91,9 +91,9 @@ class Drawing:
 def load(
     source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Load the model of a run, ready to draw as its configuration says; the one that it began with where `fields` say.
+    """Return a run's model, loaded with scheduler and edit; UserError if files or weights differ from `fields`.
 
-    These are of its parts. On another machine it is found by its name.
+    `fields` are those of the run's parts. On another machine the model is found by its name.
     """
     if not source.path.exists():
         named = source.name.partition("@")[0]
@@ -127,7 +127,7 @@ class ResolvedSettings:
     image_bytes: float | None = None  # memory of the device that an image takes, where that was measured
 
     def apply_to(self, config: Config) -> Config:
-        """Put numbers where the configuration leaves the choice to the model or the machine."""
+        """Return the configuration with guidance scale, batch size, device and dtype filled in."""
         batch, scale = config.generate.batch_triplets, config.sampler.guidance_scale
         scale = self.loaded.guidance_scale if scale is None else float(scale)
         return with_options(
@@ -140,7 +140,7 @@ class ResolvedSettings:
 
 
 def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
-    """Load the model of a run, and return what follows from it; `first`: the images of one triplet."""
+    """Load a run's model and return the settings that depend on it; `first`: one triplet's samples."""
     loaded = load(source, config, config.generate.device)
     on_gpu = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
@@ -153,21 +153,21 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
 
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
-    """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
+    """Return the configuration with the dtype and batch size that the run began with, where it says "auto"."""
     begun, names = run.config.generate, ("dtype", "batch_triplets")
     left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
     return with_options(config, "generate", **left)
 
 
 def threads(loaded: loading.LoadedModel) -> int:
-    """Threads that torch is given for a model that is loaded."""
+    """Return the number of torch threads for a loaded model, by its size and device."""
     return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
 
 
 def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
-    """Memory that an image takes on a GPU, by the second of two batches of a triplet (the first brings kernels along).
+    """Return the bytes of GPU memory per image, measured with one triplet (`first`); None on a CPU or if out of memory.
 
-    None on a CPU, and where even these find no room.
+    Of two trial batches the second is measured: the first loads kernels.
     """
     if not loaded.device.startswith("cuda"):
         return None
@@ -191,7 +191,10 @@ def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sam
 def draw_batch(
     pipe: Any, config: Config, draws: Sequence[Sequence[Sample]], tick: Tick, first: str = ""
 ) -> Piece:
-    """Draw some draws at once and give the rows of each kind; `first` is the sample that a run begins with."""
+    """Generate the images of some triplets and seeds in one batch, with a probe, and return rows by kind of part.
+
+    UserError if all are NaN and the batch begins with `first`, the id of the run's first sample.
+    """
     members, size = [sample for draw in draws for sample in draw], len(draws[0])
     compared = [
         (start + i, start + j)
@@ -255,7 +258,7 @@ def draw_batch(
 
 
 def call_options(pipe: Any, config: Config) -> dict[str, Any]:
-    """The arguments of `call` that a configuration, whose settings are numbers, gives."""
+    """Return the keyword arguments of `call` by a resolved configuration: sampler settings, height and width."""
     names = ("steps", "guidance_scale", "true_cfg_scale", "negative_prompt")
     height, width = requirements.image_size(pipe, config)
     return {name: getattr(config.sampler, name) for name in names} | {"height": height, "width": width}
@@ -273,7 +276,10 @@ def call(
     negative_prompt: str = "",
     **more: Any,
 ) -> tuple[np.ndarray, list[str | None]]:
-    """Images of prompts, and what is at fault with each; `step` gives tensors that replace others after a step."""
+    """Return the images (n, height, width, 3) that a pipeline generates, and for each its fault or None.
+
+    After each step `step` gets its index and tensors, and returns the tensors to replace. One seed a prompt.
+    """
     architecture, last = architecture_of(pipe), dict[str, Any]()
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -298,7 +304,7 @@ def call(
 
 
 def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:
-    """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
+    """Return the token positions of words shared by each pair, of transformers by text encoder; None without pairs."""
     first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
     if not architecture_of(pipe).transformer or not first:
         return first or None

@@ -43,7 +43,7 @@ FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has th
 def generate(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
-    """Draw every image of the plan that the run does not hold yet."""
+    """Generate all samples that the run does not hold yet, part by part."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 
@@ -52,7 +52,7 @@ def generate(
 def generation(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> Iterator[Callable[[int | None], None]]:
-    """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
+    """Load the model, record the run, and give a function that generates the first n parts, or all (None)."""
     began = monotonic()
     config = config if command.overwrite else keep_begun_settings(config, run)
     draws = cut(samples, len(config.indicators))
@@ -110,9 +110,9 @@ def generation(
 def _planned(
     run: Run, config: Config, found: ResolvedSettings, draws: list[list[Sample]], source: loading.Source
 ) -> tuple[Config, dict[str, Any], list[Part], list[Part], list[part_files.DamagedPartError]]:
-    """The configuration of a run, what its parts are made from, its parts, those that are due, and damage.
+    """Return resolved configuration, identity fields, all parts, parts to generate, and errors of damaged parts.
 
-    Refused where what is there was made from something else.
+    UserError if the run, or one of its parts, was made with other fields.
     """
     config = found.apply_to(keep_begun_settings(config, run))
     directory.require_same(run, config.resolved())
@@ -137,7 +137,7 @@ def _planned(
 
 
 def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> Part:
-    """A part, cut into batches of draws, those of a batch under one system prompt."""
+    """Return part number `index`, its triplets and seeds cut into batches with one system prompt each."""
     size, members = int(config.generate.batch_triplets), [sample for draw in chunk for sample in draw]
     first, read = [draw[0] for draw in chunk], []
     for one in members:  # what the tokenizers make of the prompts

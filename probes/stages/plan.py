@@ -26,7 +26,7 @@ Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of i
 def plan(
     config: Config, tokenizers: Sequence[Any], limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:
-    """Return the table of samples, ordered by triplet, seed and indicator.
+    """Return the samples (one per image) of a configuration's prompts, ordered by triplet, seed and indicator.
 
     The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
     `name` is the file the prompts stand in, for errors.
@@ -91,7 +91,7 @@ def plan(
 def _tokenized(
     config: Config, texts: Sequence[tuple[str, Span | None]], tokenizer: Any, limit: int | None, name: str
 ) -> list[Tokenized]:
-    """The texts as a tokenizer reads them, each behind its system prompt; errors name the place in the file `name`."""
+    """Return texts as tokenized behind their system prompts; UserErrors name the prompt's number in the file `name`."""
     indicators = list(config.indicators)
     systems: dict[str | None, list[int]] = {}
     for index in range(len(texts)):
@@ -120,7 +120,7 @@ def _indicator_and_shared_words(
     read: Sequence[Tokenized],
     phrases: Phrases,
 ) -> tuple[list[set[int]], list[tuple[int, ...]]]:
-    """The words of each text of a triplet that belong to its indicator, and those that all texts share."""
+    """Return, for each text of a triplet, the indices of its indicator's words and of words that all texts share."""
     words = [one.words for one in read]
     if prompt.template:
         blocked = [
@@ -144,9 +144,9 @@ def _indicator_and_shared_words(
 
 
 def _shared_positions(read: Sequence[Tokenized], shared: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The token positions of shared words, less those of which the texts have different numbers of tokens.
+    """Return, for each text, the token positions of shared words, without words of unequal numbers of tokens.
 
-    So it may be with tokens that begin with a blank, where one of the texts begins with the word.
+    Numbers can differ for tokens that begin with a blank, if one of the texts begins with the word.
     """
     same = [
         len({len(one.word_positions[word]) for one, word in zip(read, words)}) == 1 for words in zip(*shared)
@@ -155,4 +155,5 @@ def _shared_positions(read: Sequence[Tokenized], shared: Sequence[Sequence[int]]
 
 
 def _positions(read: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
+    """Return the token positions of the words with these indices."""
     return tuple(chain.from_iterable([read.word_positions[word] for word in words]))

@@ -38,7 +38,10 @@ def configured(
     context: Mapping[str, Any],
     build: Callable[..., Any],
 ) -> dict[str, Any]:
-    """Return a configuration as it is written with what its images say in place, once all the rest is right."""
+    """Return a configuration of external images as data, with prompts, seeds and noise taken from their rows.
+
+    `data` is the configuration as written, `options` are those of the command line; UserError if they do not fit.
+    """
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     _require_no_drawing(data, options, source.name, audit=given)
     own = {place: value for place, value in options.items() if place[0] == "images"}
@@ -83,7 +86,7 @@ def configured(
 
 
 def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
-    """Refuse fields and options that say how images are drawn; of an audit prompts are taken."""
+    """Raise UserError for fields and options that say how images are generated; `audit`: prompts are allowed."""
     given = {(name,): f"{file}: {name}" for name in data}
     for section in ALONE:
         if isinstance(fields := data.get(section), Mapping):
@@ -98,7 +101,7 @@ def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *,
 
 
 def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
-    """Return the triplets of the images at a path, those of an audit by its prompts, and the rows.
+    """Return the triplets of the external images at a path, of an audit by its prompts, and the table of their rows.
 
     The prompts of an audit have levels, as those may that are read from rows themselves. `say` takes a line on what was
     not read, or read as something else.

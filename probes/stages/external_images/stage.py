@@ -43,14 +43,14 @@ Image = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Taken:
-    """The draws that are taken in, and what ``run.json`` keeps of where they come from."""
+    """External images of a run, grouped by triplet and seed, and the record of their origin for ``run.json``."""
 
     draws: list[list[Image]]
     record: dict[str, Any]
 
     @property
     def images(self) -> int:
-        """Images of all draws."""
+        """The number of images."""
         return sum(map(len, self.draws))
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Taken:
 
     @property
     def lines(self) -> list[str]:
-        """A summary of the imported images, and lines on columns and files that were not read, or read as others."""
+        """Lines for the user: images read and left out, then columns and files that were skipped or read as others."""
         record = self.record
         unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
         alone = len(self.draws[0]) == 1 or record["paired"]
@@ -81,7 +81,7 @@ class Taken:
 
 
 def plan(config: Config, place: str) -> Taken:
-    """Read all images of a configuration; nothing is written."""
+    """Return the external images of a configuration, without those left out; all files are read, none is written."""
     assert config.images is not None
     path = find(config.images, Path())
     notes: list[str] = []
@@ -128,6 +128,7 @@ def plan(config: Config, place: str) -> Taken:
 
 
 def _image(row: Any, config: Config, digest: str) -> Image:
+    """Return the columns of ``samples/`` for a row of external images, with its place, file and digest."""
     prompt, words = config.prompts[row.number], split_words(row.prompt)
     return {
         "sample_id": f"t{row.number:05d}-s{row.seed}-{row.indicator}",
@@ -153,15 +154,16 @@ def _image(row: Any, config: Config, digest: str) -> Image:
 
 @dataclass(frozen=True)
 class Storing:
-    """Reads the images of a part (:class:`probes.execution.processes.Work`)."""
+    """Work (:class:`probes.execution.processes.Work`) that reads the external images of a part."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[Image]], Tick], Piece]]:
-        """Nothing is loaded; gives the function that reads some draws."""
+        """Give the function that reads the images of a piece; nothing is loaded."""
         yield _stored
 
 
 def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
+    """Return the rows of ``samples/`` of external images; UserError if one has changed since it was planned."""
     rows = []
     for image in chain.from_iterable(draws):
         data = read_bytes(image["stored"], image["place"])
@@ -183,7 +185,7 @@ def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
 
 
 def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
-    """Store every image of the plan that the run does not hold yet."""
+    """Store all external images that the run does not hold yet, part by part, and record their origin."""
     began = monotonic()
     if command.overwrite:
         directory.clear(run)
@@ -219,7 +221,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
 
 
 def _part(run: Run, config: Config, index: int, draws: list[list[Image]]) -> Part:
-    """A part, which is known by all that alters its content."""
+    """Return part number `index` of external images, identified by indicators, prompts, seeds and image digests."""
     images = list(chain.from_iterable(draws))
     fields = {
         "model": _TAKEN_IN,

@@ -38,7 +38,7 @@ Say = Callable[[str], object]
 
 
 def find(images: Images, folder: Path) -> Path:
-    """The file or folder that is named, absolute."""
+    """Return the absolute path of the table or folder in ``images.from``; UserError if it does not exist."""
     path = expand(images.from_, "images.from", folder).absolute()
     if not path.exists():
         raise UserError(
@@ -48,7 +48,7 @@ def find(images: Images, folder: Path) -> Path:
 
 
 def has_indicators(images: Images, path: Path) -> bool:
-    """Return whether a table, or the names of files, say the indicator of each image."""
+    """Return whether the rows of external images name an indicator, in a column or in the pattern of file names."""
     if images.names is not None:
         return "indicator" in _FIELD.findall(images.names)
     if "indicator" in images.model_fields_set:
@@ -65,7 +65,7 @@ def read_rows(
     levels: Sequence[str] | None = (),
     say: Say = lambda line: None,
 ) -> pd.DataFrame:
-    """Return the rows of a table, or of a folder's, in their order; the index are their places.
+    """Return a row per external image of a table, or of the files in a folder, in order; the index says where each is.
 
     ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
     ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
@@ -88,7 +88,7 @@ def read_rows(
 
 
 def _tables(path: Path) -> list[Path]:
-    """The table that is named or that stands in a folder; several Parquet files there are one table."""
+    """Return the table at a path or in a folder, there possibly several Parquet files; UserError if none or unclear."""
     if not path.is_dir():
         return [path]
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS and file.is_file())
@@ -105,7 +105,7 @@ def _tables(path: Path) -> list[Path]:
 
 
 def _opened(images: Images, file: Path) -> UserTable:
-    """A table whose columns are called as the configuration calls them."""
+    """Open a table of external images, whose columns are looked up by the names in the configuration."""
     own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
     known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
     return open_table(file, [name for name in known if name])
@@ -114,6 +114,7 @@ def _opened(images: Images, file: Path) -> UserTable:
 def _of_table(
     images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, say: Say
 ) -> pd.DataFrame:
+    """Return a row per external image of one table; UserError if a column in `needed`, or of images, is missing."""
     table, columns = _opened(images, file), dict[str, str]()
     # no other column is named for prompts
     if by_id and images.prompt_id in table.columns and images.prompt == "prompt":
@@ -148,7 +149,7 @@ def _of_table(
 
 
 def _places(file: Path, column: str) -> list[tuple] | None:
-    """The place of each row of a Parquet file whose column has images as `datasets` stores them, or their bytes."""
+    """Return (file, column, row group, row) of each row of a Parquet file; None if the column does not store images."""
     with opened_parquet(file) as opened:
         data, kind = opened.metadata, opened.schema_arrow.field(column).type
     if data.num_rows > ROWS:
@@ -163,6 +164,7 @@ def _places(file: Path, column: str) -> list[tuple] | None:
 
 
 def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
+    """Return the path of the image file that a cell names; UserError if it names none or there is none."""
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
     path = find_file(value, at, folder)
@@ -176,6 +178,7 @@ def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
 def _of_names(
     names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], say: Say
 ) -> pd.DataFrame:
+    """Return a row per image file below a folder, with the fields that the pattern `names` finds in its path."""
     fields = _FIELD.findall(names)
     if by_id and PROMPT_ID in fields:
         needed = [PROMPT_ID, *needed[1:]]
@@ -213,7 +216,7 @@ def _of_names(
 def _rows(
     cells: pd.DataFrame, images: Sequence[tuple], columns: Mapping[str, str], levels: Sequence[str]
 ) -> pd.DataFrame:
-    """The rows of images, from the cells of their fields, each in the column of this name."""
+    """Return a row per external image, from its cells and the column of each field; absent fields are None or empty."""
     fields = {
         field: [_value(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
         for field, column in columns.items()
@@ -229,7 +232,7 @@ def _rows(
 
 
 def _value(field: str, column: str, at: str, value: Any, prompted: bool = False) -> Any:
-    """The value of a field, as its cell has it; the id of a prompt is left open where the prompt says it."""
+    """Return the checked value of a cell, a seed as int; "" for an empty prompt id beside a prompt; else UserError."""
     if field == "seed":
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
             value = int(value)
@@ -248,7 +251,7 @@ def _value(field: str, column: str, at: str, value: Any, prompted: bool = False)
 
 
 def read_bytes(image: tuple, at: str) -> bytes:
-    """Return the bytes of an image of a row (see `read_rows`), as they stand there; of one whose cell is empty none."""
+    """Return the stored bytes of an image in a row (see `read_rows`), not decoded; empty if its cell is empty."""
     path, *cell = image
     if cell:
         written = path.stat().st_mtime_ns if path.exists() else 0
@@ -267,6 +270,6 @@ def read_bytes(image: tuple, at: str) -> bytes:
 
 @lru_cache(maxsize=2)
 def _row_group(path: Path, written: int, column: str, group: int) -> list[Any]:
-    """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
+    """Return the cells of a column in one row group of a Parquet file; cached by modification time (`written`)."""
     with opened_parquet(path) as table:
         return table.read_row_group(group, columns=[column]).column(column).to_pylist()

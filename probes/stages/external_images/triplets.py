@@ -34,7 +34,7 @@ NO_PARTNER = "images beyond the number that every indicator of the triplet has"
 
 @dataclass(frozen=True)
 class Triplets:
-    """Triplets as the rows describe them."""
+    """Triplets of external images: their prompts, their rows, and what was left out."""
 
     prompts: list[Prompt]  # with a template where it makes the texts of all indicators
     # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` tells its draws apart, and
@@ -46,7 +46,7 @@ class Triplets:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of all draws, ascending."""
+        """All seeds, ascending."""
         return sorted(self.images["seed"].unique().tolist())
 
 
@@ -60,11 +60,12 @@ def triplets(
     own_noise: bool = False,
     repeated: bool = False,
 ) -> Triplets:
-    """Return the triplets of some rows; `words` has the word for a person and its plural for each indicator.
+    """Return rows of external images grouped into triplets, by their prompts or by a column that names the triplet.
 
-    `alone`: prompts stand alone, and have the one indicator there is. `any_words`: prompts without their indicator's
-    word are taken, too. `own_noise`: a seed means another noise in each triplet, so that seeds that are all different
-    may be numbered. `repeated`: triplets may have the same texts.
+    `words`: the word for a person and its plural, by indicator. `alone`: prompts belong to no triplet, and have the
+    only indicator. `any_words`: prompts without their indicator's word are accepted. `own_noise`: a seed means another
+    noise in each triplet, so that seeds that are all different may be numbered. `repeated`: triplets may have the same
+    texts.
     """
     names, absent = list(words), rows["seed"].isna()
     if absent.any() and not absent.all():
@@ -146,7 +147,7 @@ def triplets(
 
 
 def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
-    """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
+    """Return a key that the rows of a triplet share: its name, or the prompt's words but for the indicator's word."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, forms(*words))
     if not places and (row.triplet is None or not any_words):
@@ -173,7 +174,7 @@ def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
 
 
 def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
-    """A template where it makes every prompt, else the prompts as they are."""
+    """Return a triplet's prompt: as a template if this gives every text, else as the texts by indicator."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         template = text.replace(word, PERSON, 1)
@@ -183,7 +184,7 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
 
 
 def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
-    """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
+    """Return rows sorted by an audit's prompts, with indicator and prompt number (as triplet); UserError if unknown."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     known = [
         (number, name, prompt.text(name, word))
@@ -229,4 +230,5 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
 
 
 def _plain(text: str) -> str:
+    """Return a text normalized for comparison, without final periods and blanks."""
     return normal(text).rstrip(" .")

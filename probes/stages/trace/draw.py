@@ -32,7 +32,7 @@ _WITHOUT_NOISE = (
 
 @dataclass(frozen=True)
 class TracedImage:
-    """An image of a trace."""
+    """An image of a trace, its fault, and how much was patched into it."""
 
     draw: TripletDraw
     variant: Variant
@@ -52,7 +52,7 @@ def draw(
     tick: Callable[[float], Any] = lambda images: None,
     **options: Any,
 ) -> list[TracedImage]:
-    """Draw variants of some triplets in one batch.
+    """Return the images of all variants of some triplets, generated in one batch with activations patched in.
 
     Recipients and donors of the variants are rows of it, too, each once, whether or not they are among the variants.
     Variants that exchange the same activations are one row. A variant that cannot be drawn of a triplet
@@ -92,13 +92,13 @@ def draw(
 
 
 def may_grow(scheduler: Any) -> bool:
-    """Return whether a batch may gain rows while a scheduler steps: one that draws noise draws it for all rows."""
+    """Return whether images may be added to a batch between a scheduler's steps: only if it adds no noise."""
     stochastic = str(scheduler.config.get("algorithm_type", "")).startswith("sde")
     return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
 
 
 class _Batch:
-    """The rows of a call, in the order in which they begin: of each triplet first those in which nothing is exchanged.
+    """The images (rows) of one pipeline call, sorted by the step at which they begin; of a triplet first the unpatched.
 
     With `grows` a row begins when it is first written: until then it would be a copy of its recipient's. A pipeline
     takes latents and texts back from its step callback, and schedulers hold what they remember of a row in tensors with
@@ -120,14 +120,15 @@ class _Batch:
         }
 
     def number(self, draw: TripletDraw, variant: Variant) -> int:
-        """The row of a variant."""
+        """Return the row number of a variant of a triplet."""
         return self._numbers[draw.triplet, draw.seed, variant.drawn]
 
     def _unpatched(self, draw: TripletDraw, indicator: str) -> int:
+        """Return the row number of an indicator's unpatched image."""
         return self.number(draw, Variant("", "none", indicator))
 
     def patches(self) -> list[Patch]:
-        """The patches; those that differ in their rows alone are one."""
+        """Return the patches of all rows; those that differ in their rows alone are joined to one."""
         joined: dict[Any, list[tuple[int, int]]] = {}
         for number, (draw, one) in enumerate(self.rows):
             if one.donor is None:
@@ -155,7 +156,10 @@ class _Batch:
         ]
 
     def grown(self, scheduler: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Latents and texts for the call of the denoiser after `call` with the rows that begin at it, if any do."""
+        """Return latents and prompt embeddings with the rows that begin after denoiser call `call`; empty if none do.
+
+        The rows are also added to the tensors that the scheduler holds.
+        """
         held, shape = len(kwargs["latents"]), kwargs["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:
@@ -168,14 +172,14 @@ class _Batch:
 
 
 def _of_rows(value: Any, shape: torch.Size, rows: list[int]) -> Any:
-    """Rows of what a scheduler remembers of each, in tensors of the latents' shape; anything else as it is."""
+    """Return `rows` of a scheduler's tensor, or list of them, of the latents' shape; any other value unchanged."""
     if isinstance(value, Tensor) and value.shape == shape:
         return value[rows]
     return [_of_rows(one, shape, rows) for one in value] if isinstance(value, list) else value
 
 
 def _parts(site: str, variant: Variant) -> list[tuple[str, tuple[str, ...]]]:
-    """Addresses that are written for a site, each with what of it."""
+    """Return the addresses that a variant patches for a site, each with the parts (of `hooks.Patch`) to patch there."""
     if variant.in_text or site == POOLED:
         return [(site, ("output",))]
     found: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What a run's trace exchanges with its model, and what cannot be: said before anything is drawn; loads no weights."""
+"""Checks of what a trace can patch in a run's model, before anything is generated; no weights are loaded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ENTRANCE = "dit.in.text"
 
 
 def require_drawn_here(config: Config) -> None:
-    """Refuse a run of images that another program drew: nothing can be exchanged in them."""
+    """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
             "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
@@ -47,7 +47,7 @@ def require_drawn_here(config: Config) -> None:
 
 
 def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant]]:
-    """Return the sites of a run's trace, and the images that it draws of each triplet and seed."""
+    """Return the sites and the variants (images per triplet and seed) of a run's trace; UserError if not traceable."""
     if any(prompt.system_prompt is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
             "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
@@ -74,12 +74,12 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
 
 
 def check(config: Config, source: Source, samples: Sequence[Sample]) -> None:
-    """Refuse what cannot be traced, see `trace_plan` and `require_positions`."""
+    """Raise UserError if a run cannot be traced, by its configuration, model or prompts."""
     require_positions(triplets(config, samples, source), *trace_plan(config, source))
 
 
 def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
-    """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds."""
+    """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
     towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
@@ -87,9 +87,9 @@ def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[
 
 
 def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants: Sequence[Variant]) -> None:
-    """Refuse groups of positions where prompts of a triplet have another number of tokens in them.
+    """Raise UserError if the prompts of a triplet differ in the number of tokens in a group that a variant patches.
 
-    So are prompts of a triplet that have another number of tokens, of a model that masks or pads a text by its length.
+    If the model masks or pads a text by its length, the prompts must have equal numbers of tokens as a whole.
     """
     for triplet in draws:
         counts = [len(triplet.tokens[one.recipient]) for one in variants if one.kind == "none"]
@@ -108,13 +108,13 @@ def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants
 
 
 def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
-    """Return the images that a batch holds where the configuration leaves it to the machine."""
+    """Return the number of images in a batch of the trace for ``trace.batch: auto``, by the machine's memory."""
     number = auto_images(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 
 def estimated(config: Config, source: Source) -> str:
-    """How much the trace of a run will draw, and what that takes, in words."""
+    """Return a line with the triplets, variants, images, disk space and workers of a run's trace."""
     (_, variants), pipe = trace_plan(config, source), without_weights(source)
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
@@ -132,7 +132,10 @@ def estimated(config: Config, source: Source) -> str:
 
 
 def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
-    """Return what a trace of a pipeline, which needs no weights, exchanges."""
+    """Return the sites, heads and layers of a pipeline that a trace patches; UserError if `trace` names others.
+
+    The pipeline needs no weights.
+    """
     architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
@@ -176,7 +179,7 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
 
 
 def _causal_layers(pipe: Any) -> tuple[str, ...]:
-    """The layers that a denoiser may be given of each text encoder whose positions read none after them."""
+    """Return the addresses of the last layer, or two, of each text encoder with causal attention."""
     found = []
     last = 2 if architecture_of(pipe).transformer else 1  # the last, or the last but one
     for name, core in text_cores(pipe).items():
@@ -186,6 +189,7 @@ def _causal_layers(pipe: Any) -> tuple[str, ...]:
 
 
 def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
+    """Return the addresses of the sites that patterns match; UserErrors name the field of ``trace``."""
     try:
         return [site.address for site in sites.resolve(pipe, patterns)]
     except HookError as error:
@@ -193,6 +197,7 @@ def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
 
 
 def _require_writable(site: sites.Site, denoiser: str) -> None:
+    """Raise UserError if a trace cannot patch a site: read-only, a part of an attention, or after the denoiser."""
     address, why = site.address, site.read_only
     if address.rpartition(".")[2] in ("query", "key", "value", "heads") and not in_text(address):
         why = "it is a part of an attention: name the attention, and what is exchanged in `part`"

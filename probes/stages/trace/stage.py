@@ -39,13 +39,13 @@ RECORD, USED = "trace", "trace_batch"  # of run.json
 
 
 def forget(run: Run) -> None:
-    """Remove what the stage stored, so that a run is traced anew."""
+    """Remove a run's traced parts and their record, so that it can be traced again."""
     directory.remove(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 
 def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall) -> None:
-    """Draw every image of a run's trace that it does not hold yet."""
+    """Generate all images of a run's trace that it does not hold yet, part by part, and record the trace."""
     began, config = monotonic(), run.config
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
@@ -96,13 +96,14 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
 def _loaded(
     source: loading.Source, config: Config, fields: Mapping[str, Any], measured: float | None
 ) -> tuple[loading.LoadedModel, int, int]:
-    """The model of a run, the images that a batch of its trace holds on this machine, and threads of torch."""
+    """Load a run's model; return it, the images per batch of its trace on this machine, and the number of threads."""
     loaded = load(source, config, config.generate.device, fields)
     size = requirements.auto_batch(loaded.pipe, loaded.device, config, measured)
     return loaded, size, threads(loaded)
 
 
 def _own_fields(chunk: Sequence[TripletDraw]) -> dict[str, Any]:
+    """Return the identity fields in which a part differs from others: prompts, seeds and tokens."""
     return {
         "prompts": [one.prompts for one in chunk],
         "seeds": [[one.triplet, one.seed, one.noise_seed] for one in chunk],
@@ -111,6 +112,7 @@ def _own_fields(chunk: Sequence[TripletDraw]) -> dict[str, Any]:
 
 
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+    """Return the error for a traced part that was made with another value of a field."""
     return UserError(
         f"{path}: was drawn with {field} {shown(old)}, expected {shown(new)}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"
@@ -122,18 +124,18 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
 
 @dataclass(frozen=True)
 class TraceBatch:
-    """Variants of some triplets, whose recipients and donors are drawn with them."""
+    """A batch of variants of some triplets; their unpatched recipients and donors are generated with them."""
 
     draws: Sequence[TripletDraw]
     variants: Sequence[Variant]
 
     def __len__(self) -> int:
-        """Rows of it."""
+        """Return the number of images in the batch, with recipients and donors."""
         return len(self.draws) * len(rows(self.variants))
 
 
 def cut_trace(batch: TraceBatch, size: int) -> list[TraceBatch]:
-    """Return batches of at most so many images: of several triplets where all variants of each fit, else of one."""
+    """Return batches of at most `size` images: of several triplets if all variants of one fit, else of one triplet."""
     if several := size // len(rows(batch.variants)):
         return [TraceBatch(some, batch.variants) for some in cut(batch.draws, several)]
     alike: dict[Any, list[Variant]] = {}
@@ -148,7 +150,7 @@ def cut_trace(batch: TraceBatch, size: int) -> list[TraceBatch]:
 
 
 def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
-    """Draw a batch and give its rows."""
+    """Generate a batch of traced images and return its rows of ``traced/``."""
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
     share = images(batch.variants) / len(rows(batch.variants))
     options = {"tick": lambda drawn: tick(share * drawn), **call_options(pipe, config)}

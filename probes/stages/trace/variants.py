@@ -20,7 +20,7 @@ POOLED = "text.pooled"
 
 @dataclass(frozen=True)
 class PatchSites:
-    """What a model has that activations can be exchanged at."""
+    """The sites, heads and layers of a model at which a trace patches activations."""
 
     # the attentions by which the image reads the text (cross- or joint ones), in the order in which they run
     cross: tuple[str, ...]
@@ -41,23 +41,23 @@ class PatchSites:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """All by which the text reaches the image: the pooled text, where there is one, then the attentions."""
+        """Sites by which the text reaches the image: the pooled text, if the model takes it, then the attentions."""
         return (*(one for one in self.inputs if one == POOLED), *self.cross)
 
 
 def in_text(site: str) -> bool:
-    """Return whether a site is written while a text encoder runs."""
+    """Return whether a site is in a text encoder, hence patched before the denoiser runs; False for pooled text."""
     return site.partition(".")[0] in TEXT_ENCODERS and site != POOLED
 
 
 def is_attention(site: str) -> bool:
-    """Return whether an address, such as ``unet.mid.attn.0.cross``, is one of an attention."""
+    """Return whether an address, such as ``unet.mid.attn.0.cross``, is that of an attention."""
     return site.rpartition(".")[2] in ("cross", "self", "joint")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One image: which recipient is given whose activations, where and when."""
+    """One image of a trace: the recipient, the donor of the patched activations, and at which sites and steps."""
 
     name: str  # unique in the trace of a run
     kind: str  # none (nothing is exchanged), site, window, head, position, complete or cut
@@ -76,17 +76,17 @@ class Variant:
 
     @property
     def drawn(self) -> tuple[Any, ...]:
-        """What alters the image: variants that have it in common are one image."""
+        """The fields that determine the image: variants with equal ones show the same image."""
         about = (self.recipient, self.donor, self.sites, self.part, self.source, self.positions, self.heads)
         return (*about, self.first_step, self.stop_step)
 
     @property
     def in_text(self) -> bool:
-        """Whether it is written before the denoiser runs."""
+        """Whether a text encoder is patched, before the denoiser runs."""
         return self.part == "text"
 
     def row(self) -> dict[str, Any]:
-        """The columns of ``traced/`` that say what was exchanged."""
+        """Return the columns of ``traced/`` that describe the variant."""
         row = asdict(self)
         return {"variant": row.pop("name"), **row}
 
@@ -94,7 +94,7 @@ class Variant:
 def plan(
     places: PatchSites, trace: Trace, reference: str, donors: Sequence[str], controls: Sequence[str] = ()
 ) -> list[Variant]:
-    """Return the images that a trace draws of one triplet and seed, with these indicators of a run.
+    """Return the variants that a trace generates of each triplet and seed, by a run's reference, donors and controls.
 
     First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the floor
     (controls, where `trace.floor` says so), necessity (a donor with activations of the reference), cuts.
@@ -114,19 +114,19 @@ def plan(
 
 
 def rows(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
-    """What is drawn for variants of a triplet, each different one by `drawn`: first recipients and donors."""
+    """Return a triplet's distinct images by `Variant.drawn`: the unpatched recipients and donors, then variants."""
     variants = list(variants)
     names = dict.fromkeys(name for one in variants for name in (one.recipient, one.donor) if name is not None)
     return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), *variants)}
 
 
 def images(variants: Iterable[Variant]) -> int:
-    """Return how many images show these variants: what is the same is drawn once."""
+    """Return the number of distinct images of some variants of a triplet."""
     return len({one.drawn for one in variants})
 
 
 def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
-    """Yield what is drawn of every pair of recipient and donor."""
+    """Yield the variants of one recipient and donor: sites, all text paths at once, windows, heads and positions."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
     whole = replace(base, sites=places.ways, part=KEYS_AND_VALUES)
@@ -155,7 +155,12 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
 
 
 def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
-    """Part and source at a site: those of the configuration at an attention."""
+    """Return the fields `part` and `source` of a Variant that patches a site; a field that is absent has its default.
+
+    Text encoders have part "text", sites that are no attention "output", attentions ``trace.part``. The source is
+    ``trace.source``, but "own" (the default) in text encoders, at the denoiser's text inputs, and for keys and values
+    of cross-attention.
+    """
     if in_text(site):
         return {"part": "text"}
     if not is_attention(site):
@@ -166,7 +171,7 @@ def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
 
 
 def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
-    """The windows that are listed, or as equal ones as whole steps allow, at most one a step."""
+    """Return (first, stop) calls of the configured windows, or of equal ones; UserError if one ends too late."""
     if isinstance(trace.windows, int):
         number = min(trace.windows, places.calls)
         return pairwise(
@@ -182,7 +187,7 @@ def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
 
 
 def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
-    """Exchanges whose share is known, see `CUTS`."""
+    """Yield the variants of a recipient and donor whose share of the total effect is known (`CUTS`)."""
     for name, giver, sites, part, positions in (
         ("embeddings", donor, places.embeddings, "text", "word"),
         ("inputs", donor, places.inputs, "output", None),
