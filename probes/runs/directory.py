@@ -18,10 +18,10 @@ from probes.runs.parts import part_name, write_bytes
 from probes.runs.record import (
     KINDS,
     STATUSES,
-    fields_of,
+    fields_altering,
     generated_fields,
-    later_fields,
     measured_fields,
+    merge_later_fields,
     traced_fields,
 )
 from probes.runs.run import Run
@@ -43,14 +43,14 @@ def require_same(
     if not run.meta:
         return
     both = run.resolved, resolved
-    _require(run, *map(generated_fields, both))
+    _require_same_fields(run, *map(generated_fields, both))
     if run.parts("observed") and not observing_anew:
-        _require(run, *(fields_of(one, "observe") for one in both))
+        _require_same_fields(run, *(fields_altering(one, "observe") for one in both))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
-        _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
+        _require_same_fields(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
 
-def _require(
+def _require_same_fields(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", resolved: bool = False
 ) -> None:
     """Raise UserError for the first field of `after` that differs from `before`; fields not in `before` are skipped.
@@ -62,10 +62,10 @@ def _require(
         section = name.startswith(("sampler.", "generate.", "observe.", "trace."))
         left_open = section and any(value in (None, "auto") for value in ((new,) if resolved else (old, new)))
         if old != new and not left_open:
-            raise another_run(run, name, old, new, remedy)
+            raise another_run_error(run, name, old, new, remedy)
 
 
-def pinned(config: Config) -> str | None:
+def pinned_revision(config: Config) -> str | None:
     """Return the Hub commit that the run in a configuration's folder began with; None if it has another model.
 
     A run that is resumed uses this commit, even if the branch has moved since.
@@ -77,7 +77,7 @@ def pinned(config: Config) -> str | None:
     return model.get("revision") if same else None
 
 
-def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
+def another_run_error(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
     """Return the error that names the field in which a run differs from the requested one."""
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
@@ -92,9 +92,9 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
-def part_of_another_run(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+def part_of_another_run_error(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
     """Return the error for a part file that was made with another value of a field than is requested."""
-    return UserError(f"{path.name} of {another_run(run, field, old, new)}")
+    return UserError(f"{path.name} of {another_run_error(run, field, old, new)}")
 
 
 def write_copy(run: Run, text: str | None) -> None:
@@ -103,7 +103,7 @@ def write_copy(run: Run, text: str | None) -> None:
         write_bytes(run.path / "triplets.yaml", text.encode())
 
 
-def _times(run: Run, status: str) -> dict[str, Any]:
+def _times_until(run: Run, status: str) -> dict[str, Any]:
     """Return the recorded times and durations, without those of stages after `status`, which have to run again."""
     times = run.meta.get("times", {})
     later = STATUSES[STATUSES.index(status) + 1 :]
@@ -125,31 +125,33 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
     sides = [
         {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
     ]
-    _require(run, *sides, resolved=True)
+    _require_same_fields(run, *sides, resolved=True)
     if stage == "report":
         if STATUSES.index(run.status) < STATUSES.index("measured"):
             raise UserError(
                 f"{run.path}: expected a measured run, found it {run.status}: run --stage measure first"
             )
-        _require(run, measured_fields(before), measured_fields(after), remedy="run --stage measure first")
+        _require_same_fields(
+            run, measured_fields(before), measured_fields(after), remedy="run --stage measure first"
+        )
         status = "measured"
     else:
         status = "observed" if stage != "observe" and run.parts("observed") else "generated"
     require_parts(run, ["generate", *(("observe", "trace") if stage in ("measure", "report") else ())])
     sections = {"sampler", "capture", "generate", "out", "observe", "trace"} & before.keys() - {stage}
-    kept = {name: later_fields(name, before[name], after[name]) for name in sections}
+    kept = {name: merge_later_fields(name, before[name], after[name]) for name in sections}
     run.write_meta(
         status=status,
         name=config.name,
         config={"passed": dict(passed), "resolved": {**after, **kept}},
-        times=_times(run, status),
+        times=_times_until(run, status),
     )
     write_copy(run, text)
 
 
 def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
     """Record in ``run.json`` that a stage is done: the status, the time, the duration in seconds, and more fields."""
-    times = _times(run, status)
+    times = _times_until(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
     run.write_meta(**fields, status=status, times={**times, status: now(), "seconds": took})
 
@@ -159,7 +161,7 @@ def clear(run: Run) -> None:
 
     The record is replaced by that of the next run: if this is interrupted, the folder is still a run's.
     """
-    _remove(run, FOLDERS, run.written())
+    _remove_recorded(run, FOLDERS, run.written())
     known = {"run.json", "triplets.yaml", *FOLDERS}
     left = [entry for entry in run.path.iterdir() if entry.name not in known and not is_lock(entry.name)]
     left += [entry for folder in FOLDERS for entry in (run.path / folder).glob("*")]
@@ -172,13 +174,13 @@ def clear(run: Run) -> None:
     run.meta = {}
 
 
-def remove(run: Run, kinds: Sequence[str]) -> None:
+def remove_parts(run: Run, kinds: Sequence[str]) -> None:
     """Remove a run's parts of these kinds, and their counts in its record, so that they can be made again."""
-    gone = _remove(run, kinds)
+    gone = _remove_recorded(run, kinds)
     run.write_meta(**{KINDS: {kind: count for kind, count in run.planned().items() if kind not in gone}})
 
 
-def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
+def _remove_recorded(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
     """Remove the recorded parts in some folders, other files, and folders then empty; return the kinds of the parts.
 
     UserError, and nothing is removed, if one of them is reached by a link.

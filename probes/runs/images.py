@@ -51,7 +51,7 @@ def read_image(data: bytes | None) -> Image.Image:
 
     Of 16 bits of gray the 8 upper ones are taken; alpha is dropped.
     """
-    with _opened(data) as image:
+    with _open_image(data) as image:
         image.load()
         if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
             grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
@@ -76,7 +76,7 @@ def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
     return images, sorted({*files} - {*images})
 
 
-def unread_note(folder: Path, files: Sequence[Path]) -> str:
+def skipped_files_note(folder: Path, files: Sequence[Path]) -> str:
     """Return a line that counts files skipped as they are not images and names the first five; empty if none."""
     shown = ", ".join(file.relative_to(folder).as_posix() for file in files[:5])
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
@@ -87,7 +87,7 @@ def unread_note(folder: Path, files: Sequence[Path]) -> str:
 def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
     """Return an image's format in lower case and its (width, height) after rotation; ("", None) if it is no image."""
     try:
-        with _opened(data, most=None) as image:
+        with _open_image(data, limit=None) as image:
             width, height = image.size
             kind = (image.format or "").lower()
             with contextlib.suppress(Exception):  # as above
@@ -99,7 +99,7 @@ def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Image.Image]:
+def _open_image(data: bytes | Path | None, limit: int | None = PIXELS) -> Iterator[Image.Image]:
     """Open an image of one of `FORMATS`; any failure, also of too many pixels, is a ValueError, never a warning."""
     if not data:
         raise ValueError("no bytes are stored")
@@ -109,8 +109,8 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
             Image.init()
             formats = [name for name in FORMATS if name in Image.OPEN]  # not every Pillow is built with each
             with Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=formats) as image:
-                if most and image.width * image.height > most:
-                    raise ValueError(f"expected at most {most:,} pixels, got {image.width} x {image.height}")
+                if limit and image.width * image.height > limit:
+                    raise ValueError(f"expected at most {limit:,} pixels, got {image.width} x {image.height}")
                 yield image
     except Exception as error:  # of damaged and of hostile images Pillow raises errors of every kind
         # the address of the stream that Pillow names differs from run to run
@@ -164,12 +164,12 @@ def fault_counts(faults: Sequence[str | None]) -> dict[str, int]:
     return {fault: faults.count(fault) for fault in WHY if fault in faults}
 
 
-def faults_line(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:
-    """Return a line that counts the images left out, by fault, and names the first five of `named`."""
-    each = ", ".join(f"{fault}: {n}" for fault, n in number.items())
-    total = sum(number.values())
+def faults_line(counts: dict[str, int], images: int, sample_ids: Sequence[str] = ()) -> str:
+    """Return a line that counts the images left out, by fault, and names the first five of `sample_ids`."""
+    each = ", ".join(f"{fault}: {n}" for fault, n in counts.items())
+    total = sum(counts.values())
     left_out = "is left out" if total == 1 else "are left out"
-    which = ", ".join(named[:NAMED]) + (", ..." if len(named) > NAMED else "")
+    which = ", ".join(sample_ids[:NAMED]) + (", ..." if len(sample_ids) > NAMED else "")
     where = f"see the column `fault` of samples/{f' ({which})' if which else ''}"
     return f"{total} of {images} images {left_out} of every mean ({each}): {where}"
 

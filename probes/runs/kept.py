@@ -54,7 +54,7 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
         for index, row in enumerate(table.drop_columns(["values"]).to_pylist()):
             if row["sample_id"] in faults:
                 continue
-            where, vectors = _vectors(row, numbers[index].values.to_numpy(zero_copy_only=False))
+            where, vectors = _row_vectors(row, numbers[index].values.to_numpy(zero_copy_only=False))
             about = {name: row[name] for name in ("sample_id", "triplet", "seed", "indicator")}
             abouts.append(pd.DataFrame({**about, "word": words.get(row["indicator"], ""), **where}))
             values.append(vectors)
@@ -67,7 +67,7 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
         )
 
 
-def _vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
+def _row_vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
     """Return call, timestep and place of each vector of a row of ``kept/``, and the vectors (n_vectors, channels)."""
     values = flat.astype(np.float32).reshape(row["shape"])
     if "places" not in row:  # the tensor as it is

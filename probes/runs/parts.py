@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT = 4  # of a run: its record, and what the generate stage stores
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{16}-.+", re.DOTALL)  # see `temporary`
+_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{16}-.+", re.DOTALL)  # see `temporary_path`
 _PART = re.compile(r"part-(\d+)\.parquet")
 _TEXT = (types.is_string, types.is_large_string, types.is_string_view)
 _NUMBERS = (types.is_integer, types.is_floating, types.is_boolean)
@@ -43,10 +43,10 @@ _NAME = b"triptych_table"  # of the metadata of a result table; files of other p
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
     """Return a part's identity: format version, part number, the fields that determine its content, and their hash."""
-    return {"format": version, "part": part, "hash": _hash(fields), "fields": dict(fields)}
+    return {"format": version, "part": part, "hash": _hash_fields(fields), "fields": dict(fields)}
 
 
-def _hash(fields: Mapping[str, Any]) -> str:
+def _hash_fields(fields: Mapping[str, Any]) -> str:
     return digest(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
@@ -55,7 +55,7 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
-def temporary(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Return a new path with a random name in a file's folder, to write to before the file is renamed."""
     return path.with_name(f".tmp-{secrets.token_hex(8)}-{path.name}")
 
@@ -67,21 +67,21 @@ def is_leftover(name: str) -> bool:
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
     """Write a file whole or not at all (temporary file, fsync, rename); UserError if the disk refuses."""
-    beside = temporary(path)
+    temporary_file = temporary_path(path)
     locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
-        with open(os.open(beside, how, 0o666), "wb", buffering=0) as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
+        with open(os.open(temporary_file, flags, 0o666), "wb", buffering=0) as file:
             view = memoryview(data)
             while len(view):
                 view = view[os.write(file.fileno(), view) :]
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary_file, path)
         _sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the first error is the one to tell
-            beside.unlink(missing_ok=True)
+            temporary_file.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise disk_error(path, error) from error
         raise
@@ -120,10 +120,10 @@ def part_name(number: int) -> str:
 
 def part_files(folder: Path) -> dict[int, Path]:
     """Return the part files in a folder by number, ascending; empty if the folder does not exist."""
-    found = {
+    files = {
         int(match[1]): file for file in folder.glob("part-*.parquet") if (match := _PART.fullmatch(file.name))
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:
@@ -146,23 +146,23 @@ def part_bytes(
     """Return a part as a Parquet file, with its identity and its column types for `datasets` as metadata."""
     table = pa.Table.from_pylist(list(rows), schema=schema)
     metadata = {
-        "huggingface": json.dumps({"info": {"features": _features(schema)}}),
+        "huggingface": json.dumps({"info": {"features": _dataset_features(schema)}}),
         "triptych": json.dumps(identity, sort_keys=True, ensure_ascii=False),
     }
     return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
-def _features(schema: pa.Schema) -> dict[str, Any]:
+def _dataset_features(schema: pa.Schema) -> dict[str, Any]:
     """Return the types of a schema's columns in the notation of Hugging Face `datasets`, by column name."""
-    return {field.name: _feature(field.type) for field in schema}
+    return {field.name: _dataset_feature(field.type) for field in schema}
 
 
-def _feature(kind: pa.DataType) -> Any:
+def _dataset_feature(kind: pa.DataType) -> Any:
     """Return one Arrow type in the notation of `datasets`: an image, a list, or a value of a dtype."""
     if kind == IMAGE:
         return {"_type": "Image"}
     if pa.types.is_list(kind):
-        return [_feature(kind.value_type)]
+        return [_dataset_feature(kind.value_type)]
     return {"dtype": "float32" if pa.types.is_float32(kind) else str(kind), "_type": "Value"}
 
 
@@ -172,14 +172,14 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     The columns of a part that another program wrote are cast to the types in which this one writes them.
     """
     # not pq.read_table: that would take a folder name such as `model=a` for a partition
-    with _opened(path) as file:
+    with _open_part(path) as file:
         table = file.read(columns=None if columns is None else list(columns))
-        own = _identity(file) is not None
+        is_own = _stored_identity(file) is not None
     fixed = FIXED.get(path.parent.name, pa.schema([]))
-    for name in columns if columns is not None else () if own else fixed.names:
+    for name in columns if columns is not None else () if is_own else fixed.names:
         if (count := table.column_names.count(name)) != 1:
-            raise unlike(path, f"a column `{name}`", "several" if count else "none")
-    if own:
+            raise columns_error(path, f"a column `{name}`", "several" if count else "none")
+    if is_own:
         return table
     arrays = {}
     for name, values in zip(table.column_names, table.columns):
@@ -189,13 +189,13 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         try:
             arrays[name] = values.cast(wanted)
         except (pa.ArrowException, ValueError):
-            raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
+            raise columns_error(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
     return pa.table(arrays, metadata=table.schema.metadata)
 
 
 def column_names(path: Path) -> list[str]:
     """Return the column names of a part file."""
-    with _opened(path) as file:
+    with _open_part(path) as file:
         return file.schema_arrow.names
 
 
@@ -206,35 +206,35 @@ def source_hash(identity: Mapping[str, Any]) -> str:
 
 def read_identity(path: Path) -> dict[str, Any]:
     """Return the identity stored in a part file; UserError if another program wrote the file."""
-    if (identity := identity_of(path)) is None:
+    if (identity := identity_or_none(path)) is None:
         raise UserError(
             f"{path}: expected a part of this run, got a file of another program: move it away and run again"
         )
     return identity
 
 
-def identity_of(path: Path) -> dict[str, Any] | None:
+def identity_or_none(path: Path) -> dict[str, Any] | None:
     """Return the identity stored in a part file; None if another program wrote the file."""
-    with _opened(path) as file:
-        return _identity(file)
+    with _open_part(path) as file:
+        return _stored_identity(file)
 
 
-def _identity(file: pq.ParquetFile) -> dict[str, Any] | None:
+def _stored_identity(file: pq.ParquetFile) -> dict[str, Any] | None:
     """Return the identity in a file's metadata, None if there is none; ValueError if hash or columns do not match."""
     metadata = file.schema_arrow.metadata or {}
     if b"triptych" not in metadata:
         return None
     identity = parse_json(metadata[b"triptych"])
-    if identity["hash"] != _hash(identity["fields"]):
+    if identity["hash"] != _hash_fields(identity["fields"]):
         raise ValueError("its identity is not the one written")
     # the footer, which holds names and types, has no checksum
-    if parse_json(metadata[b"huggingface"])["info"]["features"] != _features(file.schema_arrow):
+    if parse_json(metadata[b"huggingface"])["info"]["features"] != _dataset_features(file.schema_arrow):
         raise ValueError("its columns are not those written")
     return identity
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+def _open_part(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a part file; an error while it is read becomes DamagedPartError, a missing file UserError."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -254,7 +254,7 @@ class DamagedPartError(UserError):
     """Raised for a part file that is truncated or corrupt; the stage that made it can make it again."""
 
 
-def unlike(path: Path, expected: str, got: str) -> UserError:
+def columns_error(path: Path, expected: str, got: str) -> UserError:
     """Return the error for a file whose columns are not as expected."""
     return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")
 

@@ -46,10 +46,10 @@ def read_record(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
     except (ValueError, RecursionError):
-        raise no_record(file, "it is no JSON") from None
+        raise record_error(file, "it is no JSON") from None
     for field, kind in (("format", int), ("status", str)):
         if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
-            raise no_record(file, f"it has no `{field}`")
+            raise record_error(file, f"it has no `{field}`")
     sums = {name for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
     if sums - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
         raise UserError(
@@ -61,7 +61,7 @@ def read_record(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}: expected format {FORMAT}, got {number} ({status}): use a newer triptych")
     config = meta.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
-        raise no_record(file, "it has no `config`")
+        raise record_error(file, "it has no `config`")
     if number < FORMAT:
         raise UserError(
             f"{file}: expected a run of format {FORMAT}, got one of format {number}, which an earlier triptych wrote:"
@@ -70,7 +70,7 @@ def read_record(file: Path) -> dict[str, Any]:
     return meta
 
 
-def no_record(file: Path, reason: str) -> UserError:
+def record_error(file: Path, reason: str) -> UserError:
     """Return the error for a file that is not the record of a run, with the reason."""
     return UserError(
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
@@ -80,17 +80,17 @@ def no_record(file: Path, reason: str) -> UserError:
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
     """Return the bytes of a ``run.json`` with these fields and a checksum of them."""
-    return f"{_lines({'checksum': _checksum(meta), **meta})}\n".encode()
+    return f"{_dump({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
-def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
+def _dump(value: Any, depth: int = 2, indent: str = "") -> str:
     """Return JSON text, a mapping that is too long for a line with one entry a line, down to `depth` levels."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, Mapping) or not depth or len(indent + text) <= _WIDTH:
         return text
     inner = f"{indent}  "
     entries = [
-        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(entry, depth if key == 'config' else depth - 1, inner)}"
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dump(entry, depth if key == 'config' else depth - 1, inner)}"
         for key, entry in value.items()
     ]
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
@@ -101,25 +101,26 @@ def _checksum(meta: Mapping[str, Any]) -> str:
 
 
 @cache
-def stages() -> dict[str, str]:
+def altered_stages() -> dict[str, str]:
     """Return, by address, what each configuration field alters: a stage, the cut into parts ("part"), or "nothing"."""
     marks = {}
     for name, field in Config.model_fields.items():
-        marks[name] = _mark(field, "generate")
+        marks[name] = _marked_stage(field, "generate")
         for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 marks |= {
-                    f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()
+                    f"{name}.{key}": _marked_stage(entry, marks[name])
+                    for key, entry in kind.model_fields.items()
                 }
     return marks
 
 
-def _mark(field: FieldInfo, otherwise: str) -> str:
+def _marked_stage(field: FieldInfo, default: str) -> str:
     """Return the stage that the schema marks a field to alter; `default` if it has no mark."""
-    return (field.json_schema_extra or {}).get("alters", otherwise)
+    return (field.json_schema_extra or {}).get("alters", default)
 
 
-def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
+def fields_altering(config: Mapping[str, Any], *stages: str) -> dict[str, Any]:
     """Return the fields of a resolved configuration that alter some stages, by address; of indicators name and word."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
@@ -130,7 +131,7 @@ def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
             fields |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             fields[key] = value
-    return {name: value for name, value in fields.items() if stages().get(name, "generate") in altered}
+    return {name: value for name, value in fields.items() if altered_stages().get(name, "generate") in stages}
 
 
 def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
-    fields = fields_of(config, "generate", "part")
+    fields = fields_altering(config, "generate", "part")
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     if not fields.get("capture.keep"):
@@ -158,7 +159,7 @@ def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in generated_fields(config).items()
-        if stages().get(name) != "part" and value not in (None, [])
+        if altered_stages().get(name) != "part" and value not in (None, [])
     }
 
 
@@ -169,7 +170,7 @@ def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
         "reference": config.get("reference"),
         "controls": controls,
-        **fields_of(config, "trace"),
+        **fields_altering(config, "trace"),
     }
 
 
@@ -179,18 +180,20 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
-        **fields_of(config, "measure"),
+        **fields_altering(config, "measure"),
     }
 
 
-def later_fields(section: str, before: Any, after: Any) -> Any:
+def merge_later_fields(section: str, before: Any, after: Any) -> Any:
     """Return section `before` with those values of `after` that alter only the measure stage, or nothing."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return before
-    later = [key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")]
+    later = [
+        key for key in after if altered_stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")
+    ]
     return {**before, **{key: after[key] for key in later}}
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+def first_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """Return the first key whose values differ, in the order of `after`; None if all are equal."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)

@@ -24,7 +24,7 @@ _LARGEST = float(np.finfo(np.float16).max)
 
 
 def capture_rows(
-    members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
+    samples: Sequence[Sample], pairs: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
     """Return a row for each pair of images: per site a list of similarities, one a denoiser call or a single one."""
     arrays = {
@@ -37,15 +37,15 @@ def capture_rows(
     timesteps = [float(value) for value in timesteps if np.isfinite(value)]
     return [
         {
-            "triplet": members[i].triplet,
-            "seed": members[i].seed,
-            "pair": f"{members[i].indicator}-{members[j].indicator}",
-            "first": members[i].indicator,
-            "second": members[j].indicator,
+            "triplet": samples[i].triplet,
+            "seed": samples[i].seed,
+            "pair": f"{samples[i].indicator}-{samples[j].indicator}",
+            "first": samples[i].indicator,
+            "second": samples[j].indicator,
             "timesteps": timesteps,
             **{site: values[:, row] for site, values in arrays.items()},
         }
-        for row, (i, j) in enumerate(compared)
+        for row, (i, j) in enumerate(pairs)
     ]
 
 
@@ -54,12 +54,12 @@ def image_columns(sample: Sample) -> dict[str, Any]:
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
-def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+def word_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """Return a row for each (sample, word): its attention map, flattened, with height, width and peak."""
     rows = []
-    for row, sample in enumerate(members):
+    for row, sample in enumerate(samples):
         for index, word in enumerate(sample.words):
-            values = np.asarray(probe.token_heat(_tokens(sample, index, probe), row), np.float32)
+            values = np.asarray(probe.token_heat(_word_positions(sample, index, probe), row), np.float32)
             rows.append(
                 {
                     **image_columns(sample),
@@ -76,7 +76,7 @@ def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
+def _word_positions(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
     """Return the token positions of word number `index` by text encoder; all but the last encoder have the same."""
     positions = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
     if sample.word_positions_2 is not None:
@@ -84,7 +84,7 @@ def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]
     return positions
 
 
-def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+def pooled_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """Return a row for each (sample, site), at sites of tokens for each group of positions: means call by call.
 
     A group without a token has no row.
@@ -98,14 +98,14 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
             "timesteps": [float(value) for value in record.timestep],
             "values": np.asarray(values, np.float32).ravel(),
         }
-        for row, sample in enumerate(members)
+        for row, sample in enumerate(samples)
         for site, record in probe.pooled.items()
         if len(record.call)
-        for group, values in _by_group(record.values[:, row])
+        for group, values in _means_by_group(record.values[:, row])
     ]
 
 
-def _by_group(values: Any) -> list[tuple[str | None, Any]]:
+def _means_by_group(values: Any) -> list[tuple[str | None, Any]]:
     """Return (group, means) for the groups of token positions that have tokens; [(None, values)] without groups."""
     if values.ndim == 2:
         return [(None, values)]
@@ -113,7 +113,7 @@ def _by_group(values: Any) -> list[tuple[str | None, Any]]:
     return [(name, means) for name, means in groups if np.isfinite(np.asarray(means)).all()]
 
 
-def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+def place_chooser(samples: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
     """Return "all", "mean", or a function that samples the places (pixels or tokens) whose activations are kept.
 
     The places depend on prompt id, seed, site and call alone: they are the same for all images of a triplet and seed,
@@ -126,21 +126,21 @@ def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Lite
     def choose(address: str, call: int, row: int, places: int) -> Sequence[int]:
         if places <= count:
             return range(places)
-        sample = members[row]
+        sample = samples[row]
         name = digest(f"{sample.prompt_id}\n{sample.seed}\n{address}\n{call}")
         return np.random.default_rng(int(name[:16], 16)).random(places).argsort()[:count]
 
     return choose
 
 
-def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
+def kept_rows(samples: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
     """Return a row for each (sample, site): kept activations over the calls, their shape, and any sampled places.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
-    choose = place_chooser(members, capture)
+    choose = place_chooser(samples, capture)
     rows = []
-    for index, sample in enumerate(members):
+    for index, sample in enumerate(samples):
         for site, record in probe.kept.items():
             if not len(record.call):
                 continue
@@ -151,7 +151,7 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
                 "shape": list(values.shape),
                 "call": [int(call) for call in record.call],
                 "timesteps": [float(value) for value in record.timestep],
-                "values": _as(values.ravel(), capture.keep_dtype, site),
+                "values": _cast_values(values.ravel(), capture.keep_dtype, site),
             }
             if callable(choose):
                 chosen = [choose(site, int(call), index, record.places) for call in record.call]
@@ -160,7 +160,7 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
     return rows
 
 
-def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
+def _cast_values(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
     """Return activations in a dtype; UserError if they exceed the range of float16."""
     if dtype == "float16":
         finite = np.abs(values[np.isfinite(values)])
@@ -172,7 +172,7 @@ def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
     return values.astype(dtype)
 
 
-def png(image: np.ndarray) -> bytes:
+def png_bytes(image: np.ndarray) -> bytes:
     """Return a float image in [0, 1] as PNG bytes; equal images give equal bytes."""
     data = io.BytesIO()
     Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)

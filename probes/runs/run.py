@@ -28,6 +28,7 @@ from probes.paths import link_of, require_no_address
 from probes.runs.images import fault_reason, read_image
 from probes.runs.parts import (
     column_names,
+    columns_error,
     disk_error,
     is_leftover,
     part_files,
@@ -35,10 +36,9 @@ from probes.runs.parts import (
     read_part,
     read_table,
     table_bytes,
-    unlike,
     write_bytes,
 )
-from probes.runs.record import KINDS, STATUSES, differing, no_record, read_record, record_bytes
+from probes.runs.record import KINDS, STATUSES, first_difference, read_record, record_bytes, record_error
 
 BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -99,7 +99,7 @@ class Run:
             try:
                 self._config = (resolved, Config.stored(resolved))
             except ValueError as error:
-                raise no_record(self.path / "run.json", str(error)) from None
+                raise record_error(self.path / "run.json", str(error)) from None
         return self._config[1]
 
     @property
@@ -123,7 +123,7 @@ class Run:
             write_bytes(file, record_bytes(noted))
         self.meta = {**self.meta, **fields}
 
-    def read_again(self) -> None:
+    def reload_record(self) -> None:
         """Read ``run.json`` again, if it exists, since another process may have written it."""
         if (self.path / "run.json").exists():
             self.meta = read_record(self.path / "run.json")
@@ -138,10 +138,10 @@ class Run:
         planned = {**counts, "samples": parts}
         for kind, count in planned.items():
             if not (_KIND.fullmatch(kind) and isinstance(count, int) and 0 <= count <= MOST):
-                raise no_record(self.path / "run.json", f"it has {count!r:.30} parts of {kind!r:.60}")
+                raise record_error(self.path / "run.json", f"it has {count!r:.30} parts of {kind!r:.60}")
         return planned
 
-    def with_kinds(self, names: Iterable[str], count: int) -> dict[str, int]:
+    def updated_part_counts(self, names: Iterable[str], count: int) -> dict[str, int]:
         """Return the planned number of parts by kind, sorted, with the number of some kinds set to `count`."""
         return dict(sorted({**self.planned(), **dict.fromkeys(names, count)}.items()))
 
@@ -167,23 +167,23 @@ class Run:
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the parts of a kind one by one as tables; UserError if there are none or their columns differ."""
-        files, first = self._files(kind), dict[str, pa.DataType]()
+        files, first = self._require_files(kind), dict[str, pa.DataType]()
         for file in files:
             table = read_part(file, columns).replace_schema_metadata(None)
             kinds = zip(table.schema.names, table.schema.types)
             types = dict.fromkeys(column_names(file), pa.null()) | dict(kinds)  # null of what is not read
             if not first:
                 first, names = types, table.column_names
-            if (other := differing(first, types)) is not None:
-                raise unlike(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
-            self._require_known(kind, table)
+            if (other := first_difference(first, types)) is not None:
+                raise columns_error(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
+            self._require_known_indicators(kind, table)
             yield table.select(names)
 
     def columns(self, kind: str) -> list[str]:
         """Return the column names of a kind of part; UserError if it has no parts."""
-        return column_names(self._files(kind)[0])
+        return column_names(self._require_files(kind)[0])
 
-    def _files(self, kind: str) -> list[Path]:
+    def _require_files(self, kind: str) -> list[Path]:
         """Return the part files of a kind; UserError if there are none."""
         if files := self.parts(kind):
             return files
@@ -192,7 +192,7 @@ class Run:
             f"{self.path / kind}: expected parts, found none: it is {self.status}{not_requested}, generate first"
         )
 
-    def _require_known(self, kind: str, table: pa.Table) -> None:
+    def _require_known_indicators(self, kind: str, table: pa.Table) -> None:
         """Raise UserError if a table has rows of indicators, or pairs of them, that the run does not have."""
         names = set(self.config.indicators)
         known = names | {f"{first}-{second}" for first in names for second in names}
@@ -253,7 +253,7 @@ class Run:
         for sample in sorted(dict.fromkeys(wanted), key=self._part_of.__getitem__):
             file = self._part_of[sample]
             try:
-                images[sample] = read_image(_encoded(file, file.stat().st_mtime_ns)[sample])
+                images[sample] = read_image(_encoded_images(file, file.stat().st_mtime_ns)[sample])
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: {sample}: expected an image, got `{error}`: leave it out"
@@ -271,13 +271,13 @@ class Run:
 
         The observe stage records unreadable images; images of parts that it has not observed are read here.
         """
-        looked_at, unreadable = self.parts("observed"), set[str]()
-        if looked_at:
+        observed_parts, unreadable = self.parts("observed"), set[str]()
+        if observed_parts:
             observed = self.read("observed", ["sample_id", "status"])
             unreadable |= {*observed["sample_id"][observed["status"] == "unreadable"]}
         for file in self.parts("samples"):
-            if file.name not in {one.name for one in looked_at}:
-                unreadable |= _unreadable(file, file.stat().st_mtime_ns)
+            if file.name not in {part.name for part in observed_parts}:
+                unreadable |= _unreadable_samples(file, file.stat().st_mtime_ns)
         left_out = {sample: fault_reason(fault) for sample, fault in self.faults().items()}
         return dict.fromkeys(sorted(unreadable), "image cannot be read") | left_out
 
@@ -328,7 +328,7 @@ class Run:
     def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
         """Write results to paths in the run, after recording all of them in ``run.json``."""
         self._names |= {*names}
-        self._note(self._names | {*self.written(self._stage)})
+        self._record_results(self._names | {*self.written(self._stage)})
         for name, content in zip(names, data, strict=True):
             write_bytes(self.path / name, content)
 
@@ -343,11 +343,11 @@ class Run:
         try:
             yield
             self.remove_files(sorted({*self.written(stage)} - self._names))
-            self._note(self._names)
+            self._record_results(self._names)
         finally:
             self._stage, self._names = BESIDE, set()
 
-    def _note(self, names: Iterable[str]) -> None:
+    def _record_results(self, names: Iterable[str]) -> None:
         """Record these paths in ``run.json`` as the results of the current stage, unless they are already."""
         noted = sorted(names)
         if self.meta and noted != self.written(self._stage):
@@ -371,7 +371,7 @@ class Run:
 
 
 @lru_cache(maxsize=1)  # images that are asked for one after another stand in one file
-def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
+def _encoded_images(file: Path, mtime_ns: int) -> dict[str, bytes | None]:
     """Return the encoded image, or None, of each sample of a part file; cached by modification time."""
     columns = read_part(file, ["sample_id", "image"]).to_pydict()
     return {
@@ -380,10 +380,10 @@ def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
 
 
 @lru_cache(maxsize=10_000)
-def _unreadable(file: Path, changed: int) -> frozenset[str]:
+def _unreadable_samples(file: Path, mtime_ns: int) -> frozenset[str]:
     """Return the ids of a part file's samples whose image cannot be read; cached by modification time."""
     unreadable = set[str]()
-    for sample, data in _encoded(file, changed).items():
+    for sample, data in _encoded_images(file, mtime_ns).items():
         try:
             read_image(data)
         except ValueError:

@@ -23,7 +23,7 @@ LONGER = "longer_than_the_model_reads"
 NAMED = 5  # of those left out, in the line about them
 
 
-def without_long_ones(
+def without_long_captions(
     config: Config,
     loaded: LoadedPrompts,
     tokenizers: Sequence[Any],
@@ -48,7 +48,7 @@ def without_long_ones(
         )
     left_out = [config.prompts[index].id for index in sorted(long)]
     record = {
-        **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
+        **({"file": str(loaded.file), "sha256": _file_checksum(loaded.file)} if loaded.file else {}),
         "format": loaded.format,
         "captions": loaded.read,
         "prompts": len(loaded.prompts),
@@ -62,28 +62,25 @@ def without_long_ones(
         say(
             f"prompts: {len(left_out):,} {are} left out, longer than the {most} tokens that the model reads: {named}"
         )
-    return _without(config, left_out), record
+    return _without_prompts(config, left_out), record
 
 
-def _without(config: Config, ids: Collection[str]) -> Config:
+def _without_prompts(config: Config, ids: Collection[str]) -> Config:
     """Return the configuration without the prompts of these ids."""
     left_out = {*ids}
     kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
     return config.model_copy(update={"prompts": kept}) if left_out else config
 
 
-def as_planned(config: Config) -> Config:
+def without_captions_left_out(config: Config) -> Config:
     """Return the configuration without the captions that the run in its folder recorded as too long; needs no model."""
-    return _without(config, _recorded(config.out_path).get(LONGER, ()))
+    return _without_prompts(config, _captions_record(config.out_path).get(LONGER, ()))
 
 
-def require_unchanged(config: Config, file: Path | None) -> None:
-    """Raise UserError if a file of captions has changed since the run was planned, and gives other prompts.
-
-    The run is the one in the configuration's folder; without one, or without a file, nothing is checked.
-    """
-    record = _recorded(config.out_path)
-    if not file or not record or _checksum(file) == record.get("sha256"):
+def require_unchanged_captions(config: Config, file: Path | None) -> None:
+    """Raise UserError if a file of captions gives other prompts than when the configuration's run was planned."""
+    record = _captions_record(config.out_path)
+    if not file or not record or _file_checksum(file) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:
         raise UserError(
@@ -92,11 +89,11 @@ def require_unchanged(config: Config, file: Path | None) -> None:
         )
 
 
-def _checksum(file: Path) -> str:
+def _file_checksum(file: Path) -> str:
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _recorded(out: Path) -> dict[str, Any]:
+def _captions_record(out: Path) -> dict[str, Any]:
     """Return the record of captions of the run in a folder; empty if there is no run or it has no captions."""
     return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}

@@ -28,10 +28,10 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     maps, kept = heat * sum(len(one.words) for one in samples), kept_bytes(config, pipe, len(samples))
-    return in_words(config, pipe, len(samples), len(samples), maps=maps, kept=kept)
+    return resources_line(config, pipe, len(samples), len(samples), maps=maps, kept=kept)
 
 
-def in_words(
+def resources_line(
     config: Config,
     pipe: Any,
     images: int,
@@ -44,8 +44,8 @@ def in_words(
     device, (height, width) = pick_device(config.generate.device).type, image_size(pipe, config)
     threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
     count = workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
-    disk = _size(stored * height * width * _PNG_PER_PIXEL + maps + kept)
-    of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
+    disk = _format_bytes(stored * height * width * _PNG_PER_PIXEL + maps + kept)
+    of_kept = f", of which {_format_bytes(kept)} activations that are kept" if kept else ""
     rows = f", {at_once} images at once" if at_once else ""
     several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
     return f"{images} images, {disk} on disk{of_kept} ({' of '.join(several)}{rows})"
@@ -71,11 +71,11 @@ def require_room_for_kept(config: Config, source: Source, images: int) -> None:
     kept, limit = kept_bytes(config, without_weights(source), images), config.capture.keep_limit
     if kept > limit * 1e9:
         raise UserError(
-            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_size(kept)} of"
+            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_format_bytes(kept)} of"
             f" {images:,} images: lower capture.keep_places, keep fewer sites, or raise the limit"
         )
 
 
-def _size(count: float) -> str:
+def _format_bytes(count: float) -> str:
     """Return a number of bytes as text, in MB below one GB, else in GB."""
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

@@ -20,7 +20,7 @@ from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
 from probes.prompts.forms import LEVEL_COLUMNS
-from probes.runs.images import find_images, unread_note
+from probes.runs.images import find_images, skipped_files_note
 from probes.user_tables import ENDINGS, UserTable, find_file, open_table, opened_parquet
 
 ROWS = 10_000_000  # of a table, at most
@@ -37,7 +37,7 @@ _STORED = {"": _BYTES, "bytes": rf"{_BYTES}|null", "path": r"(large_)?string(_vi
 Say = Callable[[str], object]
 
 
-def find(images: Images, folder: Path) -> Path:
+def find_source(images: Images, folder: Path) -> Path:
     """Return the absolute path of the table or folder in ``images.from``; UserError if it does not exist."""
     path = expand(images.from_, "images.from", folder).absolute()
     if not path.exists():
@@ -53,7 +53,7 @@ def has_indicators(images: Images, path: Path) -> bool:
         return "indicator" in _FIELD.findall(images.names)
     if "indicator" in images.model_fields_set:
         return True
-    return any(images.indicator in _opened(images, file).columns for file in _tables(path))
+    return any(images.indicator in _open_table(images, file).columns for file in _tables(path))
 
 
 def read_rows(
@@ -75,9 +75,9 @@ def read_rows(
     """
     needed = ["prompt", *(() if by_prompt else ("indicator",))]
     if images.names is None:
-        rows = pd.concat([_of_table(images, file, needed, by_id, levels, say) for file in _tables(path)])
+        rows = pd.concat([_table_rows(images, file, needed, by_id, levels, say) for file in _tables(path)])
     elif path.is_dir():
-        rows = _of_names(images.names, path, needed, by_id, levels or (), say)
+        rows = _file_rows(images.names, path, needed, by_id, levels or (), say)
     else:
         raise UserError(
             f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
@@ -104,18 +104,18 @@ def _tables(path: Path) -> list[Path]:
     return tables
 
 
-def _opened(images: Images, file: Path) -> UserTable:
+def _open_table(images: Images, file: Path) -> UserTable:
     """Open a table of external images, whose columns are looked up by the names in the configuration."""
     own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
     known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
     return open_table(file, [name for name in known if name])
 
 
-def _of_table(
+def _table_rows(
     images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, say: Say
 ) -> pd.DataFrame:
     """Return a row per external image of one table; UserError if a column in `needed`, or of images, is missing."""
-    table, columns = _opened(images, file), dict[str, str]()
+    table, columns = _open_table(images, file), dict[str, str]()
     # no other column is named for prompts
     if by_id and images.prompt_id in table.columns and images.prompt == "prompt":
         needed = [PROMPT_ID, *needed[1:]]
@@ -140,15 +140,15 @@ def _of_table(
     for line in table.notes([*columns.values(), picture, *levels]):
         say(line)
     stored = table.names[table.columns[picture]]
-    held = _places(file, stored) if file.suffix.lower() == ".parquet" else None
+    held = _image_cells(file, stored) if file.suffix.lower() == ".parquet" else None
     cells = table.cells(list(dict.fromkeys([*columns.values(), *levels, *([] if held else [picture])])))
     cells.index = f"{file.name}: " + cells.index
     if held is None:
-        held = [(_image_file(file.parent, value, picture, at),) for at, value in cells[picture].items()]
-    return _rows(cells, held, columns, levels)
+        held = [(_find_image_file(file.parent, value, picture, at),) for at, value in cells[picture].items()]
+    return _build_rows(cells, held, columns, levels)
 
 
-def _places(file: Path, column: str) -> list[tuple] | None:
+def _image_cells(file: Path, column: str) -> list[tuple] | None:
     """Return (file, column, row group, row) of each row of a Parquet file; None if the column does not store images."""
     with opened_parquet(file) as opened:
         data, kind = opened.metadata, opened.schema_arrow.field(column).type
@@ -163,7 +163,7 @@ def _places(file: Path, column: str) -> list[tuple] | None:
     return [(file, column, group, row) for group, rows in groups for row in range(rows)]
 
 
-def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
+def _find_image_file(folder: Path, value: Any, column: str, at: str) -> Path:
     """Return the path of the image file that a cell names; UserError if it names none or there is none."""
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
@@ -175,7 +175,7 @@ def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
     return path
 
 
-def _of_names(
+def _file_rows(
     names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], say: Say
 ) -> pd.DataFrame:
     """Return a row per image file below a folder, with the fields that the pattern `names` finds in its path."""
@@ -194,7 +194,7 @@ def _of_names(
         for place, piece in enumerate(_FIELD.split(names))
     )
     files, others = find_images(folder)
-    if line := unread_note(folder, others):
+    if line := skipped_files_note(folder, others):
         say(line)
     cells: dict[str, dict[str, str]] = {}
     for file in files:
@@ -210,19 +210,21 @@ def _of_names(
         }
     columns = {name: name for name in fields if name not in (*levels, "number")}
     table = pd.DataFrame(list(cells.values()), list(cells), fields, dtype=object)
-    return _rows(table, [(file,) for file in files], columns, [name for name in levels if name in fields])
+    return _build_rows(
+        table, [(file,) for file in files], columns, [name for name in levels if name in fields]
+    )
 
 
-def _rows(
+def _build_rows(
     cells: pd.DataFrame, images: Sequence[tuple], columns: Mapping[str, str], levels: Sequence[str]
 ) -> pd.DataFrame:
     """Return a row per external image, from its cells and the column of each field; absent fields are None or empty."""
     fields = {
-        field: [_value(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
+        field: [_parse(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
         for field, column in columns.items()
     }
     places = [
-        {name: _value("level", name, at, row[name]).strip() for name in levels if str(row[name]).strip()}
+        {name: _parse("level", name, at, row[name]).strip() for name in levels if str(row[name]).strip()}
         for at, row in cells.to_dict("index").items()
     ]
     missing = {"prompt": "", "indicator": "", "seed": None, "triplet": None, PROMPT_ID: None}
@@ -231,7 +233,7 @@ def _rows(
     )
 
 
-def _value(field: str, column: str, at: str, value: Any, prompted: bool = False) -> Any:
+def _parse(field: str, column: str, at: str, value: Any, has_prompt: bool = False) -> Any:
     """Return the checked value of a cell, a seed as int; "" for an empty prompt id beside a prompt; else UserError."""
     if field == "seed":
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
@@ -242,7 +244,7 @@ def _value(field: str, column: str, at: str, value: Any, prompted: bool = False)
                 " that there are none (images: {seed: null})"
             )
         return value
-    if field == PROMPT_ID and prompted and not str(value).strip():
+    if field == PROMPT_ID and has_prompt and not str(value).strip():
         return ""
     if not isinstance(value, str) or not value.strip():
         kind = "a text or a number" if field in ("triplet", "level") else "a text"

@@ -50,7 +50,7 @@ class Triplets:
         return sorted(self.images["seed"].unique().tolist())
 
 
-def triplets(
+def group_triplets(
     rows: pd.DataFrame,
     words: Forms,
     reference: str,
@@ -82,7 +82,7 @@ def triplets(
                 f"{row.Index}: expected {listed}, got {shown(name)}: name it under `indicators`, or take the row out"
             )
         levels = tuple(sorted(row.levels.items()))
-        key = (row.prompt, levels) if alone else _key(row, words[name], any_words)
+        key = (row.prompt, levels) if alone else _triplet_key(row, words[name], any_words)
         members.append((keys.setdefault(key, len(keys)), names.index(name), name))
     table = rows.assign(at=rows.index)
     table[["key", "member", "indicator"]] = pd.DataFrame(members, rows.index)
@@ -134,7 +134,7 @@ def triplets(
         written.append(
             Prompt(texts, levels=first["levels"])
             if alone
-            else _prompt(texts, words, reference, first["triplet"])
+            else _make_prompt(texts, words, reference, first["triplet"])
         )
     images["stated"] = images["seed"] if paired else None
     shared = paired and bool(images.groupby("seed")["number"].nunique().max() > 1)
@@ -146,7 +146,7 @@ def triplets(
     return Triplets(written, images, paired, shared, left_out)
 
 
-def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
+def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     """Return a key that the rows of a triplet share: its name, or the prompt's words but for the indicator's word."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, forms(*words))
@@ -173,7 +173,7 @@ def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     return tuple(rest)
 
 
-def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
+def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
     """Return a triplet's prompt: as a template if this gives every text, else as the texts by indicator."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
@@ -183,7 +183,7 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
     return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
 
-def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
+def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
     """Return rows sorted by an audit's prompts, with indicator and prompt number (as triplet); UserError if unknown."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     known = [
@@ -194,10 +194,10 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
     by_id = {names[one[0]]: [one] for one in known}  # prompts with ids have one indicator
     by_text: dict[str, list[tuple[int, str, str]]] = {}
     for one in known:
-        by_text.setdefault(_plain(one[2]), []).append(one)
+        by_text.setdefault(_normalized(one[2]), []).append(one)
     found = []
     for row in rows.itertuples():
-        key, table = (row.prompt_id, by_id) if row.prompt_id else (_plain(row.prompt), by_text)
+        key, table = (row.prompt_id, by_id) if row.prompt_id else (_normalized(row.prompt), by_text)
         matches = table.get(key)
         if matches is None:
             near = difflib.get_close_matches(key, table, 1, 0.0)[0]
@@ -215,7 +215,7 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
                 " name which one in a column `prompt_id`"
             )
         ((number, name, text),) = matches
-        if row.prompt and _plain(row.prompt) != _plain(text):
+        if row.prompt and _normalized(row.prompt) != _normalized(text):
             raise UserError(
                 f"{row.Index}: expected {shown(text)}, the prompt {key}, got {shown(row.prompt)}: correct one of both"
             )
@@ -229,6 +229,6 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
     return placed.iloc[sorted(range(len(rows)), key=numbers.__getitem__)]
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return a text normalized for comparison, without final periods and blanks."""
     return normal(text).rstrip(" .")

@@ -17,18 +17,18 @@ from probes.models.loading import without_weights
 from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
-from probes.stages.drawing import cut
-from probes.stages.estimate import in_words
+from probes.stages.drawing import batched
+from probes.stages.estimate import resources_line
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import (
     POOLED,
     PatchSites,
     Variant,
-    images,
+    distinct_images,
+    image_count,
     in_text,
     is_attention,
     plan,
-    rows,
 )
 
 # Times the images that a batch of the generate stage holds: all variants of a triplet, or nearly.
@@ -37,7 +37,7 @@ _SMALL = 8  # images that a batch holds at least
 _ENTRANCE = "dit.in.text"
 
 
-def require_drawn_here(config: Config) -> None:
+def require_no_external_images(config: Config) -> None:
     """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
@@ -73,17 +73,17 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
     return places, plan(places, config.trace, config.reference, config.contrasts[0], controls)
 
 
-def check(config: Config, source: Source, samples: Sequence[Sample]) -> None:
+def require_traceable(config: Config, source: Source, samples: Sequence[Sample]) -> None:
     """Raise UserError if a run cannot be traced, by its configuration, model or prompts."""
-    require_positions(triplets(config, samples, source), *trace_plan(config, source))
+    require_positions(traced_triplets(config, samples, source), *trace_plan(config, source))
 
 
-def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
+def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
     towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    return [TripletDraw.of_samples(members, towers) for members in cut(chosen, len(config.indicators))]
+    return [TripletDraw.from_samples(members, towers) for members in batched(chosen, len(config.indicators))]
 
 
 def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants: Sequence[Variant]) -> None:
@@ -100,7 +100,7 @@ def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants
                 " choose other words or prompts"
             )
         for one in variants:
-            if one.kind == "position" and (why := triplet.why_not(one)):
+            if one.kind == "position" and (why := triplet.mismatch_reason(one)):
                 raise UserError(
                     f"trace.positions: expected words of as many tokens, but in prompts[{triplet.triplet}] {why}:"
                     " choose other words or prompts, or take the group out"
@@ -113,7 +113,7 @@ def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 
-def estimated(config: Config, source: Source) -> str:
+def estimate_trace(config: Config, source: Source) -> str:
     """Return a line with the triplets, variants, images, disk space and workers of a run's trace."""
     (_, variants), pipe = trace_plan(config, source), without_weights(source)
     assert config.trace is not None
@@ -122,8 +122,8 @@ def estimated(config: Config, source: Source) -> str:
     size = config.trace.batch
     if size == "auto":
         size = auto_batch(pipe, pick_device(config.generate.device).type, config)
-    at_once = min(size, draws * len(rows(variants)))
-    takes = in_words(config, pipe, draws * images(variants), draws * len(variants), at_once)
+    at_once = min(size, draws * len(distinct_images(variants)))
+    takes = resources_line(config, pipe, draws * image_count(variants), draws * len(variants), at_once)
     patched = sum(one.kind != "none" for one in variants)
     return f"trace: {draws} triplets and seeds x {patched} variants: {takes}"
 
@@ -132,10 +132,7 @@ def estimated(config: Config, source: Source) -> str:
 
 
 def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
-    """Return the sites, heads and layers of a pipeline that a trace patches; UserError if `trace` names others.
-
-    The pipeline needs no weights.
-    """
+    """Return the sites, heads and layers of a pipeline that a trace patches; UserError if `trace` names others."""
     architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
@@ -148,16 +145,16 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
             f" it or puts more around it ({type(pipe).__name__}): take the groups out"
         )
     if trace.sites != "default":
-        chosen = _resolved(pipe, "sites", trace.sites)
+        chosen = _resolve_addresses(pipe, "sites", trace.sites)
     elif architecture.transformer:
         pooled = [one for one in inputs if one == POOLED]
         chosen = [*pooled, *(towers if len(towers) > 1 else ()), *cross]
     else:
-        chosen = _resolved(pipe, "sites", ["unet.*.cross"])
+        chosen = _resolve_addresses(pipe, "sites", ["unet.*.cross"])
     for address in chosen:
         _require_writable(available[address], architecture.denoiser_name)
     heads = {}
-    for address in _resolved(pipe, "heads", trace.heads) if trace.heads else ():
+    for address in _resolve_addresses(pipe, "heads", trace.heads) if trace.heads else ():
         site = available.get(f"{address}.heads")
         if site is None or not is_attention(address):
             raise UserError(
@@ -188,7 +185,7 @@ def _causal_layers(pipe: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
+def _resolve_addresses(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
     """Return the addresses of the sites that patterns match; UserErrors name the field of ``trace``."""
     try:
         return [site.address for site in sites.resolve(pipe, patterns)]

@@ -43,41 +43,41 @@ class TripletDraw:
             spans[name] = [next(span for word, span in split_words(text) if word == words[name])]
         noise, groups = (
             noise_seed(next(iter(prompts.values())), seed),
-            _groups(TextTowers.of(pipe), prompts, spans),
+            _groups_by_encoder(TextTowers.of(pipe), prompts, spans),
         )
         return cls(triplet, seed, noise, dict(prompts), tokens, groups)
 
     @classmethod
-    def of_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
+    def from_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
         """Return a triplet from its samples of one seed, one per indicator; without positions if `towers` is None."""
         first, prompts = samples[0], {one.indicator: one.prompt for one in samples}
         tokens = {one.indicator: one.tokens for one in samples}
-        groups = _groups(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
+        groups = _groups_by_encoder(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
         """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `groups` is None."""
         if groups is None:
             return None
-        found = self._groups(site)[indicator]
+        found = self._groups_at(site)[indicator]
         return tuple(place for name in joined_groups(groups) for place in found[name])
 
-    def _groups(self, site: str) -> Mapping[str, PositionGroups]:
+    def _groups_at(self, site: str) -> Mapping[str, PositionGroups]:
         """Return the groups of token positions by indicator, of the site's text encoder or of all encoders joined."""
         return self.groups.get(site.partition(".")[0], self.groups[JOINED])
 
     @property
-    def read(self) -> tuple[Any, ...]:
+    def tokenization(self) -> tuple[Any, ...]:
         """What the images depend on in the tokenization: the tokens, and the token positions around the word."""
         return (self.tokens, self.groups.get("text", {}), *([self.groups] if len(self.groups) > 2 else []))
 
-    def why_not(self, variant: Variant) -> str | None:
+    def mismatch_reason(self, variant: Variant) -> str | None:
         """Return why a variant cannot be generated, its prompts' token positions not corresponding; None if it can."""
         if variant.positions is None or variant.donor is None:
             return None
         names = (variant.recipient, variant.donor)
         for site in variant.sites:
-            groups = self._groups(site)
+            groups = self._groups_at(site)
             for name in names:
                 if not groups[name]:
                     return f"{self.prompts[name]!r} has no one place for its word"
@@ -99,7 +99,7 @@ class TripletDraw:
         return None
 
 
-def _groups(
+def _groups_by_encoder(
     towers: TextTowers | None, prompts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
 ) -> dict[str, dict[str, PositionGroups]]:
     """Return groups of token positions by text encoder, then by indicator; empty for a word that is not contiguous."""

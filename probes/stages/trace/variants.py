@@ -40,7 +40,7 @@ class PatchSites:
     masked: bool = False
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def text_paths(self) -> tuple[str, ...]:
         """Sites by which the text reaches the image: the pooled text, if the model takes it, then the attentions."""
         return (*(one for one in self.inputs if one == POOLED), *self.cross)
 
@@ -75,7 +75,7 @@ class Variant:
     stop_step: int = 0
 
     @property
-    def drawn(self) -> tuple[Any, ...]:
+    def image_key(self) -> tuple[Any, ...]:
         """The fields that determine the image: variants with equal ones show the same image."""
         about = (self.recipient, self.donor, self.sites, self.part, self.source, self.positions, self.heads)
         return (*about, self.first_step, self.stop_step)
@@ -102,49 +102,49 @@ def plan(
     controls = controls if trace.floor else ()
     variants = [Variant(f"none:{name}", "none", name) for name in (reference, *donors, *controls)]
     for donor in donors:
-        variants += _sweep(places, trace, reference, donor)
+        variants += _patched_variants(places, trace, reference, donor)
     for control in controls:
-        variants += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
+        variants += [replace(one, floor=True) for one in _patched_variants(places, trace, reference, control)]
     for donor in donors if trace.necessity else ():
-        variants += _sweep(places, trace, donor, reference)
+        variants += _patched_variants(places, trace, donor, reference)
     for donor in donors if trace.cuts else ():
-        variants += _cuts(places, reference, donor)
+        variants += _known_share_variants(places, reference, donor)
     # each name once: a cut with the recipient as its own donor is the same for both donors
     return list({one.name: one for one in variants}.values())
 
 
-def rows(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
-    """Return a triplet's distinct images by `Variant.drawn`: the unpatched recipients and donors, then variants."""
+def distinct_images(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
+    """Return a triplet's distinct images by `Variant.image_key`: the unpatched recipients and donors, then variants."""
     variants = list(variants)
     names = dict.fromkeys(name for one in variants for name in (one.recipient, one.donor) if name is not None)
-    return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), *variants)}
+    return {one.image_key: one for one in (*(Variant("", "none", name) for name in names), *variants)}
 
 
-def images(variants: Iterable[Variant]) -> int:
+def image_count(variants: Iterable[Variant]) -> int:
     """Return the number of distinct images of some variants of a triplet."""
-    return len({one.drawn for one in variants})
+    return len({one.image_key for one in variants})
 
 
-def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
+def _patched_variants(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
     """Yield the variants of one recipient and donor: sites, all text paths at once, windows, heads and positions."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
-    whole = replace(base, sites=places.ways, part=KEYS_AND_VALUES)
-    at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
+    whole = replace(base, sites=places.text_paths, part=KEYS_AND_VALUES)
+    at = [replace(base, sites=(site,), **_part_and_source(site, places, trace)) for site in places.sites]
     for one in at:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
     yield replace(whole, name=f"complete:{pair}", kind="complete")
-    for first, stop in _windows(places, trace):
+    for first, stop in _step_windows(places, trace):
         for one in at:
             if not one.in_text:
                 name = f"window:{one.sites[0]}:{first}-{stop}:{pair}"
                 yield replace(one, name=name, kind="window", first_step=first, stop_step=stop)
     for site, number in places.heads.items():
-        given = _part(site, places, trace)
-        given["part"] = "heads" if given["part"] == "output" else given["part"]
+        fields = _part_and_source(site, places, trace)
+        fields["part"] = "heads" if fields["part"] == "output" else fields["part"]
         for head in range(number):
             name = f"head:{site}:{head}:{pair}"
-            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **given)
+            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **fields)
     for group in trace.positions:
         read = replace(whole, sites=places.cross, positions=group)
         yield replace(read, name=f"position:cross:{group}:{pair}", kind="position")
@@ -154,12 +154,11 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
                 yield replace(one, name=name, kind="position", positions=group)
 
 
-def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
+def _part_and_source(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     """Return the fields `part` and `source` of a Variant that patches a site; a field that is absent has its default.
 
-    Text encoders have part "text", sites that are no attention "output", attentions ``trace.part``. The source is
-    ``trace.source``, but "own" (the default) in text encoders, at the denoiser's text inputs, and for keys and values
-    of cross-attention.
+    Part: "text" in text encoders, ``trace.part`` at attentions, else "output". Source: "own" (the default) in text
+    encoders, at the denoiser's text inputs, and for keys and values of cross-attention, else ``trace.source``.
     """
     if in_text(site):
         return {"part": "text"}
@@ -170,7 +169,7 @@ def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     return {"part": trace.part, "source": "own" if both else trace.source}
 
 
-def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
+def _step_windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
     """Return (first, stop) calls of the configured windows, or of equal ones; UserError if one ends too late."""
     if isinstance(trace.windows, int):
         number = min(trace.windows, places.calls)
@@ -186,14 +185,14 @@ def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
     return trace.windows
 
 
-def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
+def _known_share_variants(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
     """Yield the variants of a recipient and donor whose share of the total effect is known (`CUTS`)."""
     for name, giver, sites, part, positions in (
         ("embeddings", donor, places.embeddings, "text", "word"),
         ("inputs", donor, places.inputs, "output", None),
-        ("complete", donor, places.ways, KEYS_AND_VALUES, None),
+        ("complete", donor, places.text_paths, KEYS_AND_VALUES, None),
         ("before", donor, places.layers, "text", "start+before"),
-        ("self", recipient, places.ways, KEYS_AND_VALUES, None),
+        ("self", recipient, places.text_paths, KEYS_AND_VALUES, None),
     ):
         if sites:
             cut = Variant(f"cut:{name}:{giver}>{recipient}", "cut", recipient, giver, stop_step=places.calls)

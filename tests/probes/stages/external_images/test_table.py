@@ -10,7 +10,7 @@ from PIL import Image
 
 from probes.config.generation import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import find, read_bytes, read_rows
+from probes.stages.external_images.table import find_source, read_bytes, read_rows
 
 RECORDS = [
     {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 def rows(folder, **options):
     images = Images.model_validate({"from": "."} | options)
-    return read_rows(images, find(images, folder))
+    return read_rows(images, find_source(images, folder))
 
 
 def said(found):
