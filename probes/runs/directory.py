@@ -66,7 +66,7 @@ def _require_same_fields(
 
 
 def pinned_revision(config: Config) -> str | None:
-    """Return the Hub commit that the run in a configuration's folder began with; None if it has another model.
+    """Return the Hub commit that the run in a configuration's folder began with; None without a run of the same model.
 
     A run that is resumed uses this commit, even if the branch has moved since.
     """
@@ -113,7 +113,7 @@ def _times_until(run: Run, status: str) -> dict[str, Any]:
 
 
 def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str | None) -> None:
-    """Prepare a generated run for a later stage: UserError if its fields differ, else record the new configuration."""
+    """Prepare a generated run for a later stage: record the configuration; UserError if it gives other images."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
         raise UserError(
@@ -157,7 +157,7 @@ def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
 
 
 def clear(run: Run) -> None:
-    """Remove all files that a run wrote, by its record, but the record; name the files that stay on stderr.
+    """Remove all files that a run wrote, by its record, except the record; name all other files on stderr.
 
     The record is replaced by that of the next run: if this is interrupted, the folder is still a run's.
     """

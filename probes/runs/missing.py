@@ -88,7 +88,7 @@ def require_matching_parts(run: Run) -> None:
 
 
 def _require_same_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
-    """Raise UserError if the rows of a part are not of the same images, or triplets and seeds, as a part of samples."""
+    """Raise UserError if a part's rows do not match samples by image, triplet and seed, or number of detections."""
     of_images = "sample_id" in column_names(file)
     columns = ["sample_id"] if of_images else ["triplet", "seed"]
     rows, wanted = (

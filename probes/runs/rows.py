@@ -26,7 +26,7 @@ _LARGEST = float(np.finfo(np.float16).max)
 def capture_rows(
     samples: Sequence[Sample], pairs: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
-    """Return a row for each pair of images: per site a list of similarities, one a denoiser call or a single one."""
+    """Return a row for each pair of images: per site a list of similarities, one per denoiser call or only one."""
     arrays = {
         site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
     }

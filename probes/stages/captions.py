@@ -29,11 +29,11 @@ def without_long_captions(
     tokenizers: Sequence[Any],
     limit: int,
     file: str,
-    say: Callable[[str], object] = lambda line: None,
+    log: Callable[[str], object] = lambda line: None,
 ) -> tuple[Config, dict[str, Any]]:
     """Return the configuration without captions longer than the model reads, and the entry `KEY` of ``run.json``.
 
-    The number left out and the first five are reported through `say`. UserError if no caption is short enough.
+    The number left out and the first five are reported through `log`. UserError if no caption is short enough.
     """
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
     size, long = len(config.indicators), set[int]()
@@ -59,7 +59,7 @@ def without_long_captions(
     if left_out:
         named = ", ".join(left_out[:NAMED]) + (", ..." if len(left_out) > NAMED else "")
         are = "is" if len(left_out) == 1 else "are"
-        say(
+        log(
             f"prompts: {len(left_out):,} {are} left out, longer than the {most} tokens that the model reads: {named}"
         )
     return _without_prompts(config, left_out), record

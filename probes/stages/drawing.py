@@ -75,17 +75,17 @@ class GenerationWork:
             yield partial(self._generate_piece, replace(self.size), loaded.pipe)
 
     def _generate_piece(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
-        """Return the rows of a piece by kind, generated in one batch or as many as fit the device's memory."""
+        """Return the rows of a piece by kind, generated in one batch, or in smaller ones that fit the device."""
 
-        def drawn(number: int) -> Piece:
-            made = [self.generate(pipe, self.config, batch, tick) for batch in self.split(piece, number)]
-            halved = number if number < self.size.size else None
+        def generate_batches(size: int) -> Piece:
+            batches = [self.generate(pipe, self.config, batch, tick) for batch in self.split(piece, size)]
+            halved = size if size < self.size.size else None
             return {
-                kind: RowsOfKind([row for one in made for row in one[kind].rows], last.schema, halved)
-                for kind, last in made[-1].items()
+                kind: RowsOfKind([row for batch in batches for row in batch[kind].rows], last.schema, halved)
+                for kind, last in batches[-1].items()
             }
 
-        return size.fit(drawn, len(piece))
+        return size.fit(generate_batches, len(piece))
 
 
 def load_run_model(

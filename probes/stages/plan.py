@@ -97,7 +97,7 @@ def _tokenize_texts(
     for index in range(len(texts)):
         systems.setdefault(config.prompts[index // len(indicators)].system_prompt, []).append(index)
 
-    def place(index: int) -> str:
+    def prompt_location(index: int) -> str:
         triplet, member = divmod(index, len(indicators))
         return f"{name}: prompts[{triplet}] ({indicators[member]})"
 
@@ -106,10 +106,10 @@ def _tokenize_texts(
         try:
             own = with_system_prompt(tokenizer, system)
         except HookError as error:
-            raise UserError(f"{place(chosen[0])}: {error}") from None
+            raise UserError(f"{prompt_location(chosen[0])}: {error}") from None
         most = limit and limit + own.model_max_length - tokenizer.model_max_length
         asked = [texts[index][0] for index in chosen]
-        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: place(chosen[at]), most))
+        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: prompt_location(chosen[at]), most))
     return [read[index] for index in range(len(texts))]
 
 

@@ -17,7 +17,7 @@ from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts.prompt import asks_for_skills
-from probes.stages.external_images.table import Say, find_source, has_indicators, read_rows
+from probes.stages.external_images.table import Log, find_source, has_indicators, read_rows
 from probes.stages.external_images.triplets import Triplets, group_triplets, match_audit
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def _require_no_generation_fields(
             )
 
 
-def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
+def read_triplets(config: Config, path: Path, log: Log = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
     """Return the triplets of the external images at a path, of an audit by its prompts, and the table of their rows.
 
-    The prompts of an audit have levels, as those may that are read from rows themselves. `say` takes a line on what was
+    The prompts of an audit have levels, as those may that are read from rows themselves. `log` takes a line on what was
     not read, or read as something else.
     """
     images, words = config.images, {name: entry.forms for name, entry in config.indicators.items()}
@@ -110,13 +110,13 @@ def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> t
     by_id, own_noise = asks_for_skills(config), config.sampler.noise == "own"
     alone, audit = len(words) == 1 and not by_id, all(prompt.levels for prompt in config.prompts)
     if alone or not audit:
-        rows = read_rows(images, path, by_prompt=alone, levels=images.levels if alone else (), say=say)
+        rows = read_rows(images, path, by_prompt=alone, levels=images.levels if alone else (), log=log)
         read = group_triplets(
             rows, words, config.reference, alone=alone, any_words=images.any_words, own_noise=own_noise
         )
         if not audit or read.prompts == [*config.prompts]:
             return read, rows
-    rows = read_rows(images, path, by_prompt=True, by_id=by_id, say=say)
+    rows = read_rows(images, path, by_prompt=True, by_id=by_id, log=log)
     inside = match_audit(rows, config.prompts, {name: word for name, (word, _) in words.items()})
     read = group_triplets(inside, words, config.reference, any_words=True, own_noise=own_noise, repeated=True)
     # numbered as the prompts are, of which those without images stay

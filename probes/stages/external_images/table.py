@@ -34,7 +34,7 @@ _PIECES = {"indicator": "[A-Za-z][A-Za-z0-9_]*?", "seed": "[0-9]+", "number": "[
 _BYTES = r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?"
 _STORED = {"": _BYTES, "bytes": rf"{_BYTES}|null", "path": r"(large_)?string(_view)?|null"}
 
-Say = Callable[[str], object]
+Log = Callable[[str], object]
 
 
 def find_source(images: Images, folder: Path) -> Path:
@@ -63,21 +63,21 @@ def read_rows(
     by_prompt: bool = False,
     by_id: bool = False,
     levels: Sequence[str] | None = (),
-    say: Say = lambda line: None,
+    log: Log = lambda line: None,
 ) -> pd.DataFrame:
     """Return a row per external image of a table, or of the files in a folder, in order; the index says where each is.
 
     ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
     ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `log` takes a line on what was
     not read, or read as something else.
     """
     needed = ["prompt", *(() if by_prompt else ("indicator",))]
     if images.names is None:
-        rows = pd.concat([_table_rows(images, file, needed, by_id, levels, say) for file in _tables(path)])
+        rows = pd.concat([_table_rows(images, file, needed, by_id, levels, log) for file in _tables(path)])
     elif path.is_dir():
-        rows = _file_rows(images.names, path, needed, by_id, levels or (), say)
+        rows = _file_rows(images.names, path, needed, by_id, levels or (), log)
     else:
         raise UserError(
             f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
@@ -112,7 +112,7 @@ def _open_table(images: Images, file: Path) -> UserTable:
 
 
 def _table_rows(
-    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, say: Say
+    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, log: Log
 ) -> pd.DataFrame:
     """Return a row per external image of one table; UserError if a column in `needed`, or of images, is missing."""
     table, columns = _open_table(images, file), dict[str, str]()
@@ -138,7 +138,7 @@ def _table_rows(
     for name in levels:
         table.require(name, "name it in images.levels")
     for line in table.notes([*columns.values(), picture, *levels]):
-        say(line)
+        log(line)
     stored = table.names[table.columns[picture]]
     held = _image_cells(file, stored) if file.suffix.lower() == ".parquet" else None
     cells = table.cells(list(dict.fromkeys([*columns.values(), *levels, *([] if held else [picture])])))
@@ -176,7 +176,7 @@ def _find_image_file(folder: Path, value: Any, column: str, at: str) -> Path:
 
 
 def _file_rows(
-    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], say: Say
+    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], log: Log
 ) -> pd.DataFrame:
     """Return a row per image file below a folder, with the fields that the pattern `names` finds in its path."""
     fields = _FIELD.findall(names)
@@ -195,7 +195,7 @@ def _file_rows(
     )
     files, others = find_images(folder)
     if line := skipped_files_note(folder, others):
-        say(line)
+        log(line)
     cells: dict[str, dict[str, str]] = {}
     for file in files:
         path = file.relative_to(folder)

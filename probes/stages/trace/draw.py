@@ -110,8 +110,8 @@ class _BatchRows:
     def __init__(
         self, draws: Sequence[TripletDraw], wanted: Sequence[tuple[TripletDraw, Variant]], grows: bool
     ) -> None:
-        def begins(one: Variant) -> int:
-            return 0 if one.in_text or not grows else one.first_step
+        def begins(variant: Variant) -> int:
+            return 0 if variant.in_text or not grows else variant.first_step
 
         of_draws = [
             (draw, distinct_images(one for triplet, one in wanted if triplet is draw)) for draw in draws
@@ -160,7 +160,7 @@ class _BatchRows:
         ]
 
     def add_rows(self, scheduler: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return latents and prompt embeddings with the rows that begin after `call`, added to the scheduler; {} if none."""
+        """Return latents and prompt embeddings with the rows that begin after `call`, and add them to the scheduler."""
         held, shape = len(kwargs["latents"]), kwargs["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:

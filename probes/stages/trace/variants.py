@@ -170,7 +170,7 @@ def _part_and_source(site: str, places: PatchSites, trace: Trace) -> dict[str, A
 
 
 def _step_windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
-    """Return (first, stop) calls of the configured windows, or of equal ones; UserError if one ends too late."""
+    """Return (first, stop) denoiser calls of each window, as configured or equal; UserError if one ends too late."""
     if isinstance(trace.windows, int):
         number = min(trace.windows, places.calls)
         return pairwise(
