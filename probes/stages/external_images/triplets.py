@@ -184,7 +184,7 @@ def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str 
 
 
 def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
-    """Return rows sorted by an audit's prompts, with indicator and prompt number (as triplet); UserError if none."""
+    """Return rows in the order of an audit's prompts, with indicator and prompt number; UserError if one fits none."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     known = [
         (number, name, prompt.text(name, word))
