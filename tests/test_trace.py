@@ -279,7 +279,7 @@ def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys)
     assert "trace: expected a model with one text encoder" in capsys.readouterr().err
     config = Run.open(copy).config
     with pytest.raises(UserError, match="trace: expected a model that draws the images"):
-        requirements.require_drawn_here(config.model_copy(update={"images": object()}))
+        requirements.require_no_external_images(config.model_copy(update={"images": object()}))
 
 
 def test_a_plan_says_what_it_will_take(model, tmp_path, capsys):

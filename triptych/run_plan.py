@@ -18,7 +18,7 @@ from triptych.request import Request
 if TYPE_CHECKING:
     from probes.models.source import Source
     from probes.prompts.sample import Sample
-    from probes.stages.external_images.stage import Taken
+    from probes.stages.external_images.stage import ExternalImages
 
 PROMPTS, SIDES, WIDTH = 5, 8, 90  # prompts, and sides of words, that are named; characters of a prompt
 CONTRASTS = 12  # that are named
@@ -32,7 +32,7 @@ class RunPlan:
     source: Source | None = None  # the model, where a stage asks for one
     samples: Sequence[Sample] = ()
     captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
-    taken: Taken | None = None  # images of another program that are taken in instead
+    taken: ExternalImages | None = None  # images of another program that are taken in instead
 
     def described(self, *, samples: bool = False) -> list[str]:
         """Return lines on what is to be generated; with `samples`, on every image."""
@@ -44,9 +44,9 @@ class RunPlan:
 
         generated, more = estimate(config, self.samples, self.source), []
         if config.trace is not None:
-            from probes.stages.trace.requirements import estimated
+            from probes.stages.trace.requirements import estimate_trace
 
-            more.append(estimated(config, self.source))
+            more.append(estimate_trace(config, self.source))
         first = f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"
         lines = [
             first,
@@ -67,9 +67,9 @@ def make_plan(request: Request) -> RunPlan:
     """Return the plan of what a command generates, or refuse it."""
     config, drawing = request.config, request.dry or request.includes("generate")
     if request.includes("trace"):
-        from probes.stages.trace.requirements import require_drawn_here
+        from probes.stages.trace.requirements import require_no_external_images
 
-        require_drawn_here(config)
+        require_no_external_images(config)
     if drawing and config.images is not None:
         from probes.stages.external_images import stage
 
@@ -80,9 +80,9 @@ def make_plan(request: Request) -> RunPlan:
     elif drawing or request.includes("trace"):
         result = _drawn(request)
     else:
-        result = RunPlan(captions.as_planned(config) if request.captions else config)
+        result = RunPlan(captions.without_captions_left_out(config) if request.captions else config)
     if request.captions and not request.overwrite:
-        captions.require_unchanged(result.config, request.captions.file)
+        captions.require_unchanged_captions(result.config, request.captions.file)
     return result
 
 
@@ -95,7 +95,7 @@ def _drawn(request: Request) -> RunPlan:
     tokenizers, limit = source.tokenizers, source.token_limit
     config, record = request.config, None
     if request.captions:
-        config, record = captions.without_long_ones(
+        config, record = captions.without_long_captions(
             config, request.captions, tokenizers, limit, file, request.say
         )
     samples = plan.plan(config, tokenizers, limit, file)
@@ -109,7 +109,7 @@ def _drawn(request: Request) -> RunPlan:
         from analysis.methods.tracing.outcomes import chosen_outcomes
         from probes.stages.trace import requirements as tracing
 
-        tracing.check(config, source, samples)
+        tracing.require_traceable(config, source, samples)
         # an outcome that the images cannot have; a plan fetches no classifier
         if CLASSIFIER in chosen_outcomes(config.measure.outcomes, config.model) and not (
             request.dry and config.measure.logits.classifier
@@ -126,7 +126,7 @@ def _source(request: Request) -> Source:
     from probes.models import hub, loading, requirements
 
     config, overwrite = request.config, request.overwrite
-    revision = config.revision or (None if overwrite else directory.pinned(config))
+    revision = config.revision or (None if overwrite else directory.pinned_revision(config))
     source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
     requirements.check_before_weights(config, source)
     if request.includes("trace"):

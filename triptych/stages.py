@@ -18,7 +18,7 @@ from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import MEASURING, locked
 from probes.runs import directory
 from probes.runs.images import faults_line
-from probes.runs.missing import require_whole
+from probes.runs.missing import require_matching_parts
 from probes.runs.run import Run
 from probes.runs.schemas import OBSERVED_KINDS
 from triptych.request import Request
@@ -137,7 +137,7 @@ def _go_through(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
     with locked(run.path / MEASURING, wait=False, remove=True) as free:
         other = "" if free else "measures and reports"
         if free and begins:  # no part is missing
-            run.read_again()
+            run.reload_record()
             other = "has measured and reported" if run.status == "complete" else ""
         if other and not begins:
             raise UserError(
@@ -156,9 +156,9 @@ def _go_through(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
 def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
     """Draw the images of the plan, as many as its question takes, or take in those of another program."""
     if plan.taken:
-        from probes.stages.external_images.stage import take_in
+        from probes.stages.external_images.stage import store_images
 
-        take_in(run, plan.config, plan.taken, command)
+        store_images(run, plan.config, plan.taken, command)
     else:
         if plan.config.stop is not None:
             from analysis.methods.stopping.generation import generate_until_answered as generate
@@ -175,7 +175,7 @@ def _observe(request: Request, run: Run, command: StageCall) -> None:
     from analysis.observe.stage import observe
 
     if request.replaces("observe") and not request.includes("generate"):
-        directory.remove(run, OBSERVED_KINDS)
+        directory.remove_parts(run, OBSERVED_KINDS)
     began = monotonic()
     skipped = observe(run, progress=command.progress, helpers=command.helpers, cluster=command.cluster)
     if skipped:
@@ -185,10 +185,10 @@ def _observe(request: Request, run: Run, command: StageCall) -> None:
 
 
 def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
-    from probes.stages.trace.stage import forget, trace
+    from probes.stages.trace.stage import remove_trace, trace
 
     if request.replaces("trace"):
-        forget(run)
+        remove_trace(run)
     assert plan.source is not None
     trace(run, plan.source, plan.samples[: run.meta["images"]], command)
     traced = run.meta["trace"]
@@ -201,7 +201,7 @@ def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> No
     from analysis.tables.stage import measure
 
     began = monotonic()
-    require_whole(run)
+    require_matching_parts(run)
     what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
     request.say(f"measure: {what}")
     measure(run, **processes)

@@ -121,7 +121,7 @@ def observe(
 def note_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
-        noted = run.with_kinds(observer.schemas, count)
+        noted = run.updated_part_counts(observer.schemas, count)
         if noted != run.meta.get(KINDS):
             run.write_meta(**{KINDS: noted})
 

@@ -29,7 +29,7 @@ from probes.locks import locked, require_there
 from probes.runs import directory
 from probes.runs import parts as files
 from probes.runs.images import fault_counts
-from probes.runs.record import REGISTERED, differing
+from probes.runs.record import REGISTERED, first_difference
 from probes.runs.run import Run
 from probes.versions import versions
 
@@ -138,7 +138,7 @@ def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[f
                             {"format": one.get("format"), **one["fields"], "hash": one["hash"]}
                             for one in (there, wanted)
                         )
-                        name = differing(old, new) or "hash"
+                        name = first_difference(old, new) or "hash"
                         raise refused(path, name, old.get(name), new.get(name))
                     files.read_part(path)
             except files.DamagedPartError as error:

@@ -18,10 +18,10 @@ from probes.runs.parts import part_name, write_bytes
 from probes.runs.record import (
     KINDS,
     STATUSES,
-    fields_of,
+    fields_altering,
     generated_fields,
-    later_fields,
     measured_fields,
+    merge_later_fields,
     traced_fields,
 )
 from probes.runs.run import Run
@@ -29,46 +29,46 @@ from probes.runs.schemas import FOLDERS
 
 
 def now() -> str:
-    """The time as ISO 8601, UTC, whole seconds."""
+    """Return the current time in UTC as ISO 8601 text, in whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def require_same(
     run: Run, resolved: Mapping[str, Any], *, observing_anew: bool = False, tracing_anew: bool = False
 ) -> None:
-    """Refuse a configuration that differs from the run's in anything that alters what is stored already.
+    """Raise UserError if a configuration differs from the run's in a field that alters what is stored already.
 
-    A value that is still open (``auto``, ``null``: the model's default) agrees with any.
+    A value that is not resolved yet (``auto``, ``null``: the model's default) equals any.
     """
     if not run.meta:
         return
     both = run.resolved, resolved
-    _require(run, *map(generated_fields, both))
+    _require_same_fields(run, *map(generated_fields, both))
     if run.parts("observed") and not observing_anew:
-        _require(run, *(fields_of(one, "observe") for one in both))
+        _require_same_fields(run, *(fields_altering(one, "observe") for one in both))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
-        _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
+        _require_same_fields(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
 
-def _require(
+def _require_same_fields(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", resolved: bool = False
 ) -> None:
-    """Refuse the first field that differs; fields that a run lacks are not compared with it.
+    """Raise UserError for the first field of `after` that differs from `before`; fields not in `before` are skipped.
 
-    `resolved`: the run's own values are resolved, and only what `after` leaves open agrees with them.
+    An unresolved value (None, "auto") of a section equals any; with `resolved` only one of `after` does.
     """
     for name, new in after.items():
         old = before.get(name, new)
         section = name.startswith(("sampler.", "generate.", "observe.", "trace."))
         left_open = section and any(value in (None, "auto") for value in ((new,) if resolved else (old, new)))
         if old != new and not left_open:
-            raise another_run(run, name, old, new, remedy)
+            raise another_run_error(run, name, old, new, remedy)
 
 
-def pinned(config: Config) -> str | None:
-    """The commit of the hub that the run in a configuration's folder began with, where it is of the same model.
+def pinned_revision(config: Config) -> str | None:
+    """Return the Hub commit that the run in a configuration's folder began with; None without a run of the same model.
 
-    Whoever goes on with a run draws with that one, wherever a branch has moved since.
+    A run that is resumed uses this commit, even if the branch has moved since.
     """
     if not (config.out_path / "run.json").exists():
         return None
@@ -77,8 +77,8 @@ def pinned(config: Config) -> str | None:
     return model.get("revision") if same else None
 
 
-def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
-    """The line that names the field in which a run differs from what was asked."""
+def another_run_error(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
+    """Return the error that names the field in which a run differs from the requested one."""
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
         field = f"{field}[{index}]"
@@ -92,19 +92,19 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
-def part_of_another_run(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    """The line that names a part that was made from something else than the run asks for."""
-    return UserError(f"{path.name} of {another_run(run, field, old, new)}")
+def part_of_another_run_error(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+    """Return the error for a part file that was made with another value of a field than is requested."""
+    return UserError(f"{path.name} of {another_run_error(run, field, old, new)}")
 
 
 def write_copy(run: Run, text: str | None) -> None:
-    """Write the copy of ``triplets.yaml``, where there is one."""
+    """Write the text of ``triplets.yaml`` to the run; nothing if it is None."""
     if text is not None:
         write_bytes(run.path / "triplets.yaml", text.encode())
 
 
-def _times(run: Run, status: str) -> dict[str, Any]:
-    """Return times and durations of the stages up to a status: what comes after is to be done again."""
+def _times_until(run: Run, status: str) -> dict[str, Any]:
+    """Return the recorded times and durations, without those of stages after `status`, which have to run again."""
     times = run.meta.get("times", {})
     later = STATUSES[STATUSES.index(status) + 1 :]
     took = {name: value for name, value in times.get("seconds", {}).items() if name not in later}
@@ -113,7 +113,7 @@ def _times(run: Run, status: str) -> dict[str, Any]:
 
 
 def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str | None) -> None:
-    """Go on with a generated run: put the configuration over its own as far as a later stage applies it."""
+    """Prepare a generated run for a later stage: record the configuration; UserError if it gives other images."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
         raise UserError(
@@ -125,41 +125,43 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
     sides = [
         {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
     ]
-    _require(run, *sides, resolved=True)
+    _require_same_fields(run, *sides, resolved=True)
     if stage == "report":
         if STATUSES.index(run.status) < STATUSES.index("measured"):
             raise UserError(
                 f"{run.path}: expected a measured run, found it {run.status}: run --stage measure first"
             )
-        _require(run, measured_fields(before), measured_fields(after), remedy="run --stage measure first")
+        _require_same_fields(
+            run, measured_fields(before), measured_fields(after), remedy="run --stage measure first"
+        )
         status = "measured"
     else:
         status = "observed" if stage != "observe" and run.parts("observed") else "generated"
     require_parts(run, ["generate", *(("observe", "trace") if stage in ("measure", "report") else ())])
     sections = {"sampler", "capture", "generate", "out", "observe", "trace"} & before.keys() - {stage}
-    kept = {name: later_fields(name, before[name], after[name]) for name in sections}
+    kept = {name: merge_later_fields(name, before[name], after[name]) for name in sections}
     run.write_meta(
         status=status,
         name=config.name,
         config={"passed": dict(passed), "resolved": {**after, **kept}},
-        times=_times(run, status),
+        times=_times_until(run, status),
     )
     write_copy(run, text)
 
 
 def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
-    """Record that a stage is done, when, how long it took, and what else there is to say of it."""
-    times = _times(run, status)
+    """Record in ``run.json`` that a stage is done: the status, the time, the duration in seconds, and more fields."""
+    times = _times_until(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
     run.write_meta(**fields, status=status, times={**times, status: now(), "seconds": took})
 
 
 def clear(run: Run) -> None:
-    """Remove what a run stored, by its record; say on stderr which files stay, since no run wrote them.
+    """Remove all files that a run wrote, by its record, except the record; name all other files on stderr.
 
-    The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
+    The record is replaced by that of the next run: if this is interrupted, the folder is still a run's.
     """
-    _remove(run, FOLDERS, run.written())
+    _remove_recorded(run, FOLDERS, run.written())
     known = {"run.json", "triplets.yaml", *FOLDERS}
     left = [entry for entry in run.path.iterdir() if entry.name not in known and not is_lock(entry.name)]
     left += [entry for folder in FOLDERS for entry in (run.path / folder).glob("*")]
@@ -172,16 +174,16 @@ def clear(run: Run) -> None:
     run.meta = {}
 
 
-def remove(run: Run, kinds: Sequence[str]) -> None:
-    """Remove the parts of these kinds that are a run's own by its record, so that they are made anew."""
-    gone = _remove(run, kinds)
+def remove_parts(run: Run, kinds: Sequence[str]) -> None:
+    """Remove a run's parts of these kinds, and their counts in its record, so that they can be made again."""
+    gone = _remove_recorded(run, kinds)
     run.write_meta(**{KINDS: {kind: count for kind, count in run.planned().items() if kind not in gone}})
 
 
-def _remove(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
-    """Remove the parts in folders that are a run's own by its record, other files, and folders that are empty then.
+def _remove_recorded(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
+    """Remove the recorded parts in some folders, other files, and folders then empty; return the kinds of the parts.
 
-    Nothing where one is reached by a link. Returns the kinds of the parts.
+    UserError, and nothing is removed, if one of them is reached by a link.
     """
     own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
     # of texts there is one part, whatever the images

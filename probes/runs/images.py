@@ -47,11 +47,11 @@ _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera
 
 
 def read_image(data: bytes | None) -> Image.Image:
-    """Decode a stored image, RGB, as a viewer shows it: the right way up, of several frames the first, without alpha.
+    """Return a stored image as RGB, rotated as its EXIF says, of several frames the first; ValueError if unreadable.
 
-    16 bits of grey are taken as the 8 upper ones.
+    Of 16 bits of gray the 8 upper ones are taken; alpha is dropped.
     """
-    with _opened(data) as image:
+    with _open_image(data) as image:
         image.load()
         if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
             grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
@@ -65,10 +65,7 @@ def read_image(data: bytes | None) -> Image.Image:
 
 
 def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files below a folder that are images by their content, whatever their endings, and the others.
-
-    Both are sorted; hidden files are in neither.
-    """
+    """Return the image files (by content) below a folder and the other files, both sorted, without hidden ones."""
     files = sorted(
         file
         for file in folder.rglob("[!.]*")
@@ -79,8 +76,8 @@ def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
     return images, sorted({*files} - {*images})
 
 
-def unread_note(folder: Path, files: Sequence[Path]) -> str:
-    """Return the line on files of a folder that are no images; empty where there are none."""
+def skipped_files_note(folder: Path, files: Sequence[Path]) -> str:
+    """Return a line that counts files skipped as they are not images and names the first five; empty if none."""
     shown = ", ".join(file.relative_to(folder).as_posix() for file in files[:5])
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
     what = f"no {', '.join(KINDS[:-1])} or {KINDS[-1]} image by content"
@@ -88,12 +85,9 @@ def unread_note(folder: Path, files: Sequence[Path]) -> str:
 
 
 def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
-    """Return format and size, width and height as `read_image` gives them, of an image by its first bytes.
-
-    Nothing of what is no image.
-    """
+    """Return an image's format in lower case and its (width, height) after rotation; ("", None) if it is no image."""
     try:
-        with _opened(data, most=None) as image:
+        with _open_image(data, limit=None) as image:
             width, height = image.size
             kind = (image.format or "").lower()
             with contextlib.suppress(Exception):  # as above
@@ -105,8 +99,8 @@ def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Image.Image]:
-    """An image of one of `FORMATS`; whatever Pillow says of it is one kind of error, and no warning."""
+def _open_image(data: bytes | Path | None, limit: int | None = PIXELS) -> Iterator[Image.Image]:
+    """Open an image of one of `FORMATS`; any failure, also of too many pixels, is a ValueError, never a warning."""
     if not data:
         raise ValueError("no bytes are stored")
     try:
@@ -115,8 +109,8 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
             Image.init()
             formats = [name for name in FORMATS if name in Image.OPEN]  # not every Pillow is built with each
             with Image.open(io.BytesIO(data) if isinstance(data, bytes) else data, formats=formats) as image:
-                if most and image.width * image.height > most:
-                    raise ValueError(f"expected at most {most:,} pixels, got {image.width} x {image.height}")
+                if limit and image.width * image.height > limit:
+                    raise ValueError(f"expected at most {limit:,} pixels, got {image.width} x {image.height}")
                 yield image
     except Exception as error:  # of damaged and of hostile images Pillow raises errors of every kind
         # the address of the stream that Pillow names differs from run to run
@@ -125,18 +119,18 @@ def _opened(data: bytes | Path | None, most: int | None = PIXELS) -> Iterator[Im
 
 
 def fault_reason(fault: str) -> str:
-    """Return why an image is left out, as tables give it; of a fault that is not known, its name."""
+    """Return the reason that tables give for leaving out an image with this fault; an unknown fault is named."""
     return f"image left out: {WHY.get(fault, fault)}"
 
 
 def fault_of_size(width: int, height: int) -> str | None:
-    """Return what is at fault with an image by its size alone; None where nothing is."""
+    """Return the fault "size" if an image is too small, too elongated or too large, else None."""
     short, long = sorted((width, height))
     return SIZE if short < SIDE or long > RATIO * short or width * height > PIXELS else None
 
 
 def fault_of_pixels(pixels: NDArray[np.uint8]) -> str | None:
-    """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is."""
+    """Return the fault of pixels (height, width, 3) that are all black or all of one color, else None."""
     if not pixels.any():
         return BLACK
     return BLANK if (pixels == pixels[0, 0]).all() else None
@@ -145,7 +139,7 @@ def fault_of_pixels(pixels: NDArray[np.uint8]) -> str | None:
 def find_faults(
     images: NDArray[np.floating], latents: torch.Tensor | None = None, flagged: Sequence[bool] | None = None
 ) -> list[str | None]:
-    """Return what is at fault with each image of a batch; None where nothing is.
+    """Return for each image of a batch None or a fault: not finite, replaced by a safety checker, black, or one color.
 
     Images are of shape (n, height, width, 3), in [0, 1]; `latents` as the last step left them; `flagged` says which
     images a safety checker has replaced (``nsfw_content_detected`` of diffusers).
@@ -161,35 +155,35 @@ def find_faults(
 
 
 def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return an image in [0, 1] rounded to 8 bits, as diffusers does."""
+    """Return a float image in [0, 1] scaled to 0 to 255 and rounded, as diffusers does."""
     return (np.asarray(image) * 255).round().astype(np.uint8)
 
 
 def fault_counts(faults: Sequence[str | None]) -> dict[str, int]:
-    """Return how often each fault occurs, in the order of `WHY`; nothing where there is none."""
+    """Return the number of images with each fault that occurs, in the order of `WHY`; empty if none has one."""
     return {fault: faults.count(fault) for fault in WHY if fault in faults}
 
 
-def faults_line(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:
-    """Return what the command line says of a run with images at fault, the first of which it names."""
-    each = ", ".join(f"{fault}: {n}" for fault, n in number.items())
-    total = sum(number.values())
+def faults_line(counts: dict[str, int], images: int, sample_ids: Sequence[str] = ()) -> str:
+    """Return a line that counts the images left out, by fault, and names the first five of `sample_ids`."""
+    each = ", ".join(f"{fault}: {n}" for fault, n in counts.items())
+    total = sum(counts.values())
     left_out = "is left out" if total == 1 else "are left out"
-    which = ", ".join(named[:NAMED]) + (", ..." if len(named) > NAMED else "")
+    which = ", ".join(sample_ids[:NAMED]) + (", ..." if len(sample_ids) > NAMED else "")
     where = f"see the column `fault` of samples/{f' ({which})' if which else ''}"
     return f"{total} of {images} images {left_out} of every mean ({each}): {where}"
 
 
 def run_lengths(mask: ArrayLike) -> dict[str, Any]:
-    """Return a ``(height, width)`` bool mask as pycocotools takes it: ``size`` and compressed ``counts``."""
+    """Return a (height, width) bool mask as a run-length dict of pycocotools: ``size`` and compressed ``counts``."""
     return coco.encode(np.asfortranarray(mask, dtype=np.uint8))
 
 
 def encode_mask(mask: np.ndarray) -> str:
-    """Encode a ``(height, width)`` bool mask as the counts of COCO's compressed run lengths."""
+    """Return the counts of COCO's compressed run lengths of a (height, width) bool mask, as text."""
     return run_lengths(mask)["counts"].decode("ascii")
 
 
 def decode_mask(counts: str, height: int, width: int) -> np.ndarray:
-    """Return the ``(height, width)`` bool mask of COCO's compressed run lengths, whose sum is not checked here."""
+    """Return the (height, width) bool mask of COCO's compressed run lengths; their sum is not checked."""
     return coco.decode({"counts": counts.encode("ascii"), "size": [height, width]}).astype(bool)

@@ -15,7 +15,7 @@ from probes.runs.run import Run
 
 
 class Vectors(NamedTuple):
-    """Activations of a site in one part of a run.
+    """Activations of one site in one part of a run, as vectors.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Vectors(NamedTuple):
 
 
 def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
-    """Yield the activations of a site that a run holds, part by part, as vectors; images at fault are left out.
+    """Yield the stored activations of a site, one `Vectors` per part; images at fault are left out.
 
     Parameters
     ----------
     run : Run
     site : str
-        An address.
+        Address of the site.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
         for index, row in enumerate(table.drop_columns(["values"]).to_pylist()):
             if row["sample_id"] in faults:
                 continue
-            where, vectors = _vectors(row, numbers[index].values.to_numpy(zero_copy_only=False))
+            where, vectors = _row_vectors(row, numbers[index].values.to_numpy(zero_copy_only=False))
             about = {name: row[name] for name in ("sample_id", "triplet", "seed", "indicator")}
             abouts.append(pd.DataFrame({**about, "word": words.get(row["indicator"], ""), **where}))
             values.append(vectors)
@@ -67,8 +67,8 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
         )
 
 
-def _vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
-    """Call, timestep and place of each vector of a row, and the vectors."""
+def _row_vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
+    """Return call, timestep and place of each vector of a row of ``kept/``, and the vectors (n_vectors, channels)."""
     values = flat.astype(np.float32).reshape(row["shape"])
     if "places" not in row:  # the tensor as it is
         if values.ndim == 2:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from probes.errors import UserError, printable
-from probes.runs.parts import column_names, identity_of, part_name, read_part, source_hash
+from probes.runs.parts import column_names, identity_or_none, part_name, read_part, source_hash
 from probes.runs.run import Run
 from probes.runs.schemas import GENERATED_KINDS, UNMEASURED, stage_of
 
@@ -20,7 +20,7 @@ _NAMED = 3  # kinds that a line names
 
 
 def missing_message(run: Run, missing: Mapping[str, Sequence[int]]) -> str:
-    """Return what is missing, the stages that make it and the command that goes through these, in a line."""
+    """Return a line that names missing parts of up to three kinds, their stages, and the command that makes them."""
     stages = dict.fromkeys(stage_of(kind) for kind in missing)
     kinds = sorted(missing, key=lambda kind: (kind != "samples", kind))
     named = [
@@ -37,25 +37,20 @@ def missing_message(run: Run, missing: Mapping[str, Sequence[int]]) -> str:
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a run; what is missing of it is named on stderr.
-
-    Raises
-    ------
-    UserError
-        There is no run, or its record cannot be read.
-    """
+    """Open the run in a folder and name missing parts on stderr; UserError if its record is absent or damaged."""
     run = Run.open(path)
-    _warn(run)
+    _print_missing_parts(run)
     return run
 
 
-def _warn(run: Run) -> None:
+def _print_missing_parts(run: Run) -> None:
+    """Name a run's missing parts on stderr, if any."""
     if missing := run.missing():
         print(printable(f"{run.path}: {missing_message(run, missing)}"), file=sys.stderr)
 
 
 def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "trace")) -> None:
-    """Refuse a run of which a part is missing that these stages make and that is read later on."""
+    """Raise UserError if parts that these stages make are missing, except ``kept`` and ``pooled``."""
     missing = {
         kind: numbers
         for kind, numbers in run.missing().items()
@@ -65,31 +60,35 @@ def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "tra
         raise UserError(f"{run.path}: expected all parts of the run: {missing_message(run, missing)}")
 
 
-def require_whole(run: Run) -> None:
-    """Refuse a run whose parts are not all there, or not of the same images; what nothing is made of is named."""
+def require_matching_parts(run: Run) -> None:
+    """Raise UserError if parts are missing or do not belong to the images in ``samples/``.
+
+    ``kept`` and ``pooled``, which no table needs, are only named on stderr where missing; they and ``traced`` are not
+    compared with the images.
+    """
     require_parts(run)
     kinds = [kind for kind in run.planned() if kind not in ("samples", "traced", *UNMEASURED)]
     for samples in run.parts("samples"):
-        made_from = identity_of(samples) or {}
+        made_from = identity_or_none(samples) or {}
         for kind in kinds:
             if not (file := run.path / kind / samples.name).exists():
                 continue
-            identity = identity_of(file) or {}
+            identity = identity_or_none(file) or {}
             source, expected = identity.get("hash"), made_from.get("hash")
             if kind not in GENERATED_KINDS:
                 source, expected = identity.get("fields", {}).get("samples"), source_hash(made_from)
             if not (source and expected):
-                _require_rows(run, samples, kind, file)
+                _require_same_rows(run, samples, kind, file)
             elif source != expected:
                 same = identity["part"] == made_from["part"]
-                raise _unlike(
+                raise _mismatch_error(
                     kind, file, samples, "those of others" if same else f"those of part {identity['part']}"
                 )
-    _warn(run)
+    _print_missing_parts(run)
 
 
-def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
-    """Compare rows; of pairs of images no more is known than to which triplets and seeds they belong."""
+def _require_same_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
+    """Raise UserError if a part's rows do not match samples by image, triplet and seed, or number of detections."""
     of_images = "sample_id" in column_names(file)
     columns = ["sample_id"] if of_images else ["triplet", "seed"]
     rows, wanted = (
@@ -98,19 +97,20 @@ def _require_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
     )
     observed = run.path / "observed" / samples.name
     if set(rows) - set(wanted):
-        raise _unlike(kind, file, samples, "rows of others")
+        raise _mismatch_error(kind, file, samples, "rows of others")
     if kind != "objects":
         if set(wanted) - set(rows) and (of_images or (kind == "captures" and len(run.config.indicators) > 1)):
-            raise _unlike(kind, file, samples, f"rows of {len(rows)} of {len(wanted)}")
+            raise _mismatch_error(kind, file, samples, f"rows of {len(rows)} of {len(wanted)}")
     elif observed.exists():
         # an image may have no detection: how many it has is in what was observed
         for row in read_part(observed, ["sample_id", "kept"]).to_pylist():
             if (count := rows[(row["sample_id"],)]) != row["kept"]:
                 got = f"{count} of {row['kept']} detections in {row['sample_id']}"
-                raise _unlike("objects", file, observed, got)
+                raise _mismatch_error("objects", file, observed, got)
 
 
-def _unlike(kind: str, file: Path, samples: Path, got: str) -> UserError:
+def _mismatch_error(kind: str, file: Path, samples: Path, got: str) -> UserError:
+    """Return the error for a part (`file`) that does not belong to a part of samples; `got` says what it holds."""
     return UserError(
         f"{file}: expected what belongs to {samples.parent.name}/{samples.name}, got {got}: delete it and run --stage"
         f" {stage_of(kind)} again, only this part is made anew"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT = 4  # of a run: its record, and what the generate stage stores
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{16}-.+", re.DOTALL)  # see `temporary`
+_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{16}-.+", re.DOTALL)  # see `temporary_path`
 _PART = re.compile(r"part-(\d+)\.parquet")
 _TEXT = (types.is_string, types.is_large_string, types.is_string_view)
 _NUMBERS = (types.is_integer, types.is_floating, types.is_boolean)
@@ -42,52 +42,53 @@ _NAME = b"triptych_table"  # of the metadata of a result table; files of other p
 
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
-    """The identity of a part: its format and number, the fields that alter its content, and their hash."""
-    return {"format": version, "part": part, "hash": _hash(fields), "fields": dict(fields)}
+    """Return a part's identity: format version, part number, the fields that determine its content, and their hash."""
+    return {"format": version, "part": part, "hash": _hash_fields(fields), "fields": dict(fields)}
 
 
-def _hash(fields: Mapping[str, Any]) -> str:
+def _hash_fields(fields: Mapping[str, Any]) -> str:
     return digest(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
 def digest(text: str | bytes) -> str:
-    """SHA-256 in hexadecimal."""
+    """Return the SHA-256 of a text (as UTF-8) or of bytes, in hexadecimal."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
-def temporary(path: Path) -> Path:
-    """The path at which a file is written before it has its name; no other process writes there."""
+def temporary_path(path: Path) -> Path:
+    """Return a new path with a random name in a file's folder, to write to before the file is renamed."""
     return path.with_name(f".tmp-{secrets.token_hex(8)}-{path.name}")
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
+    """Return whether a file name is that of a temporary file, as an interrupted :func:`write_bytes` leaves it."""
     return _LEFTOVER.fullmatch(name) is not None
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename."""
-    beside = temporary(path)
+    """Write a file whole or not at all (temporary file, fsync, rename); UserError if the disk refuses."""
+    temporary_file = temporary_path(path)
     locks.require_there(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
-        with open(os.open(beside, how, 0o666), "wb", buffering=0) as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
+        with open(os.open(temporary_file, flags, 0o666), "wb", buffering=0) as file:
             view = memoryview(data)
             while len(view):
                 view = view[os.write(file.fileno(), view) :]
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary_file, path)
         _sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the first error is the one to tell
-            beside.unlink(missing_ok=True)
+            temporary_file.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise disk_error(path, error) from error
         raise
 
 
 def _sync_folder(folder: Path) -> None:
+    """Flush the entries of a folder to disk, on POSIX systems and where the file system can."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -101,7 +102,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def disk_error(path: Path, error: OSError) -> UserError:
-    """The line that tells the user what the disk refused."""
+    """Return the error for a file that cannot be written: no room on the disk, or the system's reason."""
     if error.errno in FULL:
         return UserError(
             f"{path}: expected room on the disk, got `{error.strerror}`:"
@@ -113,20 +114,20 @@ def disk_error(path: Path, error: OSError) -> UserError:
 
 
 def part_name(number: int) -> str:
-    """The name of the file of a part."""
+    """Return the file name of a part, such as ``part-00003.parquet``."""
     return f"part-{number:05d}.parquet"
 
 
 def part_files(folder: Path) -> dict[int, Path]:
-    """Part files in a folder by their numbers, in order; none where it is not there."""
-    found = {
+    """Return the part files in a folder by number, ascending; empty if the folder does not exist."""
+    files = {
         int(match[1]): file for file in folder.glob("part-*.parquet") if (match := _PART.fullmatch(file.name))
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:
-    """A table as Parquet with checksums on its pages; the same table gives the same bytes."""
+    """Return a table as a Parquet file with page checksums; equal tables give equal bytes."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True, write_statistics=False)
     return memoryview(sink.getvalue())
@@ -135,49 +136,50 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> None:
-    """Write one part."""
+    """Write rows to a part file that holds its identity."""
     write_bytes(path, part_bytes(rows, schema, identity))
 
 
 def part_bytes(
     rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> memoryview:
-    """The file of a part: its rows, how Hugging Face `datasets` reads them, and its identity."""
+    """Return a part as a Parquet file, with its identity and its column types for `datasets` as metadata."""
     table = pa.Table.from_pylist(list(rows), schema=schema)
     metadata = {
-        "huggingface": json.dumps({"info": {"features": _features(schema)}}),
+        "huggingface": json.dumps({"info": {"features": _dataset_features(schema)}}),
         "triptych": json.dumps(identity, sort_keys=True, ensure_ascii=False),
     }
     return parquet_bytes(table.replace_schema_metadata(metadata))
 
 
-def _features(schema: pa.Schema) -> dict[str, Any]:
-    """Names and types of columns, as `datasets` writes them."""
-    return {field.name: _feature(field.type) for field in schema}
+def _dataset_features(schema: pa.Schema) -> dict[str, Any]:
+    """Return the types of a schema's columns in the notation of Hugging Face `datasets`, by column name."""
+    return {field.name: _dataset_feature(field.type) for field in schema}
 
 
-def _feature(kind: pa.DataType) -> Any:
+def _dataset_feature(kind: pa.DataType) -> Any:
+    """Return one Arrow type in the notation of `datasets`: an image, a list, or a value of a dtype."""
     if kind == IMAGE:
         return {"_type": "Image"}
     if pa.types.is_list(kind):
-        return [_feature(kind.value_type)]
+        return [_dataset_feature(kind.value_type)]
     return {"dtype": "float32" if pa.types.is_float32(kind) else str(kind), "_type": "Value"}
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read one part, or some of its columns, checking that the values are those written.
+    """Return one part, or some columns of it; DamagedPartError if it is corrupt, UserError if columns are missing.
 
-    A part of another program has its columns in the types in which this one writes them.
+    The columns of a part that another program wrote are cast to the types in which this one writes them.
     """
     # not pq.read_table: that would take a folder name such as `model=a` for a partition
-    with _opened(path) as file:
+    with _open_part(path) as file:
         table = file.read(columns=None if columns is None else list(columns))
-        own = _identity(file) is not None
+        is_own = _stored_identity(file) is not None
     fixed = FIXED.get(path.parent.name, pa.schema([]))
-    for name in columns if columns is not None else () if own else fixed.names:
+    for name in columns if columns is not None else () if is_own else fixed.names:
         if (count := table.column_names.count(name)) != 1:
-            raise unlike(path, f"a column `{name}`", "several" if count else "none")
-    if own:
+            raise columns_error(path, f"a column `{name}`", "several" if count else "none")
+    if is_own:
         return table
     arrays = {}
     for name, values in zip(table.column_names, table.columns):
@@ -187,52 +189,53 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         try:
             arrays[name] = values.cast(wanted)
         except (pa.ArrowException, ValueError):
-            raise unlike(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
+            raise columns_error(path, f"`{name:.60}` as {wanted}", f"{values.type!s:.60}") from None
     return pa.table(arrays, metadata=table.schema.metadata)
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns of a part."""
-    with _opened(path) as file:
+    """Return the column names of a part file."""
+    with _open_part(path) as file:
         return file.schema_arrow.names
 
 
 def source_hash(identity: Mapping[str, Any]) -> str:
-    """What a part says of the one that it was made from: its hash, and the batch where that was halved."""
+    """Return what a part stores of the part it was made from: that one's hash, and its batch size if it was reduced."""
     return "-".join(str(identity[name]) for name in ("hash", "batch") if name in identity)
 
 
 def read_identity(path: Path) -> dict[str, Any]:
-    """The identity that was written with a part."""
-    if (identity := identity_of(path)) is None:
+    """Return the identity stored in a part file; UserError if another program wrote the file."""
+    if (identity := identity_or_none(path)) is None:
         raise UserError(
             f"{path}: expected a part of this run, got a file of another program: move it away and run again"
         )
     return identity
 
 
-def identity_of(path: Path) -> dict[str, Any] | None:
-    """The identity that was written with a part; None where another program wrote it."""
-    with _opened(path) as file:
-        return _identity(file)
+def identity_or_none(path: Path) -> dict[str, Any] | None:
+    """Return the identity stored in a part file; None if another program wrote the file."""
+    with _open_part(path) as file:
+        return _stored_identity(file)
 
 
-def _identity(file: pq.ParquetFile) -> dict[str, Any] | None:
+def _stored_identity(file: pq.ParquetFile) -> dict[str, Any] | None:
+    """Return the identity in a file's metadata, None if there is none; ValueError if hash or columns do not match."""
     metadata = file.schema_arrow.metadata or {}
     if b"triptych" not in metadata:
         return None
     identity = parse_json(metadata[b"triptych"])
-    if identity["hash"] != _hash(identity["fields"]):
+    if identity["hash"] != _hash_fields(identity["fields"]):
         raise ValueError("its identity is not the one written")
     # the footer, which holds names and types, has no checksum
-    if parse_json(metadata[b"huggingface"])["info"]["features"] != _features(file.schema_arrow):
+    if parse_json(metadata[b"huggingface"])["info"]["features"] != _dataset_features(file.schema_arrow):
         raise ValueError("its columns are not those written")
     return identity
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    """A part that is open; what goes wrong as it is read is said to be its damage."""
+def _open_part(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a part file; an error while it is read becomes DamagedPartError, a missing file UserError."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
@@ -248,24 +251,24 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 class DamagedPartError(UserError):
-    """A part is not as it was written: cut short, or with a bit flipped. The stage that made it makes it again."""
+    """Raised for a part file that is truncated or corrupt; the stage that made it can make it again."""
 
 
-def unlike(path: Path, expected: str, got: str) -> UserError:
-    """The line that names a part whose columns are not as expected."""
+def columns_error(path: Path, expected: str, got: str) -> UserError:
+    """Return the error for a file whose columns are not as expected."""
     return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")
 
 
 def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:
-    """Return a result table as a Parquet file that holds its name; the same frame gives the same bytes."""
+    """Return a result table as a Parquet file with its name as metadata; equal frames give equal bytes."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     return parquet_bytes(table.replace_schema_metadata({**table.schema.metadata, _NAME: name}))
 
 
 def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] | None = None) -> pd.DataFrame:
-    """Return the result table whose name a file bears, which must have some columns.
+    """Return a result table; UserError if it holds the table of another name, or lacks one of `columns`.
 
-    `texts`: those of them that hold text, where the others hold numbers, or true and false; None: of any kind.
+    Those of `columns` in `texts` must hold text, the others numbers or booleans; `texts` None: any type is accepted.
     """
     table = read_part(path)
     name = (table.schema.metadata or {}).get(_NAME, path.stem.encode()).decode(errors="replace")

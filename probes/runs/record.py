@@ -33,9 +33,9 @@ _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probabil
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """Return what a ``run.json`` says, once its checksum is found right.
+    """Return the content of a ``run.json``; UserError if it is absent, damaged or of another format.
 
-    A record without a checksum is taken as it is: parts made elsewhere enter by the same door.
+    A record without a checksum is accepted as it is: a run may be put together by another program.
     """
     try:
         meta = parse_json(file.read_text(encoding="utf-8"))
@@ -46,10 +46,10 @@ def read_record(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
     except (ValueError, RecursionError):
-        raise no_record(file, "it is no JSON") from None
+        raise record_error(file, "it is no JSON") from None
     for field, kind in (("format", int), ("status", str)):
         if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
-            raise no_record(file, f"it has no `{field}`")
+            raise record_error(file, f"it has no `{field}`")
     sums = {name for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
     if sums - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
         raise UserError(
@@ -61,7 +61,7 @@ def read_record(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}: expected format {FORMAT}, got {number} ({status}): use a newer triptych")
     config = meta.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
-        raise no_record(file, "it has no `config`")
+        raise record_error(file, "it has no `config`")
     if number < FORMAT:
         raise UserError(
             f"{file}: expected a run of format {FORMAT}, got one of format {number}, which an earlier triptych wrote:"
@@ -70,8 +70,8 @@ def read_record(file: Path) -> dict[str, Any]:
     return meta
 
 
-def no_record(file: Path, reason: str) -> UserError:
-    """The line that says why a file is not the record of a run."""
+def record_error(file: Path, reason: str) -> UserError:
+    """Return the error for a file that is not the record of a run, with the reason."""
     return UserError(
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
         " restore it from a copy, or choose another --out"
@@ -79,18 +79,18 @@ def no_record(file: Path, reason: str) -> UserError:
 
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
-    """The ``run.json`` that says this, with a checksum of itself."""
-    return f"{_lines({'checksum': _checksum(meta), **meta})}\n".encode()
+    """Return the bytes of a ``run.json`` with these fields and a checksum of them."""
+    return f"{_dump({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
-def _lines(value: Any, depth: int = 2, indent: str = "") -> str:
-    """JSON text of an entry: on one line where it is short or deep; of the configuration each section has its own."""
+def _dump(value: Any, depth: int = 2, indent: str = "") -> str:
+    """Return JSON text, a mapping that is too long for a line with one entry a line, down to `depth` levels."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, Mapping) or not depth or len(indent + text) <= _WIDTH:
         return text
     inner = f"{indent}  "
     entries = [
-        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(entry, depth if key == 'config' else depth - 1, inner)}"
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dump(entry, depth if key == 'config' else depth - 1, inner)}"
         for key, entry in value.items()
     ]
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
@@ -101,25 +101,27 @@ def _checksum(meta: Mapping[str, Any]) -> str:
 
 
 @cache
-def stages() -> dict[str, str]:
-    """Return the stage that each field alters, by its address, from the marks of the schema."""
+def altered_stages() -> dict[str, str]:
+    """Return, by address, what each configuration field alters: a stage, the cut into parts ("part"), or "nothing"."""
     marks = {}
     for name, field in Config.model_fields.items():
-        marks[name] = _mark(field, "generate")
+        marks[name] = _marked_stage(field, "generate")
         for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 marks |= {
-                    f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()
+                    f"{name}.{key}": _marked_stage(entry, marks[name])
+                    for key, entry in kind.model_fields.items()
                 }
     return marks
 
 
-def _mark(field: FieldInfo, otherwise: str) -> str:
-    return (field.json_schema_extra or {}).get("alters", otherwise)
+def _marked_stage(field: FieldInfo, default: str) -> str:
+    """Return the stage that the schema marks a field to alter; `default` if it has no mark."""
+    return (field.json_schema_extra or {}).get("alters", default)
 
 
-def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
-    """Fields by their addresses that alter some stages; words of indicators apart from what they are controls of."""
+def fields_altering(config: Mapping[str, Any], *stages: str) -> dict[str, Any]:
+    """Return the fields of a resolved configuration that alter some stages, by address; of indicators name and word."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
         if key == "indicators":
@@ -129,15 +131,15 @@ def fields_of(config: Mapping[str, Any], *altered: str) -> dict[str, Any]:
             fields |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             fields[key] = value
-    return {name: value for name, value in fields.items() if stages().get(name, "generate") in altered}
+    return {name: value for name, value in fields.items() if altered_stages().get(name, "generate") in stages}
 
 
 def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field of a resolved configuration that alters what the generate stage stores, by its address.
+    """Return the fields of a resolved configuration that alter what the generate stage stores, by address.
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
-    fields = fields_of(config, "generate", "part")
+    fields = fields_altering(config, "generate", "part")
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     if not fields.get("capture.keep"):
@@ -153,43 +155,45 @@ def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `generated_fields` that all parts of a run have in common and that are not left empty."""
+    """Return the non-empty fields of `generated_fields` that alter the content of parts, not the cut into parts."""
     return {
         name: value
         for name, value in generated_fields(config).items()
-        if stages().get(name) != "part" and value not in (None, [])
+        if altered_stages().get(name) != "part" and value not in (None, [])
     }
 
 
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters what the trace stage generates, by its address; of the words, those that it patches."""
+    """Return the fields that alter what the trace stage generates, by address; of indicators only the controls."""
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
         "reference": config.get("reference"),
         "controls": controls,
-        **fields_of(config, "trace"),
+        **fields_altering(config, "trace"),
     }
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Every field that alters the tables of given images, by its address."""
+    """Return the fields that alter the result tables of unchanged images, by address."""
     controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
     return {
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
-        **fields_of(config, "measure"),
+        **fields_altering(config, "measure"),
     }
 
 
-def later_fields(section: str, before: Any, after: Any) -> Any:
-    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing."""
+def merge_later_fields(section: str, before: Any, after: Any) -> Any:
+    """Return section `before` with those values of `after` that alter only the measure stage, or nothing."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return before
-    later = [key for key in after if stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")]
+    later = [
+        key for key in after if altered_stages().get(f"{section}.{key}", "generate") in ("nothing", "measure")
+    ]
     return {**before, **{key: after[key] for key in later}}
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The first field that differs, in the order of `after`; None where all are the same."""
+def first_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """Return the first key whose values differ, in the order of `after`; None if all are equal."""
     return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)

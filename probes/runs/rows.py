@@ -24,9 +24,9 @@ _LARGEST = float(np.finfo(np.float16).max)
 
 
 def capture_rows(
-    members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
+    samples: Sequence[Sample], pairs: Sequence[tuple[int, int]], probe: Any
 ) -> list[dict[str, Any]]:
-    """One row per (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1."""
+    """Return a row for each pair of images: per site a list of similarities, one per denoiser call or only one."""
     arrays = {
         site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
     }
@@ -37,29 +37,29 @@ def capture_rows(
     timesteps = [float(value) for value in timesteps if np.isfinite(value)]
     return [
         {
-            "triplet": members[i].triplet,
-            "seed": members[i].seed,
-            "pair": f"{members[i].indicator}-{members[j].indicator}",
-            "first": members[i].indicator,
-            "second": members[j].indicator,
+            "triplet": samples[i].triplet,
+            "seed": samples[i].seed,
+            "pair": f"{samples[i].indicator}-{samples[j].indicator}",
+            "first": samples[i].indicator,
+            "second": samples[j].indicator,
             "timesteps": timesteps,
             **{site: values[:, row] for site, values in arrays.items()},
         }
-        for row, (i, j) in enumerate(compared)
+        for row, (i, j) in enumerate(pairs)
     ]
 
 
 def image_columns(sample: Sample) -> dict[str, Any]:
-    """The columns by which a row says of which image it is."""
+    """Return the columns that identify the image of a row: sample_id, triplet, seed and indicator."""
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
-def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """One row per (sample, word): its heat map as summed, and the peak of it."""
+def word_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """Return a row for each (sample, word): its attention map, flattened, with height, width and peak."""
     rows = []
-    for row, sample in enumerate(members):
+    for row, sample in enumerate(samples):
         for index, word in enumerate(sample.words):
-            values = np.asarray(probe.token_heat(_tokens(sample, index, probe), row), np.float32)
+            values = np.asarray(probe.token_heat(_word_positions(sample, index, probe), row), np.float32)
             rows.append(
                 {
                     **image_columns(sample),
@@ -76,16 +76,16 @@ def word_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _tokens(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
-    """The token positions of a word by text encoder; all but the last of several read alike."""
+def _word_positions(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
+    """Return the token positions of word number `index` by text encoder; all but the last encoder have the same."""
     positions = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
     if sample.word_positions_2 is not None:
         positions[probe.text_encoders[-1]] = sample.word_positions_2[index]
     return positions
 
 
-def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """One row per (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
+def pooled_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """Return a row for each (sample, site), at sites of tokens for each group of positions: means call by call.
 
     A group without a token has no row.
     """
@@ -98,26 +98,26 @@ def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
             "timesteps": [float(value) for value in record.timestep],
             "values": np.asarray(values, np.float32).ravel(),
         }
-        for row, sample in enumerate(members)
+        for row, sample in enumerate(samples)
         for site, record in probe.pooled.items()
         if len(record.call)
-        for group, values in _by_group(record.values[:, row])
+        for group, values in _means_by_group(record.values[:, row])
     ]
 
 
-def _by_group(values: Any) -> list[tuple[str | None, Any]]:
-    """The groups of token positions that have any, with their means; without groups the whole under None."""
+def _means_by_group(values: Any) -> list[tuple[str | None, Any]]:
+    """Return (group, means) for the groups of token positions that have tokens; [(None, values)] without groups."""
     if values.ndim == 2:
         return [(None, values)]
     groups = [(name, values[:, index]) for index, name in enumerate(GROUPS)]
     return [(name, means) for name, means in groups if np.isfinite(np.asarray(means)).all()]
 
 
-def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
-    """Return what chooses the places of a batch, row by row, for `hooks.Probe`.
+def place_chooser(samples: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+    """Return "all", "mean", or a function that samples the places (pixels or tokens) whose activations are kept.
 
-    They hang on prompt, seed, site and call alone: those of a triplet's words are the same, and those of an image the
-    same in any batch.
+    The places depend on prompt id, seed, site and call alone: they are the same for all images of a triplet and seed,
+    in any batch.
     """
     count = capture.keep_places
     if isinstance(count, str):
@@ -126,21 +126,21 @@ def place_chooser(members: Sequence[Sample], capture: Capture) -> Chooser | Lite
     def choose(address: str, call: int, row: int, places: int) -> Sequence[int]:
         if places <= count:
             return range(places)
-        sample = members[row]
+        sample = samples[row]
         name = digest(f"{sample.prompt_id}\n{sample.seed}\n{address}\n{call}")
         return np.random.default_rng(int(name[:16], 16)).random(places).argsort()[:count]
 
     return choose
 
 
-def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
-    """One row per (sample, site): tensor or vectors over the calls, their shape, and the places that they are of.
+def kept_rows(samples: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
+    """Return a row for each (sample, site): kept activations over the calls, their shape, and any sampled places.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
-    choose = place_chooser(members, capture)
+    choose = place_chooser(samples, capture)
     rows = []
-    for index, sample in enumerate(members):
+    for index, sample in enumerate(samples):
         for site, record in probe.kept.items():
             if not len(record.call):
                 continue
@@ -151,7 +151,7 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
                 "shape": list(values.shape),
                 "call": [int(call) for call in record.call],
                 "timesteps": [float(value) for value in record.timestep],
-                "values": _as(values.ravel(), capture.keep_dtype, site),
+                "values": _cast_values(values.ravel(), capture.keep_dtype, site),
             }
             if callable(choose):
                 chosen = [choose(site, int(call), index, record.places) for call in record.call]
@@ -160,7 +160,8 @@ def kept_rows(members: Sequence[Sample], probe: Any, capture: Capture) -> list[d
     return rows
 
 
-def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
+def _cast_values(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
+    """Return activations in a dtype; UserError if they exceed the range of float16."""
     if dtype == "float16":
         finite = np.abs(values[np.isfinite(values)])
         if finite.size and finite.max() > _LARGEST:
@@ -171,8 +172,8 @@ def _as(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
     return values.astype(dtype)
 
 
-def png(image: np.ndarray) -> bytes:
-    """A float image in [0, 1] as PNG (`probes.runs.images.eight_bits`); the same bytes every time."""
+def png_bytes(image: np.ndarray) -> bytes:
+    """Return a float image in [0, 1] as PNG bytes; equal images give equal bytes."""
     data = io.BytesIO()
     Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)
     return data.getvalue()

@@ -28,6 +28,7 @@ from probes.paths import link_of, require_no_address
 from probes.runs.images import fault_reason, read_image
 from probes.runs.parts import (
     column_names,
+    columns_error,
     disk_error,
     is_leftover,
     part_files,
@@ -35,10 +36,9 @@ from probes.runs.parts import (
     read_part,
     read_table,
     table_bytes,
-    unlike,
     write_bytes,
 )
-from probes.runs.record import KINDS, STATUSES, differing, no_record, read_record, record_bytes
+from probes.runs.record import KINDS, STATUSES, first_difference, read_record, record_bytes, record_error
 
 BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -49,7 +49,7 @@ _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md"
 
 
 class Run:
-    """One run directory; make it with :meth:`Run.open`.
+    """A run directory, its parts, images and results; open one with :meth:`Run.open`.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """Read a run directory."""
+        """Return the run in a folder; UserError if its ``run.json`` is absent or damaged."""
         require_no_address(path)
         return cls(Path(path), read_record(Path(path) / "run.json"))
 
@@ -88,18 +88,18 @@ class Run:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """The configuration as resolved, as plain data, as ``run.json`` holds it; nothing where there is none yet."""
+        """The resolved configuration in ``run.json`` as plain data; empty if there is none yet."""
         return self.meta.get("config", {}).get("resolved", {})
 
     @property
     def config(self) -> Config:
-        """The configuration as resolved: every default in place."""
+        """The resolved configuration, with every default filled in; UserError if the stored one is not valid."""
         resolved = self.resolved
         if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
             try:
                 self._config = (resolved, Config.stored(resolved))
             except ValueError as error:
-                raise no_record(self.path / "run.json", str(error)) from None
+                raise record_error(self.path / "run.json", str(error)) from None
         return self._config[1]
 
     @property
@@ -108,9 +108,9 @@ class Run:
         return self.meta["status"]
 
     def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json``, beside what other processes have noted in it, with a checksum of itself.
+        """Update fields of ``run.json``, keeping what other processes have written to its other fields meanwhile.
 
-        The stage that was reached is the later one, where others have gone on meanwhile.
+        If another process has reached a later stage meanwhile, its status and times are kept.
         """
         file, fields = self.path / "run.json", json.loads(json.dumps(fields))
         require_there(file)
@@ -123,30 +123,30 @@ class Run:
             write_bytes(file, record_bytes(noted))
         self.meta = {**self.meta, **fields}
 
-    def read_again(self) -> None:
-        """Read ``run.json`` again, if it is there: another process may have written it."""
+    def reload_record(self) -> None:
+        """Read ``run.json`` again, if it exists, since another process may have written it."""
         if (self.path / "run.json").exists():
             self.meta = read_record(self.path / "run.json")
 
     # parts
 
     def planned(self) -> dict[str, int]:
-        """How many parts of each kind the run is to have; nothing where its record does not say."""
+        """Return how many parts of each kind the run should have; empty if its record does not say."""
         parts, counts = self.meta.get("parts"), self.meta.get(KINDS)
         if not (isinstance(parts, int) and isinstance(counts, Mapping)):
             return {}
         planned = {**counts, "samples": parts}
         for kind, count in planned.items():
             if not (_KIND.fullmatch(kind) and isinstance(count, int) and 0 <= count <= MOST):
-                raise no_record(self.path / "run.json", f"it has {count!r:.30} parts of {kind!r:.60}")
+                raise record_error(self.path / "run.json", f"it has {count!r:.30} parts of {kind!r:.60}")
         return planned
 
-    def with_kinds(self, names: Iterable[str], count: int) -> dict[str, int]:
-        """The kinds of the run and how many parts of each it is to have, once it has so many of these."""
+    def updated_part_counts(self, names: Iterable[str], count: int) -> dict[str, int]:
+        """Return the planned number of parts by kind, sorted, with the number of some kinds set to `count`."""
         return dict(sorted({**self.planned(), **dict.fromkeys(names, count)}.items()))
 
     def missing(self) -> dict[str, list[int]]:
-        """Numbers of the parts that the run is to have and that are not there, by kind; reads no part."""
+        """Return the numbers of planned parts without a file, by kind; reads no part."""
         missing = {
             kind: sorted({*range(count)} - part_files(self.path / kind).keys())
             for kind, count in self.planned().items()
@@ -154,11 +154,11 @@ class Run:
         return {kind: numbers for kind, numbers in missing.items() if numbers}
 
     def part_path(self, kind: str, part: int) -> Path:
-        """Return where a part is, or will be."""
+        """Return the path of a part file, which need not exist yet."""
         return self.path / kind / part_name(part)
 
     def parts(self, kind: str) -> list[Path]:
-        """The parts of a kind that are there and that the run is to have, in order."""
+        """Return the existing part files of a kind, in order, without those beyond the planned number."""
         counts = self.meta.get(KINDS)
         most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
         files = part_files(self.path / kind).items()
@@ -166,24 +166,25 @@ class Run:
         return [file for number, file in files if not isinstance(most, int) or number < most]
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the parts of a kind one after another, so that no more than one need fit in memory."""
-        files, first = self._files(kind), dict[str, pa.DataType]()
+        """Yield the parts of a kind one by one as tables; UserError if there are none or their columns differ."""
+        files, first = self._require_files(kind), dict[str, pa.DataType]()
         for file in files:
             table = read_part(file, columns).replace_schema_metadata(None)
             kinds = zip(table.schema.names, table.schema.types)
             types = dict.fromkeys(column_names(file), pa.null()) | dict(kinds)  # null of what is not read
             if not first:
                 first, names = types, table.column_names
-            if (other := differing(first, types)) is not None:
-                raise unlike(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
-            self._require_known(kind, table)
+            if (other := first_difference(first, types)) is not None:
+                raise columns_error(file, f"the columns of {files[0].name}", f"others (`{other:.60}`)")
+            self._require_known_indicators(kind, table)
             yield table.select(names)
 
     def columns(self, kind: str) -> list[str]:
-        """The columns of the parts of a kind."""
-        return column_names(self._files(kind)[0])
+        """Return the column names of a kind of part; UserError if it has no parts."""
+        return column_names(self._require_files(kind)[0])
 
-    def _files(self, kind: str) -> list[Path]:
+    def _require_files(self, kind: str) -> list[Path]:
+        """Return the part files of a kind; UserError if there are none."""
         if files := self.parts(kind):
             return files
         not_requested = "" if kind in ("samples", "captures") else " or was not asked for"
@@ -191,8 +192,8 @@ class Run:
             f"{self.path / kind}: expected parts, found none: it is {self.status}{not_requested}, generate first"
         )
 
-    def _require_known(self, kind: str, table: pa.Table) -> None:
-        """Refuse rows of indicators that the run does not have."""
+    def _require_known_indicators(self, kind: str, table: pa.Table) -> None:
+        """Raise UserError if a table has rows of indicators, or pairs of them, that the run does not have."""
         names = set(self.config.indicators)
         known = names | {f"{first}-{second}" for first in names for second in names}
         for column in ("indicator", "recipient", "donor", "pair") if names else ():
@@ -204,7 +205,7 @@ class Run:
                 )
 
     def read(self, kind: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """All rows of a kind of part, or some columns of them; of samples the image only if `columns` names it.
+        """Return all rows of a kind of part, or some columns; the image of ``samples`` only if `columns` names it.
 
         Kinds and columns: `probes.runs.schemas`. An image in which nothing was found has no row among ``objects``, but
         one in ``observed``; `probes.runs.images.decode_mask` gives a mask as pixels.
@@ -214,7 +215,7 @@ class Run:
         return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The samples, one row per image; without the image itself unless `columns` names it."""
+        """Return the samples, one row per image; without the image itself unless `columns` names it."""
         return self.read("samples", columns)
 
     def rows_of_samples(
@@ -224,7 +225,7 @@ class Run:
         columns: Sequence[str] | None = None,
         part: str | None = None,
     ) -> pd.DataFrame | None:
-        """Rows of a kind of part that are of some samples, of one part file or of all; None where there is no file."""
+        """Return the rows of some samples in parts of a kind, or in the part file named `part`; None without a file."""
         wanted, tables = pa.array(sorted({*samples}), pa.string()), list[pa.Table]()
         for file in self.parts(kind):
             if part in (None, file.name):
@@ -236,11 +237,11 @@ class Run:
     # images
 
     def image(self, sample_id: str) -> Image.Image:
-        """One image, RGB."""
+        """Return the RGB image of a sample; UserError if the sample is unknown or the image cannot be read."""
         return self.images([sample_id])[0]
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
-        """Images in the order asked for."""
+        """Return RGB images in the order of `sample_ids`; UserError if one is unknown or cannot be read."""
         wanted, images = list(sample_ids), {}
         if not self._part_of.keys() >= {*wanted}:
             ids = ((file, read_part(file, ["sample_id"])["sample_id"]) for file in self.parts("samples"))
@@ -252,7 +253,7 @@ class Run:
         for sample in sorted(dict.fromkeys(wanted), key=self._part_of.__getitem__):
             file = self._part_of[sample]
             try:
-                images[sample] = read_image(_encoded(file, file.stat().st_mtime_ns)[sample])
+                images[sample] = read_image(_encoded_images(file, file.stat().st_mtime_ns)[sample])
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: {sample}: expected an image, got `{error}`: leave it out"
@@ -260,39 +261,39 @@ class Run:
         return [images[sample] for sample in wanted]
 
     def faults(self) -> dict[str, str]:
-        """The samples that were at fault when they were generated, and with what: `probes.runs.images.WHY`."""
+        """Return the fault (a key of `probes.runs.images.WHY`) of each sample stored with one, by sample id."""
         samples = self.samples(["sample_id", "fault"])
         samples = samples[samples["fault"].notna()]
         return dict(zip(samples["sample_id"], samples["fault"]))
 
     def left_out(self) -> dict[str, str]:
-        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read.
+        """Return the samples left out of every mean, with the reason: at fault, or the image cannot be read.
 
-        Which those are the observe stage has found; where it did not look it is tried.
+        The observe stage records unreadable images; images of parts that it has not observed are read here.
         """
-        looked_at, unreadable = self.parts("observed"), set[str]()
-        if looked_at:
+        observed_parts, unreadable = self.parts("observed"), set[str]()
+        if observed_parts:
             observed = self.read("observed", ["sample_id", "status"])
             unreadable |= {*observed["sample_id"][observed["status"] == "unreadable"]}
         for file in self.parts("samples"):
-            if file.name not in {one.name for one in looked_at}:
-                unreadable |= _unreadable(file, file.stat().st_mtime_ns)
+            if file.name not in {part.name for part in observed_parts}:
+                unreadable |= _unreadable_samples(file, file.stat().st_mtime_ns)
         left_out = {sample: fault_reason(fault) for sample, fault in self.faults().items()}
         return dict.fromkeys(sorted(unreadable), "image cannot be read") | left_out
 
     # results
 
     def tables(self) -> list[str]:
-        """The names of the result tables that are there."""
+        """Return the names of the existing result tables, sorted."""
         files = (self.path / "tables").glob("*.parquet")
         return sorted(file.stem for file in files if not is_leftover(file.name))
 
     def table(
         self, name: str, columns: Iterable[str] = (), texts: Collection[str] | None = None
     ) -> pd.DataFrame:
-        """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
+        """Return a result table by name, such as ``gap``; UserError if it, or one of `columns`, does not exist.
 
-        `texts` are those of them that hold text, see `probes.runs.parts.read_table`.
+        `texts`: those of `columns` that must hold text, see `probes.runs.parts.read_table`.
         """
         path, names = self.path / "tables" / f"{name}.parquet", self.tables()
         if name not in names:
@@ -311,10 +312,9 @@ class Run:
         return read_table(path, columns, texts)
 
     def write_table(self, name: str, frame: pd.DataFrame, *, csv: bool = True) -> None:
-        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
+        """Write a result table as Parquet and, with `csv`, as CSV; equal frames give equal bytes.
 
-        One that no person reads is written as Parquet alone, and so is one of more than :data:`CSV_ROWS` rows, which no
-        spreadsheet opens.
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
         """
         files: dict[str, bytes | memoryview] = {f"tables/{name}.parquet": table_bytes(name, frame)}
         if csv and len(frame) <= CSV_ROWS:
@@ -322,45 +322,46 @@ class Run:
         self.write_files([*files], files.values())
 
     def write_file(self, name: str, data: bytes | memoryview) -> None:
-        """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
+        """Write a result other than a table (a figure, LaTeX, the report) to a path in the run, and record it."""
         self.write_files([name], [data])
 
     def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
-        """Write many results, by their paths in the run; ``run.json`` is written once for all of them."""
+        """Write results to paths in the run, after recording all of them in ``run.json``."""
         self._names |= {*names}
-        self._note(self._names | {*self.written(self._stage)})
+        self._record_results(self._names | {*self.written(self._stage)})
         for name, content in zip(names, data, strict=True):
             write_bytes(self.path / name, content)
 
     @contextlib.contextmanager
     def writing(self, stage: str) -> Iterator[None]:
-        """Remove, at the end of a stage, the results that it wrote before and has not written now.
+        """Run a stage in this context: at its end, results of its earlier runs that it did not write again are removed.
 
-        What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
-        does not know. A stage that fails removes nothing.
+        A result is recorded in ``run.json`` before it is written, so that no file is left that the run does not know.
+        A stage that fails removes nothing.
         """
         self._stage, self._names = stage, set()
         try:
             yield
             self.remove_files(sorted({*self.written(stage)} - self._names))
-            self._note(self._names)
+            self._record_results(self._names)
         finally:
             self._stage, self._names = BESIDE, set()
 
-    def _note(self, names: Iterable[str]) -> None:
+    def _record_results(self, names: Iterable[str]) -> None:
+        """Record these paths in ``run.json`` as the results of the current stage, unless they are already."""
         noted = sorted(names)
         if self.meta and noted != self.written(self._stage):
             self.write_meta(written={**(self.meta.get("written") or {}), self._stage: noted})
 
     def written(self, stage: str | None = None) -> list[str]:
-        """The results that a stage, or any, wrote, by their paths in the run, in order."""
+        """Return the paths in the run, sorted, of the results that a stage wrote, or all stages (None)."""
         noted = self.meta.get("written")
         by_stage = noted if isinstance(noted, dict) else {}
         lists = [names for key, names in by_stage.items() if stage in (None, key) and isinstance(names, list)]
         return sorted({name for names in lists for name in map(str, names) if _RESULT.fullmatch(name)})
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove files by their paths in the run, those that are there; none through a link, and no link."""
+        """Remove existing files by their paths in the run; links, and files reached through a link, are not removed."""
         try:
             for name in names:
                 if link_of(self.path, name) is None and (self.path / name).is_file():
@@ -370,8 +371,8 @@ class Run:
 
 
 @lru_cache(maxsize=1)  # images that are asked for one after another stand in one file
-def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
-    """The encoded image of each sample of a part file, as it was written at a time."""
+def _encoded_images(file: Path, mtime_ns: int) -> dict[str, bytes | None]:
+    """Return the encoded image, or None, of each sample of a part file; cached by modification time."""
     columns = read_part(file, ["sample_id", "image"]).to_pydict()
     return {
         sample: (image or {}).get("bytes") for sample, image in zip(columns["sample_id"], columns["image"])
@@ -379,10 +380,10 @@ def _encoded(file: Path, changed: int) -> dict[str, bytes | None]:
 
 
 @lru_cache(maxsize=10_000)
-def _unreadable(file: Path, changed: int) -> frozenset[str]:
-    """The samples of a part file whose image cannot be read, as it was written at a time."""
+def _unreadable_samples(file: Path, mtime_ns: int) -> frozenset[str]:
+    """Return the ids of a part file's samples whose image cannot be read; cached by modification time."""
     unreadable = set[str]()
-    for sample, data in _encoded(file, changed).items():
+    for sample, data in _encoded_images(file, mtime_ns).items():
         try:
             read_image(data)
         except ValueError:

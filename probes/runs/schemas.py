@@ -24,8 +24,8 @@ SIMILARITIES = FLOATS  # of a site, in a column of captures
 IMAGE = pa.struct({"bytes": pa.binary(), "path": TEXT})
 
 
-def _of_image(**columns: pa.DataType) -> pa.Schema:
-    """Columns after those by which a row says of which image it is."""
+def _image_schema(**columns: pa.DataType) -> pa.Schema:
+    """Return a schema of some columns after those that identify an image (sample_id, triplet, seed, indicator)."""
     return pa.schema({"sample_id": TEXT, "triplet": INT, "seed": LONG, "indicator": TEXT, **columns})
 
 
@@ -54,21 +54,21 @@ SAMPLES = pa.schema(
 CAPTURES = pa.schema(
     {"triplet": INT, "seed": LONG, "pair": TEXT, "first": TEXT, "second": TEXT, "timesteps": FLOATS}
 )
-WORDS = _of_image(
+WORDS = _image_schema(
     word=TEXT, word_index=INT, heat=FLOATS, height=INT, width=INT, peak=FLOAT, definition=TEXT, version=TEXT
 )
-KEPT = _of_image(site=TEXT, shape=INTS, call=INTS, timesteps=FLOATS, values=FLOATS)
+KEPT = _image_schema(site=TEXT, shape=INTS, call=INTS, timesteps=FLOATS, values=FLOATS)
 # `group` names the token positions that a mean is over (`hooks.prompt.spans`); null where it is over space;
 # `values` are the channels, call after call
-POOLED = _of_image(site=TEXT, group=TEXT, call=INTS, timesteps=FLOATS, values=FLOATS)
+POOLED = _image_schema(site=TEXT, group=TEXT, call=INTS, timesteps=FLOATS, values=FLOATS)
 # x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the
 # counts of COCO's compressed run lengths of a (height, width) mask
-OBJECTS = _of_image(
+OBJECTS = _image_schema(
     **{"object": INT, "label": TEXT, "source": TEXT, "score": FLOAT},
     **dict.fromkeys(("x0", "y0", "x1", "y1"), FLOAT),
     **{"area": INT, "mask": TEXT, "height": INT, "width": INT},
 )
-OBSERVED = _of_image(
+OBSERVED = _image_schema(
     status=TEXT,  # ok or unreadable
     reason=TEXT,  # why nothing was or could be looked for; else empty
     **dict.fromkeys(("detected", "kept"), INT),
@@ -99,14 +99,14 @@ TRACED = pa.schema(
     }
 )
 # of `features/<name>`: a vector of each image, null with a reason where it cannot be read
-FEATURES = _of_image(vector=FLOATS, reason=TEXT)
+FEATURES = _image_schema(vector=FLOATS, reason=TEXT)
 # the same, of a feature that is no vector but a number for two images
 FEATURE_PAIRS = pa.schema({"triplet": INT, "seed": LONG, "pair": TEXT, "value": FLOAT})
 # of `attributes/captions`: a sentence about each image, verbatim but for outer spaces, null with a reason where it
 # cannot be read
-CAPTIONS = _of_image(caption=TEXT, reason=TEXT)
+CAPTIONS = _image_schema(caption=TEXT, reason=TEXT)
 # of `attributes/<reader>`: what a reader answered to each question about each image (`analysis.observe.questions`)
-ANSWERS = _of_image(
+ANSWERS = _image_schema(
     question=TEXT,  # its key: `gender`, or the name of an attribute
     asked=TEXT,  # the sentence or sentences, verbatim
     answer=TEXT,  # verbatim; null where there is none
@@ -116,7 +116,7 @@ ANSWERS = _of_image(
 )
 # of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
 # `analysis.metrics.skin_tone.MeasuredTone`; null where it is undefined
-TONES = _of_image(
+TONES = _image_schema(
     status=TEXT,  # ok, no face, no skin, grey or unreadable
     reason=TEXT,  # why there is no tone, or which of several faces is read; else empty
     pixels=INT,
@@ -139,12 +139,12 @@ FIXED = {
 
 
 def captures_schema(sites: Sequence[str]) -> pa.Schema:
-    """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
+    """Return the schema of ``captures/``: the fixed columns and one list of similarities per site."""
     return pa.schema([*CAPTURES, *(pa.field(site, SIMILARITIES) for site in sites)])
 
 
 def kept_schema(capture: Any) -> pa.Schema:
-    """The columns of ``kept/``: of tensors that are stored whole, or of some of their places."""
+    """Return the schema of ``kept/`` for section ``capture`` of the configuration: dtype, and the column ``places``."""
     fields = [*KEPT]
     if capture.keep_dtype == "float16":
         fields[-1] = pa.field("values", pa.list_(pa.float16()))
@@ -154,11 +154,11 @@ def kept_schema(capture: Any) -> pa.Schema:
 
 
 def kinds_of_capture(capture: Any) -> list[str]:
-    """The kinds of parts of generated images, by section ``capture`` of the configuration."""
+    """Return the kinds of parts that the generate stage writes for section ``capture`` of the configuration."""
     requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
     return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
 
 
 def stage_of(kind: str) -> str:
-    """The stage that stores a kind of parts."""
+    """Return the stage that stores a kind of parts or results; "observe" for kinds not in `_STAGES`."""
     return _STAGES.get(kind, "observe")

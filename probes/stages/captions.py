@@ -23,18 +23,17 @@ LONGER = "longer_than_the_model_reads"
 NAMED = 5  # of those left out, in the line about them
 
 
-def without_long_ones(
+def without_long_captions(
     config: Config,
     loaded: LoadedPrompts,
     tokenizers: Sequence[Any],
     limit: int,
     file: str,
-    say: Callable[[str], object] = lambda line: None,
+    log: Callable[[str], object] = lambda line: None,
 ) -> tuple[Config, dict[str, Any]]:
-    """Leave out the captions that the model cannot read to their end, and say so in a line.
+    """Return the configuration without captions longer than the model reads, and the entry `KEY` of ``run.json``.
 
-    Prompts that are no captions are refused later where they are too long. Beside the configuration with the prompts
-    that are left stands what ``run.json`` keeps of the captions, under `KEY`.
+    The number left out and the first five are reported through `log`. UserError if no caption is short enough.
     """
     most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
     size, long = len(config.indicators), set[int]()
@@ -49,7 +48,7 @@ def without_long_ones(
         )
     left_out = [config.prompts[index].id for index in sorted(long)]
     record = {
-        **({"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}),
+        **({"file": str(loaded.file), "sha256": _file_checksum(loaded.file)} if loaded.file else {}),
         "format": loaded.format,
         "captions": loaded.read,
         "prompts": len(loaded.prompts),
@@ -60,34 +59,28 @@ def without_long_ones(
     if left_out:
         named = ", ".join(left_out[:NAMED]) + (", ..." if len(left_out) > NAMED else "")
         are = "is" if len(left_out) == 1 else "are"
-        say(
+        log(
             f"prompts: {len(left_out):,} {are} left out, longer than the {most} tokens that the model reads: {named}"
         )
-    return _without(config, left_out), record
+    return _without_prompts(config, left_out), record
 
 
-def _without(config: Config, ids: Collection[str]) -> Config:
-    """The configuration without the prompts of these ids."""
+def _without_prompts(config: Config, ids: Collection[str]) -> Config:
+    """Return the configuration without the prompts of these ids."""
     left_out = {*ids}
     kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
     return config.model_copy(update={"prompts": kept}) if left_out else config
 
 
-def as_planned(config: Config) -> Config:
-    """Leave out the captions that the run in the configuration's folder left out when it was planned.
-
-    For stages that need no model.
-    """
-    return _without(config, _recorded(config.out_path).get(LONGER, ()))
+def without_captions_left_out(config: Config) -> Config:
+    """Return the configuration without the captions that the run in its folder recorded as too long; needs no model."""
+    return _without_prompts(config, _captions_record(config.out_path).get(LONGER, ()))
 
 
-def require_unchanged(config: Config, file: Path | None) -> None:
-    """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
-
-    One that makes the same prompts is no other.
-    """
-    record = _recorded(config.out_path)
-    if not file or not record or _checksum(file) == record.get("sha256"):
+def require_unchanged_captions(config: Config, file: Path | None) -> None:
+    """Raise UserError if a file of captions gives other prompts than when the configuration's run was planned."""
+    record = _captions_record(config.out_path)
+    if not file or not record or _file_checksum(file) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:
         raise UserError(
@@ -96,11 +89,11 @@ def require_unchanged(config: Config, file: Path | None) -> None:
         )
 
 
-def _checksum(file: Path) -> str:
+def _file_checksum(file: Path) -> str:
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _recorded(out: Path) -> dict[str, Any]:
-    """What the run in a folder keeps of its captions; nothing where there is no such run."""
+def _captions_record(out: Path) -> dict[str, Any]:
+    """Return the record of captions of the run in a folder; empty if there is no run or it has no captions."""
     return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}

@@ -1,4 +1,4 @@
-"""A batch of images drawn with the probe around the pipeline, as rows of every kind; and the model that draws it."""
+"""Generation of a batch of images with a probe on the pipeline, as rows of every kind of part; loading of the model."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _NAN = {
 }
 
 
-def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
-    """Pieces of so many items, the last of those that are left."""
+def batched(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Return consecutive lists of `size` items; the last may be shorter."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
-def with_options(config: Config, section: str, **options: Any) -> Config:
-    """A configuration with options of a section put over it."""
+def replace_options(config: Config, section: str, **options: Any) -> Config:
+    """Return a configuration with some options of a section replaced."""
     return config.model_copy(update={section: getattr(config, section).model_copy(update=options)})
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Draws batches (`probes.execution.processes.Work`) with the model that is loaded; a helper loads its own."""
+class GenerationWork:
+    """Work (`probes.execution.processes.Work`) that generates images in batches; each process loads the model."""
 
     source: loading.Source
     config: Config
@@ -57,50 +57,50 @@ class Drawing:
     threads: int
     fields: Mapping[str, Any]  # of the run's parts: checksums of the model's weights and files
     size: BatchSize
-    cut: Callable[[Any, int], Sequence[Any]]  # a piece of a part into batches of that size
-    draw: Callable[[Any, Config, Any, Tick], Piece]  # a batch with a pipeline
+    split: Callable[[Any, int], Sequence[Any]]  # a piece of a part into batches of that size
+    generate: Callable[[Any, Config, Any, Tick], Piece]  # a batch with a pipeline
 
     @property
     def device(self) -> str:
-        """The device of torch that it draws on."""
+        """The torch device that images are generated on."""
         return self.loaded.device
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Any, Tick], Piece]]:
-        """Hold the model, ready to draw; gives the function that draws a piece of a part."""
+        """Load the model if it is not loaded, and give the function that generates a piece of a part."""
         loaded = self.loaded
         with deterministic(self.threads):
             if loaded.pipe is None:
-                loaded = load(self.source, self.config, loaded.device, self.fields)
-            yield partial(self._fitting, replace(self.size), loaded.pipe)
+                loaded = load_run_model(self.source, self.config, loaded.device, self.fields)
+            yield partial(self._generate_piece, replace(self.size), loaded.pipe)
 
-    def _fitting(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
-        """Draw a piece, at once or in as many batches as it takes for each to find room on the device."""
+    def _generate_piece(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
+        """Return the rows of a piece by kind, generated in one batch, or in smaller ones that fit the device."""
 
-        def drawn(number: int) -> Piece:
-            made = [self.draw(pipe, self.config, batch, tick) for batch in self.cut(piece, number)]
-            halved = number if number < self.size.size else None
+        def generate_batches(size: int) -> Piece:
+            batches = [self.generate(pipe, self.config, batch, tick) for batch in self.split(piece, size)]
+            halved = size if size < self.size.size else None
             return {
-                kind: RowsOfKind([row for one in made for row in one[kind].rows], last.schema, halved)
-                for kind, last in made[-1].items()
+                kind: RowsOfKind([row for batch in batches for row in batch[kind].rows], last.schema, halved)
+                for kind, last in batches[-1].items()
             }
 
-        return size.fit(drawn, len(piece))
+        return size.fit(generate_batches, len(piece))
 
 
-def load(
+def load_run_model(
     source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Load the model of a run, ready to draw as its configuration says; the one that it began with where `fields` say.
+    """Return a run's model, loaded with scheduler and edit; UserError if files or weights differ from `fields`.
 
-    These are of its parts. On another machine it is found by its name.
+    `fields` are those of the run's parts. On another machine the model is found by its name.
     """
     if not source.path.exists():
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
     files = {name: value for name, value in (fields or source.files).items() if name.startswith("model/")}
-    if name := record.differing(files, source.files):
+    if name := record.first_difference(files, source.files):
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
@@ -127,11 +127,11 @@ class ResolvedSettings:
     image_bytes: float | None = None  # memory of the device that an image takes, where that was measured
 
     def apply_to(self, config: Config) -> Config:
-        """Put numbers where the configuration leaves the choice to the model or the machine."""
+        """Return the configuration with guidance scale, batch size, device and dtype filled in."""
         batch, scale = config.generate.batch_triplets, config.sampler.guidance_scale
         scale = self.loaded.guidance_scale if scale is None else float(scale)
-        return with_options(
-            with_options(config, "sampler", guidance_scale=scale),
+        return replace_options(
+            replace_options(config, "sampler", guidance_scale=scale),
             "generate",
             batch_triplets=self.batch_triplets if batch == "auto" else batch,
             device=torch.device(self.loaded.device).type,
@@ -140,34 +140,34 @@ class ResolvedSettings:
 
 
 def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
-    """Load the model of a run, and return what follows from it; `first`: the images of one triplet."""
-    loaded = load(source, config, config.generate.device)
+    """Load a run's model and return the settings that depend on it; `first`: one triplet's samples."""
+    loaded = load_run_model(source, config, config.generate.device)
     on_gpu = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
-    settings = ResolvedSettings(loaded, name, threads(loaded))
+    settings = ResolvedSettings(loaded, name, thread_count(loaded))
     if config.generate.batch_triplets == "auto":
-        measured = image_bytes(loaded, settings.apply_to(config), first)
+        measured = measure_image_bytes(loaded, settings.apply_to(config), first)
         settings.image_bytes = measured
         settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings
 
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
-    """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
+    """Return the configuration with the dtype and batch size that the run began with, where it says "auto"."""
     begun, names = run.config.generate, ("dtype", "batch_triplets")
     left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
-    return with_options(config, "generate", **left)
+    return replace_options(config, "generate", **left)
 
 
-def threads(loaded: loading.LoadedModel) -> int:
-    """Threads that torch is given for a model that is loaded."""
+def thread_count(loaded: loading.LoadedModel) -> int:
+    """Return the number of torch threads for a loaded model, by its size and device."""
     return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
 
 
-def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
-    """Memory that an image takes on a GPU, by the second of two batches of a triplet (the first brings kernels along).
+def measure_image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
+    """Return the bytes of GPU memory per image, measured with one triplet (`first`); None on a CPU or if out of memory.
 
-    None on a CPU, and where even these find no room.
+    Of two trial batches the second is measured: the first loads kernels.
     """
     if not loaded.device.startswith("cuda"):
         return None
@@ -177,7 +177,7 @@ def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sam
             for _ in range(2):
                 torch.cuda.reset_peak_memory_stats(loaded.device)
                 before = torch.cuda.memory_allocated(loaded.device)
-                draw_batch(loaded.pipe, config, [first], lambda images: None)
+                generate_batch(loaded.pipe, config, [first], lambda images: None)
                 taken = torch.cuda.max_memory_allocated(loaded.device) - before
     except (RuntimeError, MemoryError) as error:
         if not no_room(error):
@@ -188,12 +188,15 @@ def image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sam
     return taken / len(first)
 
 
-def draw_batch(
+def generate_batch(
     pipe: Any, config: Config, draws: Sequence[Sequence[Sample]], tick: Tick, first: str = ""
 ) -> Piece:
-    """Draw some draws at once and give the rows of each kind; `first` is the sample that a run begins with."""
+    """Generate the images of some triplets and seeds in one batch, with a probe, and return rows by kind of part.
+
+    UserError if all are NaN and the batch begins with `first`, the id of the run's first sample.
+    """
     members, size = [sample for draw in draws for sample in draw], len(draws[0])
-    compared = [
+    pairs = [
         (start + i, start + j)
         for start in range(0, len(members), size)
         for i, j in combinations(range(size), 2)
@@ -211,8 +214,8 @@ def draw_batch(
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
-        pairs=compared,
-        shared_positions=_shared(pipe, members, compared),
+        pairs=pairs,
+        shared_positions=_shared_positions(pipe, members, pairs),
         keep=tuple(capture.keep),
         keep_places=rows.place_chooser(members, capture),
         pool=tuple(capture.pool),
@@ -224,7 +227,7 @@ def draw_batch(
     )
     seeds = [sample.noise_seed for sample in members]
     with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
-        images, faults = call(pipe, prompts, seeds, stepped, **call_options(pipe, config), **given)
+        images, faults = call_pipeline(pipe, prompts, seeds, stepped, **call_options(pipe, config), **given)
     if members[0].sample_id == first and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either
         raise UserError(
@@ -236,14 +239,16 @@ def draw_batch(
             **sample.row(),
             "fault": fault,
             # without numbers there is no picture
-            "image": None if fault == NAN else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+            "image": None
+            if fault == NAN
+            else {"bytes": rows.png_bytes(image), "path": f"{sample.sample_id}.png"},
         }
         for sample, image, fault in zip(members, images, faults)
     ]
     sites = schemas.captures_schema(list(probe.similarity))
     made = {
         "samples": RowsOfKind(pictures, schemas.SAMPLES),
-        "captures": RowsOfKind(rows.capture_rows(members, compared, probe), sites),
+        "captures": RowsOfKind(rows.capture_rows(members, pairs, probe), sites),
     }
     if capture.words:
         made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
@@ -255,13 +260,13 @@ def draw_batch(
 
 
 def call_options(pipe: Any, config: Config) -> dict[str, Any]:
-    """The arguments of `call` that a configuration, whose settings are numbers, gives."""
+    """Return the keyword arguments of `call_pipeline` by a resolved configuration: sampler settings and image size."""
     names = ("steps", "guidance_scale", "true_cfg_scale", "negative_prompt")
     height, width = requirements.image_size(pipe, config)
     return {name: getattr(config.sampler, name) for name in names} | {"height": height, "width": width}
 
 
-def call(
+def call_pipeline(
     pipe: Any,
     prompts: list[str],
     seeds: list[int],
@@ -273,7 +278,10 @@ def call(
     negative_prompt: str = "",
     **more: Any,
 ) -> tuple[np.ndarray, list[str | None]]:
-    """Images of prompts, and what is at fault with each; `step` gives tensors that replace others after a step."""
+    """Return the images (n, height, width, 3) that a pipeline generates, and for each its fault or None.
+
+    After each step `step` gets its index and tensors, and returns the tensors to replace. One seed a prompt.
+    """
     architecture, last = architecture_of(pipe), dict[str, Any]()
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -297,12 +305,12 @@ def call(
     return images, find_faults(images, last.get("latents"), flagged)
 
 
-def _shared(pipe: Any, members: list[Sample], compared: list[tuple[int, int]]) -> Any:
-    """Aligned token positions of the words that each pair shares, by text encoder where their tokens differ."""
-    first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
+def _shared_positions(pipe: Any, members: list[Sample], pairs: list[tuple[int, int]]) -> Any:
+    """Return the token positions of words shared by each pair, of transformers by text encoder; None without pairs."""
+    first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in pairs]
     if not architecture_of(pipe).transformer or not first:
         return first or None
     *others, name = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
-    second = [(members[i].shared_positions_2 or (), members[j].shared_positions_2 or ()) for i, j in compared]
+    second = [(members[i].shared_positions_2 or (), members[j].shared_positions_2 or ()) for i, j in pairs]
     last = [(list(one), list(other)) for one, other in second] if others else first
     return {**dict.fromkeys(others, first), name: last}

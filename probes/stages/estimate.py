@@ -23,15 +23,15 @@ _PNG_PER_PIXEL = 1.5
 
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
-    """What the generation of a run's images takes, in words."""
+    """Return a line with the images, disk space, workers and threads that generating a run takes."""
     pipe = without_weights(source)
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     maps, kept = heat * sum(len(one.words) for one in samples), kept_bytes(config, pipe, len(samples))
-    return in_words(config, pipe, len(samples), len(samples), maps=maps, kept=kept)
+    return resources_line(config, pipe, len(samples), len(samples), maps=maps, kept=kept)
 
 
-def in_words(
+def resources_line(
     config: Config,
     pipe: Any,
     images: int,
@@ -40,19 +40,19 @@ def in_words(
     maps: float = 0.0,
     kept: float = 0.0,
 ) -> str:
-    """Images, disk and processes; so many images are `stored`, and made `at_once`; `maps` and `kept` are bytes."""
+    """Return a line: number of images, disk space (`stored` images, bytes of `maps` and `kept`), workers, batch."""
     device, (height, width) = pick_device(config.generate.device).type, image_size(pipe, config)
     threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
     count = workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
-    disk = _size(stored * height * width * _PNG_PER_PIXEL + maps + kept)
-    of_kept = f", of which {_size(kept)} activations that are kept" if kept else ""
+    disk = _format_bytes(stored * height * width * _PNG_PER_PIXEL + maps + kept)
+    of_kept = f", of which {_format_bytes(kept)} activations that are kept" if kept else ""
     rows = f", {at_once} images at once" if at_once else ""
     several = [f"{n} {what}{'s' if n > 1 else ''}" for n, what in ((count, "worker"), (threads, "thread"))]
     return f"{images} images, {disk} on disk{of_kept} ({' of '.join(several)}{rows})"
 
 
 def kept_bytes(config: Config, pipe: Any, images: int) -> float:
-    """Bytes that the activations of ``capture.keep`` take on disk, before compression, which gains little."""
+    """Return the bytes that activations of ``capture.keep`` take on disk, before compression; 0 if none are kept."""
     capture = config.capture
     if not capture.keep:
         return 0.0
@@ -67,15 +67,15 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
 
 
 def require_room_for_kept(config: Config, source: Source, images: int) -> None:
-    """Refuse a run that would keep more than ``capture.keep_limit``."""
+    """Raise UserError if the activations to keep exceed ``capture.keep_limit`` gigabytes."""
     kept, limit = kept_bytes(config, without_weights(source), images), config.capture.keep_limit
     if kept > limit * 1e9:
         raise UserError(
-            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_size(kept)} of"
+            f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_format_bytes(kept)} of"
             f" {images:,} images: lower capture.keep_places, keep fewer sites, or raise the limit"
         )
 
 
-def _size(count: float) -> str:
-    """Bytes in words: MB below one GB."""
+def _format_bytes(count: float) -> str:
+    """Return a number of bytes as text, in MB below one GB, else in GB."""
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

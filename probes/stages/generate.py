@@ -25,14 +25,14 @@ from probes.models import loading
 from probes.prompts.sample import Sample
 from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS, differing, part_fields
+from probes.runs.record import KINDS, first_difference, part_fields
 from probes.runs.run import Run
 from probes.runs.schemas import kinds_of_capture
 from probes.stages.drawing import (
-    Drawing,
+    GenerationWork,
     ResolvedSettings,
-    cut,
-    draw_batch,
+    batched,
+    generate_batch,
     keep_begun_settings,
     resolve_settings,
 )
@@ -43,7 +43,7 @@ FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has th
 def generate(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
-    """Draw every image of the plan that the run does not hold yet."""
+    """Generate all samples that the run does not hold yet, part by part."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 
@@ -52,51 +52,53 @@ def generate(
 def generation(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> Iterator[Callable[[int | None], None]]:
-    """Load the model and record the run; gives the function that generates the first n parts, or all (None)."""
+    """Load the model, record the run, and give a function that generates the first n parts, or all (None)."""
     began = monotonic()
     config = config if command.overwrite else keep_begun_settings(config, run)
-    draws = cut(samples, len(config.indicators))
+    draws = batched(samples, len(config.indicators))
     # of a cluster this machine may have neither a GPU nor room for the model
-    found = command.ask(resolve_settings, source, config, draws[0])
+    settings = command.ask(resolve_settings, source, config, draws[0])
     if command.overwrite:
         directory.clear(run)
 
-    planned = _planned(run, config, found, draws, source)
+    planned = _plan_parts(run, config, settings, draws, source)
     with locked(run.path / GATE):
         begun = FIELDS in run.meta
         if not command.overwrite:
-            run.read_again()
+            run.reload_record()
         if FIELDS in run.meta and not begun:  # by another process, meanwhile
-            planned = _planned(run, config, found, draws, source)
+            planned = _plan_parts(run, config, settings, draws, source)
         config, fields, parts, todo, damaged = planned
         size = int(config.generate.batch_triplets)
         smallest = f"the {len(draws[0])} images of one triplet and seed"
         limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
-        draw = partial(draw_batch, first=samples[0].sample_id)
-        drawing = Drawing(source, config, found.loaded, found.threads, fields, limit, cut, draw)
+        draw = partial(generate_batch, first=samples[0].sample_id)
+        drawing = GenerationWork(
+            source, config, settings.loaded, settings.threads, fields, limit, batched, draw
+        )
         count = command.workers(config, todo, drawing)
         command.record(
             run,
             config,
             damaged,
-            model=found.loaded.record,
-            scheduler=found.loaded.scheduler,
+            model=settings.loaded.record,
+            scheduler=settings.loaded.scheduler,
             **{FIELDS: fields},
             device={
-                "name": found.device_name,
-                "torch": found.loaded.device,
-                "threads": found.threads,
+                "name": settings.device_name,
+                "torch": settings.loaded.device,
+                "threads": settings.threads,
                 "workers": count,
-                **({"image_bytes": found.image_bytes} if found.image_bytes else {}),
+                **({"image_bytes": settings.image_bytes} if settings.image_bytes else {}),
             },
             parts=len(parts),
             images=len(samples),
-            **{USED: [size], KINDS: run.with_kinds(parts[0].paths, len(parts))},
+            **{USED: [size], KINDS: run.updated_part_counts(parts[0].paths, len(parts))},
         )
 
-    def generate_parts(first: int | None) -> None:
+    def generate_parts(number: int | None) -> None:
         nonlocal todo
-        wanted = parts[:first]
+        wanted = parts[:number]
         due = [part for part in todo if part.identity["part"] < len(wanted)]
         todo = todo[len(due) :]
         loop.make(run, "generate", wanted, due, drawing, command, count)
@@ -107,37 +109,39 @@ def generation(
     loop.record_generated(run, began)
 
 
-def _planned(
-    run: Run, config: Config, found: ResolvedSettings, draws: list[list[Sample]], source: loading.Source
+def _plan_parts(
+    run: Run, config: Config, settings: ResolvedSettings, draws: list[list[Sample]], source: loading.Source
 ) -> tuple[Config, dict[str, Any], list[Part], list[Part], list[part_files.DamagedPartError]]:
-    """The configuration of a run, what its parts are made from, its parts, those that are due, and damage.
+    """Return resolved configuration, identity fields, all parts, parts to generate, and errors of damaged parts.
 
-    Refused where what is there was made from something else.
+    UserError if the run, or one of its parts, was made with other fields.
     """
-    config = found.apply_to(keep_begun_settings(config, run))
+    config = settings.apply_to(keep_begun_settings(config, run))
     directory.require_same(run, config.resolved())
-    scheduler = found.loaded.scheduler
+    scheduler = settings.loaded.scheduler
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {
-        "model": found.loaded.record["weight_hash"],
+        "model": settings.loaded.record["weight_hash"],
         **source.files,
         **part_fields(config.resolved()),
         "sampler.scheduler": [scheduler["class"], scheduler["set"]],
     }
     before = run.meta.get(FIELDS) or fields
-    if name := differing(before, fields):
+    if name := first_difference(before, fields):
         old, new = before.get(name), fields.get(name)
         if name == "model":
             there = run.meta["model"]["id"]
             old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
-        raise directory.another_run(run, name, old, new)
-    chunks = cut(draws, config.generate.part_triplets)
-    parts = [_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    return config, fields, parts, *loop.pending(parts, partial(directory.part_of_another_run, run))
+        raise directory.another_run_error(run, name, old, new)
+    chunks = batched(draws, config.generate.part_triplets)
+    parts = [_make_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
+    return config, fields, parts, *loop.pending(parts, partial(directory.part_of_another_run_error, run))
 
 
-def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> Part:
-    """A part, cut into batches of draws, those of a batch under one system prompt."""
+def _make_part(
+    run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]
+) -> Part:
+    """Return part number `index`, its triplets and seeds cut into batches with one system prompt each."""
     size, members = int(config.generate.batch_triplets), [sample for draw in chunk for sample in draw]
     first, read = [draw[0] for draw in chunk], []
     for one in members:  # what the tokenizers make of the prompts
@@ -157,5 +161,5 @@ def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: l
         paths={kind: run.part_path(kind, index) for kind in kinds_of_capture(config.capture)},
         identity=part_files.identity(index, fields | more),
         images=len(members),
-        pieces=[batch for _, same in alike for batch in cut(list(same), size)],
+        pieces=[batch for _, same in alike for batch in batched(list(same), size)],
     )

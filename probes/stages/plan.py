@@ -26,7 +26,7 @@ Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of i
 def plan(
     config: Config, tokenizers: Sequence[Any], limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:
-    """Return the table of samples, ordered by triplet, seed and indicator.
+    """Return the samples (one per image) of a configuration's prompts, ordered by triplet, seed and indicator.
 
     The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
     `name` is the file the prompts stand in, for errors.
@@ -40,7 +40,7 @@ def plan(
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers:
         tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
-    first, *others = [_tokenized(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
+    first, *others = [_tokenize_texts(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
     phrases = {indicator: forms(*entry.forms) for indicator, entry in indicators.items()}
     samples = []
     for triplet, prompt in enumerate(prompts):
@@ -79,7 +79,7 @@ def plan(
                         word_spans=mine.spans,
                         word_positions=mine.word_positions,
                         word_positions_2=other and other.word_positions,
-                        indicator_positions=_positions(mine, sorted(belonging[member])),
+                        indicator_positions=_token_positions(mine, sorted(belonging[member])),
                         shared_positions=by_first[member],
                         shared_positions_2=by_last[member],
                         system_prompt=prompt.system_prompt,
@@ -88,16 +88,16 @@ def plan(
     return samples
 
 
-def _tokenized(
+def _tokenize_texts(
     config: Config, texts: Sequence[tuple[str, Span | None]], tokenizer: Any, limit: int | None, name: str
 ) -> list[Tokenized]:
-    """The texts as a tokenizer reads them, each behind its system prompt; errors name the place in the file `name`."""
+    """Return texts as tokenized behind their system prompts; UserErrors name the prompt's number in the file `name`."""
     indicators = list(config.indicators)
     systems: dict[str | None, list[int]] = {}
     for index in range(len(texts)):
         systems.setdefault(config.prompts[index // len(indicators)].system_prompt, []).append(index)
 
-    def place(index: int) -> str:
+    def prompt_location(index: int) -> str:
         triplet, member = divmod(index, len(indicators))
         return f"{name}: prompts[{triplet}] ({indicators[member]})"
 
@@ -106,10 +106,10 @@ def _tokenized(
         try:
             own = with_system_prompt(tokenizer, system)
         except HookError as error:
-            raise UserError(f"{place(chosen[0])}: {error}") from None
+            raise UserError(f"{prompt_location(chosen[0])}: {error}") from None
         most = limit and limit + own.model_max_length - tokenizer.model_max_length
         asked = [texts[index][0] for index in chosen]
-        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: place(chosen[at]), most))
+        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: prompt_location(chosen[at]), most))
     return [read[index] for index in range(len(texts))]
 
 
@@ -117,15 +117,15 @@ def _indicator_and_shared_words(
     prompt: Prompt,
     indicators: Sequence[tuple[str, Any]],
     texts: Sequence[tuple[str, Span | None]],
-    read: Sequence[Tokenized],
+    tokenized: Sequence[Tokenized],
     phrases: Phrases,
 ) -> tuple[list[set[int]], list[tuple[int, ...]]]:
-    """The words of each text of a triplet that belong to its indicator, and those that all texts share."""
-    words = [one.words for one in read]
+    """Return, for each text of a triplet, the indices of its indicator's words and of words that all texts share."""
+    words = [one.words for one in tokenized]
     if prompt.template:
         blocked = [
             {place for place, (begin, stop) in enumerate(one.spans) if begin < span[1] and span[0] < stop}
-            for one, (_, span) in zip(read, texts)
+            for one, (_, span) in zip(tokenized, texts)
             if span
         ]
         return blocked, shared_words(words, blocked)
@@ -143,16 +143,17 @@ def _indicator_and_shared_words(
     ], shared
 
 
-def _shared_positions(read: Sequence[Tokenized], shared: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The token positions of shared words, less those of which the texts have different numbers of tokens.
+def _shared_positions(texts: Sequence[Tokenized], shared: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return, for each text, the token positions of shared words, without words of unequal numbers of tokens.
 
-    So it may be with tokens that begin with a blank, where one of the texts begins with the word.
+    Numbers can differ for tokens that begin with a blank, if one of the texts begins with the word.
     """
     same = [
-        len({len(one.word_positions[word]) for one, word in zip(read, words)}) == 1 for words in zip(*shared)
+        len({len(one.word_positions[word]) for one, word in zip(texts, words)}) == 1 for words in zip(*shared)
     ]
-    return [_positions(one, compress(words, same)) for one, words in zip(read, shared)]
+    return [_token_positions(one, compress(words, same)) for one, words in zip(texts, shared)]
 
 
-def _positions(read: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
-    return tuple(chain.from_iterable([read.word_positions[word] for word in words]))
+def _token_positions(text: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
+    """Return the token positions of the words with these indices."""
+    return tuple(chain.from_iterable([text.word_positions[word] for word in words]))

@@ -22,7 +22,7 @@ from analysis.observe.features.texts import store_vectors
 from probes.errors import UserError, printable
 from probes.paths import require_regular
 from probes.runs import parts
-from probes.runs.images import find_images, read_image, unread_note
+from probes.runs.images import find_images, read_image, skipped_files_note
 from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
@@ -110,7 +110,7 @@ def _read(folder: Path) -> list[NDArray[np.uint8]]:
             " correct the path, or make the folder"
         )
     files, others = find_images(folder)
-    if line := unread_note(folder, others):
+    if line := skipped_files_note(folder, others):
         print(printable(f"--reference: {line}"), file=sys.stderr)
     if len(files) < 2:
         raise UserError(

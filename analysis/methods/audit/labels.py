@@ -12,7 +12,7 @@ from analysis.methods.audit.spellings import require_spellings
 from analysis.report.format import counted
 from analysis.tables.answer_sheets import require_named
 from probes.errors import UserError, nearest
-from probes.runs.images import KINDS, find_images, unread_note
+from probes.runs.images import KINDS, find_images, skipped_files_note
 from probes.stages.external_images.table import IMAGE_COLUMNS
 from probes.user_tables import Source, UserTable, find_file, open_table
 
@@ -113,7 +113,7 @@ def read_labels(
         raise UserError(f"{path}: expected a row for each label, found none: write them")
     images = table[columns.image].map(lambda text: _place(text, pictures, path.parent))
     files, others = find_images(pictures)
-    if line := unread_note(pictures, [file for file in others if file.resolve() != path.resolve()]):
+    if line := skipped_files_note(pictures, [file for file in others if file.resolve() != path.resolve()]):
         say(line)
     there = {file.relative_to(pictures).as_posix() for file in files}
     kept = {"prompt": columns.prompt, "unit": columns.unit, "annotator": columns.annotator}

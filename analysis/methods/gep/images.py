@@ -22,8 +22,8 @@ from probes.errors import UserError
 from probes.fields.yaml import YamlSource, read_yaml
 from probes.runs.images import read_header
 from probes.runs.run import Run
-from probes.stages.external_images.table import find, read_rows
-from probes.stages.external_images.triplets import of_audit
+from probes.stages.external_images.table import find_source, read_rows
+from probes.stages.external_images.triplets import match_audit
 from probes.user_tables import ENDINGS
 
 DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
@@ -89,9 +89,9 @@ def _names(options: argparse.Namespace) -> str | None:
 
 def _words(asked: Config, images: Images) -> list[str]:
     """The indicators that the images were asked with."""
-    rows = read_rows(images, find(images, Path()), by_prompt=True)
+    rows = read_rows(images, find_source(images, Path()), by_prompt=True)
     words = {name: entry.word for name, entry in asked.indicators.items()}
-    seen = {*of_audit(rows, asked.prompts, words)["indicator"]}
+    seen = {*match_audit(rows, asked.prompts, words)["indicator"]}
     there = [name for name in asked.indicators if name in seen]
     if len(there) < 2:
         listed = ", ".join(words.values())

@@ -11,7 +11,7 @@ from probes.config.schema import Config
 from probes.execution.loop import StageCall
 from probes.models.source import Source
 from probes.prompts.sample import Sample
-from probes.runs.directory import another_run
+from probes.runs.directory import another_run_error
 from probes.runs.record import KINDS, REGISTERED
 from probes.runs.run import Run
 from probes.stages.generate import generation
@@ -23,7 +23,7 @@ def registered(run: Run, config: Config) -> StopQuestion:
     if before:
         there, now = StopQuestion.stored(before).record(), question.record()
         if name := next((name for name in now if now[name] != there[name]), None):
-            raise another_run(run, f"the registered question's {name}", there[name], now[name])
+            raise another_run_error(run, f"the registered question's {name}", there[name], now[name])
     return question
 
 

@@ -17,8 +17,8 @@ from probes.config.generation import UNNAMED, Images
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
 from probes.prompts.prompt import asks_for_skills
-from probes.stages.external_images.table import Say, find, has_indicators, read_rows
-from probes.stages.external_images.triplets import Triplets, of_audit, triplets
+from probes.stages.external_images.table import Log, find_source, has_indicators, read_rows
+from probes.stages.external_images.triplets import Triplets, group_triplets, match_audit
 
 if TYPE_CHECKING:
     from probes.config.schema import Config, Options
@@ -38,12 +38,12 @@ def configured(
     context: Mapping[str, Any],
     build: Callable[..., Any],
 ) -> dict[str, Any]:
-    """Return a configuration as it is written with what its images say in place, once all the rest is right."""
+    """Return a configuration of external images as data, with prompts, seeds and noise taken from their rows."""
     given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
-    _require_no_drawing(data, options, source.name, audit=given)
+    _require_no_generation_fields(data, options, source.name, audit=given)
     own = {place: value for place, value in options.items() if place[0] == "images"}
     images = build({"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, own, context).images
-    path = find(images, context["folder"])
+    path = find_source(images, context["folder"])
     compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
     prompts = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
     sampler = data.get("sampler") or {}
@@ -56,7 +56,7 @@ def configured(
         context,
     )
     if given and not all(prompt.levels for prompt in rest.prompts):
-        _require_no_drawing(data, options, source.name)
+        _require_no_generation_fields(data, options, source.name)
     if images.prompt_id not in (None, Images.model_fields["prompt_id"].default) and not asks_for_skills(rest):
         raise UserError(
             f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
@@ -82,8 +82,10 @@ def configured(
     }
 
 
-def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
-    """Refuse fields and options that say how images are drawn; of an audit prompts are taken."""
+def _require_no_generation_fields(
+    data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False
+) -> None:
+    """Raise UserError for fields and options that say how images are generated; `audit`: prompts are allowed."""
     given = {(name,): f"{file}: {name}" for name in data}
     for section in ALONE:
         if isinstance(fields := data.get(section), Mapping):
@@ -97,10 +99,10 @@ def _require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *,
             )
 
 
-def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
-    """Return the triplets of the images at a path, those of an audit by its prompts, and the rows.
+def read_triplets(config: Config, path: Path, log: Log = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
+    """Return the triplets of the external images at a path, of an audit by its prompts, and the table of their rows.
 
-    The prompts of an audit have levels, as those may that are read from rows themselves. `say` takes a line on what was
+    The prompts of an audit have levels, as those may that are read from rows themselves. `log` takes a line on what was
     not read, or read as something else.
     """
     images, words = config.images, {name: entry.forms for name, entry in config.indicators.items()}
@@ -108,15 +110,15 @@ def read_triplets(config: Config, path: Path, say: Say = lambda line: None) -> t
     by_id, own_noise = asks_for_skills(config), config.sampler.noise == "own"
     alone, audit = len(words) == 1 and not by_id, all(prompt.levels for prompt in config.prompts)
     if alone or not audit:
-        rows = read_rows(images, path, by_prompt=alone, levels=images.levels if alone else (), say=say)
-        read = triplets(
+        rows = read_rows(images, path, by_prompt=alone, levels=images.levels if alone else (), log=log)
+        read = group_triplets(
             rows, words, config.reference, alone=alone, any_words=images.any_words, own_noise=own_noise
         )
         if not audit or read.prompts == [*config.prompts]:
             return read, rows
-    rows = read_rows(images, path, by_prompt=True, by_id=by_id, say=say)
-    inside = of_audit(rows, config.prompts, {name: word for name, (word, _) in words.items()})
-    read = triplets(inside, words, config.reference, any_words=True, own_noise=own_noise, repeated=True)
+    rows = read_rows(images, path, by_prompt=True, by_id=by_id, log=log)
+    inside = match_audit(rows, config.prompts, {name: word for name, (word, _) in words.items()})
+    read = group_triplets(inside, words, config.reference, any_words=True, own_noise=own_noise, repeated=True)
     # numbered as the prompts are, of which those without images stay
     images = read.images.assign(number=read.images["triplet"].astype(int))
     return replace(read, prompts=[*config.prompts], images=images), rows

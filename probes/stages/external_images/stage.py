@@ -31,7 +31,7 @@ from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 from probes.stages.external_images.configuration import read_triplets
-from probes.stages.external_images.table import find, read_bytes
+from probes.stages.external_images.table import find_source, read_bytes
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
 ROWS = 30  # that are shown
@@ -42,15 +42,15 @@ Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The draws that are taken in, and what ``run.json`` keeps of where they come from."""
+class ExternalImages:
+    """External images of a run, grouped by triplet and seed, and the record of their origin for ``run.json``."""
 
     draws: list[list[Image]]
     record: dict[str, Any]
 
     @property
     def images(self) -> int:
-        """Images of all draws."""
+        """The number of images."""
         return sum(map(len, self.draws))
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Taken:
 
     @property
     def lines(self) -> list[str]:
-        """A summary of the imported images, and lines on columns and files that were not read, or read as others."""
+        """Lines for the user: images read and left out, then columns and files that were skipped or read as others."""
         record = self.record
         unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
         alone = len(self.draws[0]) == 1 or record["paired"]
@@ -80,15 +80,15 @@ class Taken:
         return [printable(text) for text in (line, *record["notes"])]
 
 
-def plan(config: Config, place: str) -> Taken:
-    """Read all images of a configuration; nothing is written."""
+def plan(config: Config, file_name: str) -> ExternalImages:
+    """Return the external images of a configuration, without those left out; all files are read, none is written."""
     assert config.images is not None
-    path = find(config.images, Path())
+    path = find_source(config.images, Path())
     notes: list[str] = []
     read, rows = read_triplets(config, path, notes.append)
     if read.prompts != config.prompts or read.seeds != config.seeds:
         raise UserError(
-            f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
+            f"{path}: expected the prompts and seeds of {file_name}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
     sizes, triplets, left_out, draws = set[str](), set[int](), Counter(read.left_out), []
@@ -101,7 +101,7 @@ def plan(config: Config, place: str) -> Taken:
             _, size = read_header(data)
             if size and not fault_of_size(*size):
                 seen.add(f"{size[0]} x {size[1]}")
-            draw.append(_image(row, config, parts.digest(data)))
+            draw.append(_sample_columns(row, config, parts.digest(data)))
         if read.paired and len(seen) > 1:
             left_out[OTHER_SIZE] += 1
             continue
@@ -124,10 +124,11 @@ def plan(config: Config, place: str) -> Taken:
         "left_out": dict(left_out),
         "notes": list(dict.fromkeys(notes)),
     }
-    return Taken(draws, record)
+    return ExternalImages(draws, record)
 
 
-def _image(row: Any, config: Config, digest: str) -> Image:
+def _sample_columns(row: Any, config: Config, digest: str) -> Image:
+    """Return the columns of ``samples/`` for a row of external images, with its place, file and digest."""
     prompt, words = config.prompts[row.number], split_words(row.prompt)
     return {
         "sample_id": f"t{row.number:05d}-s{row.seed}-{row.indicator}",
@@ -152,16 +153,17 @@ def _image(row: Any, config: Config, digest: str) -> Image:
 
 
 @dataclass(frozen=True)
-class Storing:
-    """Reads the images of a part (:class:`probes.execution.processes.Work`)."""
+class ImageReader:
+    """Work (:class:`probes.execution.processes.Work`) that reads the external images of a part."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[Image]], Tick], Piece]]:
-        """Nothing is loaded; gives the function that reads some draws."""
-        yield _stored
+        """Give the function that reads the images of a piece; nothing is loaded."""
+        yield _read_images
 
 
-def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
+def _read_images(draws: list[list[Image]], tick: Tick) -> Piece:
+    """Return the rows of ``samples/`` of external images; UserError if one has changed since it was planned."""
     rows = []
     for image in chain.from_iterable(draws):
         data = read_bytes(image["stored"], image["place"])
@@ -182,44 +184,44 @@ def _stored(draws: list[list[Image]], tick: Tick) -> Piece:
     return {"samples": RowsOfKind(rows, schemas.SAMPLES)}
 
 
-def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
-    """Store every image of the plan that the run does not hold yet."""
+def store_images(run: Run, config: Config, external: ExternalImages, command: StageCall) -> None:
+    """Store all external images that the run does not hold yet, part by part, and record their origin."""
     began = monotonic()
     if command.overwrite:
         directory.clear(run)
     with locked(run.path / GATE):  # another process may begin the same run
         if not command.overwrite:
-            run.read_again()
+            run.reload_record()
         directory.require_same(run, config.resolved())
         before = (run.meta.get("part_fields") or {}).get("model", _TAKEN_IN)
         if before != _TAKEN_IN:
-            raise directory.another_run(
+            raise directory.another_run_error(
                 run, "model", f"weights {str(before)[:12]}", "images of another program"
             )
         size = config.generate.part_triplets
         made = [
-            _part(run, config, index, taken.draws[start : start + size])
-            for index, start in enumerate(range(0, len(taken.draws), size))
+            _make_part(run, config, index, external.draws[start : start + size])
+            for index, start in enumerate(range(0, len(external.draws), size))
         ]
-        todo, damaged = loop.pending(made, partial(directory.part_of_another_run, run))
+        todo, damaged = loop.pending(made, partial(directory.part_of_another_run_error, run))
         if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
-            raise directory.another_run(run, "parts", count, len(made))
+            raise directory.another_run_error(run, "parts", count, len(made))
         command.record(
             run,
             config,
             damaged,
             part_fields={"model": _TAKEN_IN},
-            taken_in=taken.record,
+            taken_in=external.record,
             parts=len(made),
-            images=taken.images,
-            **{KINDS: run.with_kinds(("samples",), len(made))},
+            images=external.images,
+            **{KINDS: run.updated_part_counts(("samples",), len(made))},
         )
-    loop.make(run, "take in", made, todo, Storing(), command)
+    loop.make(run, "take in", made, todo, ImageReader(), command)
     loop.record_generated(run, began)
 
 
-def _part(run: Run, config: Config, index: int, draws: list[list[Image]]) -> Part:
-    """A part, which is known by all that alters its content."""
+def _make_part(run: Run, config: Config, index: int, draws: list[list[Image]]) -> Part:
+    """Return part number `index` of external images, identified by indicators, prompts, seeds and image digests."""
     images = list(chain.from_iterable(draws))
     fields = {
         "model": _TAKEN_IN,

@@ -20,7 +20,7 @@ from probes.errors import UserError
 from probes.fields.types import shown
 from probes.paths import expand, require_regular
 from probes.prompts.forms import LEVEL_COLUMNS
-from probes.runs.images import find_images, unread_note
+from probes.runs.images import find_images, skipped_files_note
 from probes.user_tables import ENDINGS, UserTable, find_file, open_table, opened_parquet
 
 ROWS = 10_000_000  # of a table, at most
@@ -34,11 +34,11 @@ _PIECES = {"indicator": "[A-Za-z][A-Za-z0-9_]*?", "seed": "[0-9]+", "number": "[
 _BYTES = r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?"
 _STORED = {"": _BYTES, "bytes": rf"{_BYTES}|null", "path": r"(large_)?string(_view)?|null"}
 
-Say = Callable[[str], object]
+Log = Callable[[str], object]
 
 
-def find(images: Images, folder: Path) -> Path:
-    """The file or folder that is named, absolute."""
+def find_source(images: Images, folder: Path) -> Path:
+    """Return the absolute path of the table or folder in ``images.from``; UserError if it does not exist."""
     path = expand(images.from_, "images.from", folder).absolute()
     if not path.exists():
         raise UserError(
@@ -48,12 +48,12 @@ def find(images: Images, folder: Path) -> Path:
 
 
 def has_indicators(images: Images, path: Path) -> bool:
-    """Return whether a table, or the names of files, say the indicator of each image."""
+    """Return whether the rows of external images name an indicator, in a column or in the pattern of file names."""
     if images.names is not None:
         return "indicator" in _FIELD.findall(images.names)
     if "indicator" in images.model_fields_set:
         return True
-    return any(images.indicator in _opened(images, file).columns for file in _tables(path))
+    return any(images.indicator in _open_table(images, file).columns for file in _tables(path))
 
 
 def read_rows(
@@ -63,21 +63,21 @@ def read_rows(
     by_prompt: bool = False,
     by_id: bool = False,
     levels: Sequence[str] | None = (),
-    say: Say = lambda line: None,
+    log: Log = lambda line: None,
 ) -> pd.DataFrame:
-    """Return the rows of a table, or of a folder's, in their order; the index are their places.
+    """Return a row per external image of a table, or of the files in a folder, in order; the index says where each is.
 
     ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
     ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
     Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
-    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `say` takes a line on what was
+    `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `log` takes a line on what was
     not read, or read as something else.
     """
     needed = ["prompt", *(() if by_prompt else ("indicator",))]
     if images.names is None:
-        rows = pd.concat([_of_table(images, file, needed, by_id, levels, say) for file in _tables(path)])
+        rows = pd.concat([_table_rows(images, file, needed, by_id, levels, log) for file in _tables(path)])
     elif path.is_dir():
-        rows = _of_names(images.names, path, needed, by_id, levels or (), say)
+        rows = _file_rows(images.names, path, needed, by_id, levels or (), log)
     else:
         raise UserError(
             f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
@@ -88,7 +88,7 @@ def read_rows(
 
 
 def _tables(path: Path) -> list[Path]:
-    """The table that is named or that stands in a folder; several Parquet files there are one table."""
+    """Return the table at a path or in a folder, there possibly several Parquet files; UserError if none or unclear."""
     if not path.is_dir():
         return [path]
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS and file.is_file())
@@ -104,17 +104,18 @@ def _tables(path: Path) -> list[Path]:
     return tables
 
 
-def _opened(images: Images, file: Path) -> UserTable:
-    """A table whose columns are called as the configuration calls them."""
+def _open_table(images: Images, file: Path) -> UserTable:
+    """Open a table of external images, whose columns are looked up by the names in the configuration."""
     own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
     known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
     return open_table(file, [name for name in known if name])
 
 
-def _of_table(
-    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, say: Say
+def _table_rows(
+    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, log: Log
 ) -> pd.DataFrame:
-    table, columns = _opened(images, file), dict[str, str]()
+    """Return a row per external image of one table; UserError if a column in `needed`, or of images, is missing."""
+    table, columns = _open_table(images, file), dict[str, str]()
     # no other column is named for prompts
     if by_id and images.prompt_id in table.columns and images.prompt == "prompt":
         needed = [PROMPT_ID, *needed[1:]]
@@ -137,18 +138,18 @@ def _of_table(
     for name in levels:
         table.require(name, "name it in images.levels")
     for line in table.notes([*columns.values(), picture, *levels]):
-        say(line)
+        log(line)
     stored = table.names[table.columns[picture]]
-    held = _places(file, stored) if file.suffix.lower() == ".parquet" else None
+    held = _image_cells(file, stored) if file.suffix.lower() == ".parquet" else None
     cells = table.cells(list(dict.fromkeys([*columns.values(), *levels, *([] if held else [picture])])))
     cells.index = f"{file.name}: " + cells.index
     if held is None:
-        held = [(_image_file(file.parent, value, picture, at),) for at, value in cells[picture].items()]
-    return _rows(cells, held, columns, levels)
+        held = [(_find_image_file(file.parent, value, picture, at),) for at, value in cells[picture].items()]
+    return _build_rows(cells, held, columns, levels)
 
 
-def _places(file: Path, column: str) -> list[tuple] | None:
-    """The place of each row of a Parquet file whose column has images as `datasets` stores them, or their bytes."""
+def _image_cells(file: Path, column: str) -> list[tuple] | None:
+    """Return (file, column, row group, row) of each row of a Parquet file; None if the column does not store images."""
     with opened_parquet(file) as opened:
         data, kind = opened.metadata, opened.schema_arrow.field(column).type
     if data.num_rows > ROWS:
@@ -162,7 +163,8 @@ def _places(file: Path, column: str) -> list[tuple] | None:
     return [(file, column, group, row) for group, rows in groups for row in range(rows)]
 
 
-def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
+def _find_image_file(folder: Path, value: Any, column: str, at: str) -> Path:
+    """Return the path of the image file that a cell names; UserError if it names none or there is none."""
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
     path = find_file(value, at, folder)
@@ -173,9 +175,10 @@ def _image_file(folder: Path, value: Any, column: str, at: str) -> Path:
     return path
 
 
-def _of_names(
-    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], say: Say
+def _file_rows(
+    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], log: Log
 ) -> pd.DataFrame:
+    """Return a row per image file below a folder, with the fields that the pattern `names` finds in its path."""
     fields = _FIELD.findall(names)
     if by_id and PROMPT_ID in fields:
         needed = [PROMPT_ID, *needed[1:]]
@@ -191,8 +194,8 @@ def _of_names(
         for place, piece in enumerate(_FIELD.split(names))
     )
     files, others = find_images(folder)
-    if line := unread_note(folder, others):
-        say(line)
+    if line := skipped_files_note(folder, others):
+        log(line)
     cells: dict[str, dict[str, str]] = {}
     for file in files:
         path = file.relative_to(folder)
@@ -207,19 +210,21 @@ def _of_names(
         }
     columns = {name: name for name in fields if name not in (*levels, "number")}
     table = pd.DataFrame(list(cells.values()), list(cells), fields, dtype=object)
-    return _rows(table, [(file,) for file in files], columns, [name for name in levels if name in fields])
+    return _build_rows(
+        table, [(file,) for file in files], columns, [name for name in levels if name in fields]
+    )
 
 
-def _rows(
+def _build_rows(
     cells: pd.DataFrame, images: Sequence[tuple], columns: Mapping[str, str], levels: Sequence[str]
 ) -> pd.DataFrame:
-    """The rows of images, from the cells of their fields, each in the column of this name."""
+    """Return a row per external image, from its cells and the column of each field; absent fields are None or empty."""
     fields = {
-        field: [_value(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
+        field: [_parse(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
         for field, column in columns.items()
     }
     places = [
-        {name: _value("level", name, at, row[name]).strip() for name in levels if str(row[name]).strip()}
+        {name: _parse("level", name, at, row[name]).strip() for name in levels if str(row[name]).strip()}
         for at, row in cells.to_dict("index").items()
     ]
     missing = {"prompt": "", "indicator": "", "seed": None, "triplet": None, PROMPT_ID: None}
@@ -228,8 +233,8 @@ def _rows(
     )
 
 
-def _value(field: str, column: str, at: str, value: Any, prompted: bool = False) -> Any:
-    """The value of a field, as its cell has it; the id of a prompt is left open where the prompt says it."""
+def _parse(field: str, column: str, at: str, value: Any, has_prompt: bool = False) -> Any:
+    """Return the checked value of a cell, a seed as int; "" for an empty prompt id beside a prompt; else UserError."""
     if field == "seed":
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
             value = int(value)
@@ -239,7 +244,7 @@ def _value(field: str, column: str, at: str, value: Any, prompted: bool = False)
                 " that there are none (images: {seed: null})"
             )
         return value
-    if field == PROMPT_ID and prompted and not str(value).strip():
+    if field == PROMPT_ID and has_prompt and not str(value).strip():
         return ""
     if not isinstance(value, str) or not value.strip():
         kind = "a text or a number" if field in ("triplet", "level") else "a text"
@@ -248,7 +253,7 @@ def _value(field: str, column: str, at: str, value: Any, prompted: bool = False)
 
 
 def read_bytes(image: tuple, at: str) -> bytes:
-    """Return the bytes of an image of a row (see `read_rows`), as they stand there; of one whose cell is empty none."""
+    """Return the stored bytes of an image in a row (see `read_rows`), not decoded; empty if its cell is empty."""
     path, *cell = image
     if cell:
         written = path.stat().st_mtime_ns if path.exists() else 0
@@ -267,6 +272,6 @@ def read_bytes(image: tuple, at: str) -> bytes:
 
 @lru_cache(maxsize=2)
 def _row_group(path: Path, written: int, column: str, group: int) -> list[Any]:
-    """Cells of a group of rows of a file as it was written at a time; the groups that were read last are held."""
+    """Return the cells of a column in one row group of a Parquet file; cached by modification time (`written`)."""
     with opened_parquet(path) as table:
         return table.read_row_group(group, columns=[column]).column(column).to_pylist()

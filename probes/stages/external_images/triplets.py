@@ -34,7 +34,7 @@ NO_PARTNER = "images beyond the number that every indicator of the triplet has"
 
 @dataclass(frozen=True)
 class Triplets:
-    """Triplets as the rows describe them."""
+    """Triplets of external images: their prompts, their rows, and what was left out."""
 
     prompts: list[Prompt]  # with a template where it makes the texts of all indicators
     # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` tells its draws apart, and
@@ -46,11 +46,11 @@ class Triplets:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of all draws, ascending."""
+        """All seeds, ascending."""
         return sorted(self.images["seed"].unique().tolist())
 
 
-def triplets(
+def group_triplets(
     rows: pd.DataFrame,
     words: Forms,
     reference: str,
@@ -60,11 +60,12 @@ def triplets(
     own_noise: bool = False,
     repeated: bool = False,
 ) -> Triplets:
-    """Return the triplets of some rows; `words` has the word for a person and its plural for each indicator.
+    """Return rows of external images grouped into triplets, by their prompts or by a column that names the triplet.
 
-    `alone`: prompts stand alone, and have the one indicator there is. `any_words`: prompts without their indicator's
-    word are taken, too. `own_noise`: a seed means another noise in each triplet, so that seeds that are all different
-    may be numbered. `repeated`: triplets may have the same texts.
+    `words`: the word for a person and its plural, by indicator. `alone`: prompts belong to no triplet, and have the
+    only indicator. `any_words`: prompts without their indicator's word are accepted. `own_noise`: a seed means another
+    noise in each triplet, so that seeds that are all different may be numbered. `repeated`: triplets may have the same
+    texts.
     """
     names, absent = list(words), rows["seed"].isna()
     if absent.any() and not absent.all():
@@ -81,7 +82,7 @@ def triplets(
                 f"{row.Index}: expected {listed}, got {shown(name)}: name it under `indicators`, or take the row out"
             )
         levels = tuple(sorted(row.levels.items()))
-        key = (row.prompt, levels) if alone else _key(row, words[name], any_words)
+        key = (row.prompt, levels) if alone else _triplet_key(row, words[name], any_words)
         members.append((keys.setdefault(key, len(keys)), names.index(name), name))
     table = rows.assign(at=rows.index)
     table[["key", "member", "indicator"]] = pd.DataFrame(members, rows.index)
@@ -133,7 +134,7 @@ def triplets(
         written.append(
             Prompt(texts, levels=first["levels"])
             if alone
-            else _prompt(texts, words, reference, first["triplet"])
+            else _make_prompt(texts, words, reference, first["triplet"])
         )
     images["stated"] = images["seed"] if paired else None
     shared = paired and bool(images.groupby("seed")["number"].nunique().max() > 1)
@@ -145,8 +146,8 @@ def triplets(
     return Triplets(written, images, paired, shared, left_out)
 
 
-def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
-    """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
+def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
+    """Return a key that the rows of a triplet share: its name, or the prompt's words but for the indicator's word."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, forms(*words))
     if not places and (row.triplet is None or not any_words):
@@ -172,8 +173,8 @@ def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     return tuple(rest)
 
 
-def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
-    """A template where it makes every prompt, else the prompts as they are."""
+def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
+    """Return a triplet's prompt: as a template if this gives every text, else as the texts by indicator."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         template = text.replace(word, PERSON, 1)
@@ -182,8 +183,8 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
     return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
 
-def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
-    """Return rows in the order of an audit's prompts, each with its indicator and its prompt's number as triplet."""
+def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows in the order of an audit's prompts, with indicator and prompt number; UserError if one fits none."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     known = [
         (number, name, prompt.text(name, word))
@@ -193,10 +194,10 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
     by_id = {names[one[0]]: [one] for one in known}  # prompts with ids have one indicator
     by_text: dict[str, list[tuple[int, str, str]]] = {}
     for one in known:
-        by_text.setdefault(_plain(one[2]), []).append(one)
+        by_text.setdefault(_normalized(one[2]), []).append(one)
     found = []
     for row in rows.itertuples():
-        key, table = (row.prompt_id, by_id) if row.prompt_id else (_plain(row.prompt), by_text)
+        key, table = (row.prompt_id, by_id) if row.prompt_id else (_normalized(row.prompt), by_text)
         matches = table.get(key)
         if matches is None:
             near = difflib.get_close_matches(key, table, 1, 0.0)[0]
@@ -214,7 +215,7 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
                 " name which one in a column `prompt_id`"
             )
         ((number, name, text),) = matches
-        if row.prompt and _plain(row.prompt) != _plain(text):
+        if row.prompt and _normalized(row.prompt) != _normalized(text):
             raise UserError(
                 f"{row.Index}: expected {shown(text)}, the prompt {key}, got {shown(row.prompt)}: correct one of both"
             )
@@ -228,5 +229,6 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
     return placed.iloc[sorted(range(len(rows)), key=numbers.__getitem__)]
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
+    """Return a text normalized for comparison, without final periods and blanks."""
     return normal(text).rstrip(" .")

@@ -1,4 +1,4 @@
-"""What a run's trace exchanges with its model, and what cannot be: said before anything is drawn; loads no weights."""
+"""Checks of what a trace can patch in a run's model, before anything is generated; no weights are loaded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from probes.models.loading import without_weights
 from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
-from probes.stages.drawing import cut
-from probes.stages.estimate import in_words
+from probes.stages.drawing import batched
+from probes.stages.estimate import resources_line
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import (
     POOLED,
     PatchSites,
     Variant,
-    images,
+    distinct_images,
+    image_count,
     in_text,
     is_attention,
     plan,
-    rows,
 )
 
 # Times the images that a batch of the generate stage holds: all variants of a triplet, or nearly.
@@ -37,8 +37,8 @@ _SMALL = 8  # images that a batch holds at least
 _ENTRANCE = "dit.in.text"
 
 
-def require_drawn_here(config: Config) -> None:
-    """Refuse a run of images that another program drew: nothing can be exchanged in them."""
+def require_no_external_images(config: Config) -> None:
+    """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
             "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
@@ -47,7 +47,7 @@ def require_drawn_here(config: Config) -> None:
 
 
 def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant]]:
-    """Return the sites of a run's trace, and the images that it draws of each triplet and seed."""
+    """Return the sites and the variants (images per triplet and seed) of a run's trace; UserError if not traceable."""
     if any(prompt.system_prompt is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
             "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
@@ -73,23 +73,23 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
     return places, plan(places, config.trace, config.reference, config.contrasts[0], controls)
 
 
-def check(config: Config, source: Source, samples: Sequence[Sample]) -> None:
-    """Refuse what cannot be traced, see `trace_plan` and `require_positions`."""
-    require_positions(triplets(config, samples, source), *trace_plan(config, source))
+def require_traceable(config: Config, source: Source, samples: Sequence[Sample]) -> None:
+    """Raise UserError if a run cannot be traced, by its configuration, model or prompts."""
+    require_positions(traced_triplets(config, samples, source), *trace_plan(config, source))
 
 
-def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
-    """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds."""
+def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
+    """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
     towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    return [TripletDraw.of_samples(members, towers) for members in cut(chosen, len(config.indicators))]
+    return [TripletDraw.from_samples(members, towers) for members in batched(chosen, len(config.indicators))]
 
 
 def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants: Sequence[Variant]) -> None:
-    """Refuse groups of positions where prompts of a triplet have another number of tokens in them.
+    """Raise UserError if the prompts of a triplet differ in the number of tokens in a group that a variant patches.
 
-    So are prompts of a triplet that have another number of tokens, of a model that masks or pads a text by its length.
+    If the model masks or pads a text by its length, the prompts must have equal numbers of tokens as a whole.
     """
     for triplet in draws:
         counts = [len(triplet.tokens[one.recipient]) for one in variants if one.kind == "none"]
@@ -100,7 +100,7 @@ def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants
                 " choose other words or prompts"
             )
         for one in variants:
-            if one.kind == "position" and (why := triplet.why_not(one)):
+            if one.kind == "position" and (why := triplet.mismatch_reason(one)):
                 raise UserError(
                     f"trace.positions: expected words of as many tokens, but in prompts[{triplet.triplet}] {why}:"
                     " choose other words or prompts, or take the group out"
@@ -108,13 +108,13 @@ def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants
 
 
 def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
-    """Return the images that a batch holds where the configuration leaves it to the machine."""
+    """Return the number of images in a batch of the trace for ``trace.batch: auto``, by the machine's memory."""
     number = auto_images(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 
-def estimated(config: Config, source: Source) -> str:
-    """How much the trace of a run will draw, and what that takes, in words."""
+def estimate_trace(config: Config, source: Source) -> str:
+    """Return a line with the triplets, variants, images, disk space and workers of a run's trace."""
     (_, variants), pipe = trace_plan(config, source), without_weights(source)
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
@@ -122,8 +122,8 @@ def estimated(config: Config, source: Source) -> str:
     size = config.trace.batch
     if size == "auto":
         size = auto_batch(pipe, pick_device(config.generate.device).type, config)
-    at_once = min(size, draws * len(rows(variants)))
-    takes = in_words(config, pipe, draws * images(variants), draws * len(variants), at_once)
+    at_once = min(size, draws * len(distinct_images(variants)))
+    takes = resources_line(config, pipe, draws * image_count(variants), draws * len(variants), at_once)
     patched = sum(one.kind != "none" for one in variants)
     return f"trace: {draws} triplets and seeds x {patched} variants: {takes}"
 
@@ -132,7 +132,7 @@ def estimated(config: Config, source: Source) -> str:
 
 
 def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
-    """Return what a trace of a pipeline, which needs no weights, exchanges."""
+    """Return the sites, heads and layers of a pipeline that a trace patches; UserError if `trace` names others."""
     architecture = architecture_of(pipe)
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
@@ -145,16 +145,16 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
             f" it or puts more around it ({type(pipe).__name__}): take the groups out"
         )
     if trace.sites != "default":
-        chosen = _resolved(pipe, "sites", trace.sites)
+        chosen = _resolve_addresses(pipe, "sites", trace.sites)
     elif architecture.transformer:
         pooled = [one for one in inputs if one == POOLED]
         chosen = [*pooled, *(towers if len(towers) > 1 else ()), *cross]
     else:
-        chosen = _resolved(pipe, "sites", ["unet.*.cross"])
+        chosen = _resolve_addresses(pipe, "sites", ["unet.*.cross"])
     for address in chosen:
         _require_writable(available[address], architecture.denoiser_name)
     heads = {}
-    for address in _resolved(pipe, "heads", trace.heads) if trace.heads else ():
+    for address in _resolve_addresses(pipe, "heads", trace.heads) if trace.heads else ():
         site = available.get(f"{address}.heads")
         if site is None or not is_attention(address):
             raise UserError(
@@ -176,7 +176,7 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
 
 
 def _causal_layers(pipe: Any) -> tuple[str, ...]:
-    """The layers that a denoiser may be given of each text encoder whose positions read none after them."""
+    """Return the addresses of the last layer, or two, of each text encoder with causal attention."""
     found = []
     last = 2 if architecture_of(pipe).transformer else 1  # the last, or the last but one
     for name, core in text_cores(pipe).items():
@@ -185,7 +185,8 @@ def _causal_layers(pipe: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
+def _resolve_addresses(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
+    """Return the addresses of the sites that patterns match; UserErrors name the field of ``trace``."""
     try:
         return [site.address for site in sites.resolve(pipe, patterns)]
     except HookError as error:
@@ -193,6 +194,7 @@ def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
 
 
 def _require_writable(site: sites.Site, denoiser: str) -> None:
+    """Raise UserError if a trace cannot patch a site: read-only, a part of an attention, or after the denoiser."""
     address, why = site.address, site.read_only
     if address.rpartition(".")[2] in ("query", "key", "value", "heads") and not in_text(address):
         why = "it is a part of an attention: name the attention, and what is exchanged in `part`"

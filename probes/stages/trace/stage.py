@@ -26,52 +26,59 @@ from probes.runs import directory, schemas
 from probes.runs import parts as part_files
 from probes.runs.images import NAN, fault_counts
 from probes.runs.record import KINDS, traced_fields
-from probes.runs.rows import png
+from probes.runs.rows import png_bytes
 from probes.runs.run import Run
-from probes.stages.drawing import Drawing, call_options, cut, load, threads, with_options
+from probes.stages.drawing import (
+    GenerationWork,
+    batched,
+    call_options,
+    load_run_model,
+    replace_options,
+    thread_count,
+)
 from probes.stages.trace import requirements
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Variant, images, rows
+from probes.stages.trace.variants import Variant, distinct_images, image_count
 
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
 
 
-def forget(run: Run) -> None:
-    """Remove what the stage stored, so that a run is traced anew."""
-    directory.remove(run, ("traced",))
+def remove_trace(run: Run) -> None:
+    """Remove a run's traced parts and their record, so that it can be traced again."""
+    directory.remove_parts(run, ("traced",))
     run.write_meta(**{RECORD: None, USED: None})
 
 
 def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall) -> None:
-    """Draw every image of a run's trace that it does not hold yet."""
+    """Generate all images of a run's trace that it does not hold yet, part by part, and record the trace."""
     began, config = monotonic(), run.config
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
     generated, device = run.meta["part_fields"], run.meta.get("device") or {}
-    loaded, batch, each = command.ask(_loaded, source, config, generated, device.get("image_bytes"))
+    loaded, batch, each = command.ask(_load_model, source, config, generated, device.get("image_bytes"))
     assert config.trace is not None
     if config.trace.batch == "auto":  # where the trace was begun its first batch's size is kept
-        config = with_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
+        config = replace_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
     size = config.trace.batch
-    draws = requirements.triplets(config, samples, source)
+    draws = requirements.traced_triplets(config, samples, source)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
     parts = [
         Part(
             paths={"traced": run.part_path("traced", index)},
-            identity=part_files.identity(index, {**fields, **_own_fields(chunk)}, FORMAT),
-            images=len(chunk) * images(variants),
-            pieces=cut_trace(TraceBatch(chunk, variants), size),
+            identity=part_files.identity(index, {**fields, **_triplet_fields(chunk)}, FORMAT),
+            images=len(chunk) * image_count(variants),
+            pieces=split_batch(TraceBatch(chunk, variants), size),
         )
-        for index, chunk in enumerate(cut(draws, config.generate.part_triplets))
+        for index, chunk in enumerate(batched(draws, config.generate.part_triplets))
     ]
-    todo, damaged = loop.pending(parts, _refused)
-    smallest = max(len(rows([one])) for one in variants)
+    todo, damaged = loop.pending(parts, _another_trace_error)
+    smallest = max(len(distinct_images([one])) for one in variants)
     limit = BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
-    work = Drawing(source, config, loaded, each, generated, limit, cut_trace, draw_batch)
+    work = GenerationWork(source, config, loaded, each, generated, limit, split_batch, generate_trace_batch)
     count = command.workers(config, todo, work)
-    not_drawn = {one.name: sum(bool(draw.why_not(one)) for draw in draws) for one in variants}
+    not_drawn = {one.name: sum(bool(draw.mismatch_reason(one)) for draw in draws) for one in variants}
     record: dict[str, Any] = {
         "format": FORMAT,
         "config": config.trace.model_dump(mode="json"),
@@ -79,12 +86,12 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
         "indicators": [one.recipient for one in variants if one.kind == "none"],
         "variants": [one.row() for one in variants],
         "draws": len(draws),
-        "images": images(variants),
+        "images": image_count(variants),
         "not_drawn": {name: number for name, number in not_drawn.items() if number},
         "workers": count,
         "seconds": (run.meta.get(RECORD) or {}).get("seconds", 0.0),  # before it was gone on with
     }
-    run.write_meta(**{RECORD: record, USED: [size], KINDS: run.with_kinds(("traced",), len(parts))})
+    run.write_meta(**{RECORD: record, USED: [size], KINDS: run.updated_part_counts(("traced",), len(parts))})
     loop.note_damaged(run, damaged)
     loop.make(run, "trace", parts, todo, work, command, count)
     faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
@@ -93,24 +100,26 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     run.write_meta(**{RECORD: record, USED: used_sizes(run, "traced", size)})
 
 
-def _loaded(
+def _load_model(
     source: loading.Source, config: Config, fields: Mapping[str, Any], measured: float | None
 ) -> tuple[loading.LoadedModel, int, int]:
-    """The model of a run, the images that a batch of its trace holds on this machine, and threads of torch."""
-    loaded = load(source, config, config.generate.device, fields)
+    """Load a run's model; return it, the images per batch of its trace on this machine, and the number of threads."""
+    loaded = load_run_model(source, config, config.generate.device, fields)
     size = requirements.auto_batch(loaded.pipe, loaded.device, config, measured)
-    return loaded, size, threads(loaded)
+    return loaded, size, thread_count(loaded)
 
 
-def _own_fields(chunk: Sequence[TripletDraw]) -> dict[str, Any]:
+def _triplet_fields(chunk: Sequence[TripletDraw]) -> dict[str, Any]:
+    """Return the identity fields in which a part differs from others: prompts, seeds and tokens."""
     return {
         "prompts": [one.prompts for one in chunk],
         "seeds": [[one.triplet, one.seed, one.noise_seed] for one in chunk],
-        "tokens": part_files.digest(repr([one.read for one in chunk])),
+        "tokens": part_files.digest(repr([one.tokenization for one in chunk])),
     }
 
 
-def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+def _another_trace_error(path: Path, field: str, old: Any, new: Any) -> UserError:
+    """Return the error for a traced part that was made with another value of a field."""
     return UserError(
         f"{path}: was drawn with {field} {shown(old)}, expected {shown(new)}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"
@@ -122,35 +131,35 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
 
 @dataclass(frozen=True)
 class TraceBatch:
-    """Variants of some triplets, whose recipients and donors are drawn with them."""
+    """A batch of variants of some triplets; their unpatched recipients and donors are generated with them."""
 
     draws: Sequence[TripletDraw]
     variants: Sequence[Variant]
 
     def __len__(self) -> int:
-        """Rows of it."""
-        return len(self.draws) * len(rows(self.variants))
+        """Return the number of images in the batch, with recipients and donors."""
+        return len(self.draws) * len(distinct_images(self.variants))
 
 
-def cut_trace(batch: TraceBatch, size: int) -> list[TraceBatch]:
-    """Return batches of at most so many images: of several triplets where all variants of each fit, else of one."""
-    if several := size // len(rows(batch.variants)):
-        return [TraceBatch(some, batch.variants) for some in cut(batch.draws, several)]
+def split_batch(batch: TraceBatch, size: int) -> list[TraceBatch]:
+    """Return batches of at most `size` images: of several triplets if all variants of one fit, else of one triplet."""
+    if several := size // len(distinct_images(batch.variants)):
+        return [TraceBatch(some, batch.variants) for some in batched(batch.draws, several)]
     alike: dict[Any, list[Variant]] = {}
     for one in batch.variants:
-        alike.setdefault(one.drawn, []).append(one)
+        alike.setdefault(one.image_key, []).append(one)
     chunks: list[list[Variant]] = [[]]
     for some in alike.values():  # what is the same stands together
-        if len(rows([*chunks[-1], *some])) > size:
+        if len(distinct_images([*chunks[-1], *some])) > size:
             chunks.append([])
         chunks[-1] += some
     return [TraceBatch([draw], chunk) for draw in batch.draws for chunk in chunks]
 
 
-def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
-    """Draw a batch and give its rows."""
+def generate_trace_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
+    """Generate a batch of traced images and return its rows of ``traced/``."""
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
-    share = images(batch.variants) / len(rows(batch.variants))
+    share = image_count(batch.variants) / len(distinct_images(batch.variants))
     options = {"tick": lambda drawn: tick(share * drawn), **call_options(pipe, config)}
     try:
         drawn = draw(pipe, batch.draws, batch.variants, **options)
@@ -168,7 +177,7 @@ def draw_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piec
                 "writes": one.writes,
                 "largest_change": one.largest_change,
                 "fault": one.fault,
-                "image": {"bytes": png(one.image), "path": name} if finite else None,
+                "image": {"bytes": png_bytes(one.image), "path": name} if finite else None,
             }
         )
     return {"traced": RowsOfKind(traced, schemas.TRACED)}

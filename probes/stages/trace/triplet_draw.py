@@ -15,7 +15,7 @@ from probes.stages.trace.variants import Variant
 
 @dataclass(frozen=True)
 class TripletDraw:
-    """One triplet with one seed: what its images are drawn from."""
+    """One triplet with one seed: prompts, tokens and token positions by indicator, and the seed of the noise."""
 
     triplet: int  # number of the prompt
     seed: int  # as the configuration gives it
@@ -36,47 +36,48 @@ class TripletDraw:
         triplet: int = 0,
         seed: int = 0,
     ) -> TripletDraw:
-        """A triplet by its prompts and the word for the person in each, both by indicator."""
+        """Return a triplet from its prompts and the word for the person in each, both by indicator."""
         tokenizer, tokens, spans = tokenizer_of(pipe, "text"), {}, {}
         for name, text in prompts.items():
             tokens[name] = tuple(tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]))
             spans[name] = [next(span for word, span in split_words(text) if word == words[name])]
         noise, groups = (
             noise_seed(next(iter(prompts.values())), seed),
-            _groups(TextTowers.of(pipe), prompts, spans),
+            _groups_by_encoder(TextTowers.of(pipe), prompts, spans),
         )
         return cls(triplet, seed, noise, dict(prompts), tokens, groups)
 
     @classmethod
-    def of_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
-        """A triplet as the plan of a run has it."""
+    def from_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
+        """Return a triplet from its samples of one seed, one per indicator; without positions if `towers` is None."""
         first, prompts = samples[0], {one.indicator: one.prompt for one in samples}
         tokens = {one.indicator: one.tokens for one in samples}
-        groups = _groups(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
+        groups = _groups_by_encoder(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
-        """Return the token positions of some groups of a prompt at a site (`hooks.prompt.spans.joined_groups`)."""
+        """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `groups` is None."""
         if groups is None:
             return None
-        found = self._groups(site)[indicator]
+        found = self._groups_at(site)[indicator]
         return tuple(place for name in joined_groups(groups) for place in found[name])
 
-    def _groups(self, site: str) -> Mapping[str, PositionGroups]:
+    def _groups_at(self, site: str) -> Mapping[str, PositionGroups]:
+        """Return the groups of token positions by indicator, of the site's text encoder or of all encoders joined."""
         return self.groups.get(site.partition(".")[0], self.groups[JOINED])
 
     @property
-    def read(self) -> tuple[Any, ...]:
-        """What its images hang on of how the prompts are read: tokens, and where the word is among them."""
+    def tokenization(self) -> tuple[Any, ...]:
+        """What the images depend on in the tokenization: the tokens, and the token positions around the word."""
         return (self.tokens, self.groups.get("text", {}), *([self.groups] if len(self.groups) > 2 else []))
 
-    def why_not(self, variant: Variant) -> str | None:
-        """Why a variant cannot be drawn of these prompts, or None: token positions that do not answer one another."""
+    def mismatch_reason(self, variant: Variant) -> str | None:
+        """Return why a variant cannot be generated, its prompts' token positions not corresponding; None if it can."""
         if variant.positions is None or variant.donor is None:
             return None
         names = (variant.recipient, variant.donor)
         for site in variant.sites:
-            groups = self._groups(site)
+            groups = self._groups_at(site)
             for name in names:
                 if not groups[name]:
                     return f"{self.prompts[name]!r} has no one place for its word"
@@ -98,10 +99,10 @@ class TripletDraw:
         return None
 
 
-def _groups(
+def _groups_by_encoder(
     towers: TextTowers | None, prompts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
 ) -> dict[str, dict[str, PositionGroups]]:
-    """Token positions around the word by text encoder, then by indicator."""
+    """Return groups of token positions by text encoder, then by indicator; empty for a word that is not contiguous."""
     found: dict[str, dict[str, PositionGroups]] = {}
     for name, prompt in prompts.items() if towers else ():
         groups = towers.groups(prompt, spans[name])

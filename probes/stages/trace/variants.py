@@ -20,7 +20,7 @@ POOLED = "text.pooled"
 
 @dataclass(frozen=True)
 class PatchSites:
-    """What a model has that activations can be exchanged at."""
+    """The sites, heads and layers of a model at which a trace patches activations."""
 
     # the attentions by which the image reads the text (cross- or joint ones), in the order in which they run
     cross: tuple[str, ...]
@@ -40,24 +40,24 @@ class PatchSites:
     masked: bool = False
 
     @property
-    def ways(self) -> tuple[str, ...]:
-        """All by which the text reaches the image: the pooled text, where there is one, then the attentions."""
+    def text_paths(self) -> tuple[str, ...]:
+        """Sites by which the text reaches the image: the pooled text, if the model takes it, then the attentions."""
         return (*(one for one in self.inputs if one == POOLED), *self.cross)
 
 
 def in_text(site: str) -> bool:
-    """Return whether a site is written while a text encoder runs."""
+    """Return whether a site is in a text encoder, hence patched before the denoiser runs; False for pooled text."""
     return site.partition(".")[0] in TEXT_ENCODERS and site != POOLED
 
 
 def is_attention(site: str) -> bool:
-    """Return whether an address, such as ``unet.mid.attn.0.cross``, is one of an attention."""
+    """Return whether an address, such as ``unet.mid.attn.0.cross``, is that of an attention."""
     return site.rpartition(".")[2] in ("cross", "self", "joint")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One image: which recipient is given whose activations, where and when."""
+    """One image of a trace: the recipient, the donor of the patched activations, and at which sites and steps."""
 
     name: str  # unique in the trace of a run
     kind: str  # none (nothing is exchanged), site, window, head, position, complete or cut
@@ -75,18 +75,18 @@ class Variant:
     stop_step: int = 0
 
     @property
-    def drawn(self) -> tuple[Any, ...]:
-        """What alters the image: variants that have it in common are one image."""
+    def image_key(self) -> tuple[Any, ...]:
+        """The fields that determine the image: variants with equal ones show the same image."""
         about = (self.recipient, self.donor, self.sites, self.part, self.source, self.positions, self.heads)
         return (*about, self.first_step, self.stop_step)
 
     @property
     def in_text(self) -> bool:
-        """Whether it is written before the denoiser runs."""
+        """Whether a text encoder is patched, before the denoiser runs."""
         return self.part == "text"
 
     def row(self) -> dict[str, Any]:
-        """The columns of ``traced/`` that say what was exchanged."""
+        """Return the columns of ``traced/`` that describe the variant."""
         row = asdict(self)
         return {"variant": row.pop("name"), **row}
 
@@ -94,7 +94,7 @@ class Variant:
 def plan(
     places: PatchSites, trace: Trace, reference: str, donors: Sequence[str], controls: Sequence[str] = ()
 ) -> list[Variant]:
-    """Return the images that a trace draws of one triplet and seed, with these indicators of a run.
+    """Return the variants that a trace generates of each triplet and seed, by a run's reference, donors and controls.
 
     First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the floor
     (controls, where `trace.floor` says so), necessity (a donor with activations of the reference), cuts.
@@ -102,49 +102,49 @@ def plan(
     controls = controls if trace.floor else ()
     variants = [Variant(f"none:{name}", "none", name) for name in (reference, *donors, *controls)]
     for donor in donors:
-        variants += _sweep(places, trace, reference, donor)
+        variants += _patched_variants(places, trace, reference, donor)
     for control in controls:
-        variants += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
+        variants += [replace(one, floor=True) for one in _patched_variants(places, trace, reference, control)]
     for donor in donors if trace.necessity else ():
-        variants += _sweep(places, trace, donor, reference)
+        variants += _patched_variants(places, trace, donor, reference)
     for donor in donors if trace.cuts else ():
-        variants += _cuts(places, reference, donor)
+        variants += _known_share_variants(places, reference, donor)
     # each name once: a cut with the recipient as its own donor is the same for both donors
     return list({one.name: one for one in variants}.values())
 
 
-def rows(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
-    """What is drawn for variants of a triplet, each different one by `drawn`: first recipients and donors."""
+def distinct_images(variants: Iterable[Variant]) -> dict[tuple[Any, ...], Variant]:
+    """Return a triplet's distinct images by `Variant.image_key`: the unpatched recipients and donors, then variants."""
     variants = list(variants)
     names = dict.fromkeys(name for one in variants for name in (one.recipient, one.donor) if name is not None)
-    return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), *variants)}
+    return {one.image_key: one for one in (*(Variant("", "none", name) for name in names), *variants)}
 
 
-def images(variants: Iterable[Variant]) -> int:
-    """Return how many images show these variants: what is the same is drawn once."""
-    return len({one.drawn for one in variants})
+def image_count(variants: Iterable[Variant]) -> int:
+    """Return the number of distinct images of some variants of a triplet."""
+    return len({one.image_key for one in variants})
 
 
-def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
-    """Yield what is drawn of every pair of recipient and donor."""
+def _patched_variants(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
+    """Yield the variants of one recipient and donor: sites, all text paths at once, windows, heads and positions."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
-    whole = replace(base, sites=places.ways, part=KEYS_AND_VALUES)
-    at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
+    whole = replace(base, sites=places.text_paths, part=KEYS_AND_VALUES)
+    at = [replace(base, sites=(site,), **_part_and_source(site, places, trace)) for site in places.sites]
     for one in at:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
     yield replace(whole, name=f"complete:{pair}", kind="complete")
-    for first, stop in _windows(places, trace):
+    for first, stop in _step_windows(places, trace):
         for one in at:
             if not one.in_text:
                 name = f"window:{one.sites[0]}:{first}-{stop}:{pair}"
                 yield replace(one, name=name, kind="window", first_step=first, stop_step=stop)
     for site, number in places.heads.items():
-        given = _part(site, places, trace)
-        given["part"] = "heads" if given["part"] == "output" else given["part"]
+        fields = _part_and_source(site, places, trace)
+        fields["part"] = "heads" if fields["part"] == "output" else fields["part"]
         for head in range(number):
             name = f"head:{site}:{head}:{pair}"
-            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **given)
+            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **fields)
     for group in trace.positions:
         read = replace(whole, sites=places.cross, positions=group)
         yield replace(read, name=f"position:cross:{group}:{pair}", kind="position")
@@ -154,8 +154,12 @@ def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iter
                 yield replace(one, name=name, kind="position", positions=group)
 
 
-def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
-    """Part and source at a site: those of the configuration at an attention."""
+def _part_and_source(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
+    """Return the fields `part` and `source` of a Variant that patches a site; a field that is absent has its default.
+
+    Part: "text" in text encoders, ``trace.part`` at attentions, else "output". Source: "own" (the default) in text
+    encoders, at the denoiser's text inputs, and for keys and values of cross-attention, else ``trace.source``.
+    """
     if in_text(site):
         return {"part": "text"}
     if not is_attention(site):
@@ -165,8 +169,8 @@ def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     return {"part": trace.part, "source": "own" if both else trace.source}
 
 
-def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
-    """The windows that are listed, or as equal ones as whole steps allow, at most one a step."""
+def _step_windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
+    """Return (first, stop) denoiser calls of each window, as configured or equal; UserError if one ends too late."""
     if isinstance(trace.windows, int):
         number = min(trace.windows, places.calls)
         return pairwise(
@@ -181,14 +185,14 @@ def _windows(places: PatchSites, trace: Trace) -> Iterable[tuple[int, int]]:
     return trace.windows
 
 
-def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
-    """Exchanges whose share is known, see `CUTS`."""
+def _known_share_variants(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
+    """Yield the variants of a recipient and donor whose share of the total effect is known (`CUTS`)."""
     for name, giver, sites, part, positions in (
         ("embeddings", donor, places.embeddings, "text", "word"),
         ("inputs", donor, places.inputs, "output", None),
-        ("complete", donor, places.ways, KEYS_AND_VALUES, None),
+        ("complete", donor, places.text_paths, KEYS_AND_VALUES, None),
         ("before", donor, places.layers, "text", "start+before"),
-        ("self", recipient, places.ways, KEYS_AND_VALUES, None),
+        ("self", recipient, places.text_paths, KEYS_AND_VALUES, None),
     ):
         if sites:
             cut = Variant(f"cut:{name}:{giver}>{recipient}", "cut", recipient, giver, stop_step=places.calls)

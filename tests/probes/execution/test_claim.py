@@ -77,7 +77,7 @@ def left_behind(run):
     """What writers have left: temporary files of this minute and of two days ago, and the lock of a part."""
     (run / "samples").mkdir(exist_ok=True)
     (run / "samples" / "part-00002.parquet.lock").touch()
-    fresh, old = (parts.temporary(run / "samples" / f"part-0000{number}.parquet") for number in (0, 1))
+    fresh, old = (parts.temporary_path(run / "samples" / f"part-0000{number}.parquet") for number in (0, 1))
     for file in (fresh, old):
         file.write_bytes(b"half")
     os.utime(old, (time.time() - 2 * DAY,) * 2)

@@ -10,7 +10,7 @@ from probes.errors import UserError
 from probes.execution.workers import BatchSize
 from probes.models import loading
 from probes.runs.record import part_fields
-from probes.stages.drawing import Drawing, cut, draw_batch
+from probes.stages.drawing import GenerationWork, batched, generate_batch
 from tests.probes.conftest import generated, settings
 from triptych.cli.main import main
 
@@ -37,8 +37,15 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
     loaded, size = loading.load(source, edit=config.edit), BatchSize("generate", 1, "triplets", 1, "", "")
-    drawing = Drawing(
-        source, config, loaded, 1, {"model": after["weight_hash"], **source.files}, size, cut, draw_batch
+    drawing = GenerationWork(
+        source,
+        config,
+        loaded,
+        1,
+        {"model": after["weight_hash"], **source.files},
+        size,
+        batched,
+        generate_batch,
     )
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass

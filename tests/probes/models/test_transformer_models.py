@@ -69,7 +69,7 @@ def test_a_description_is_checked_without_weights(kind, saved_kind):
     source = loading.resolve(str(saved_kind(kind)), weights=False)
     pipe = loading.without_weights(source, steps=2)
     assert {parameter.device.type for parameter in pipe.transformer.parameters()} == {"meta"}
-    assert " on disk (" in estimate.in_words(small(saved_kind(kind), kind), pipe, 6, 6)
+    assert " on disk (" in estimate.resources_line(small(saved_kind(kind), kind), pipe, 6, 6)
 
 
 def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):

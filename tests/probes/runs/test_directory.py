@@ -114,7 +114,7 @@ def test_parts_that_the_record_does_not_list_are_the_users(run, capsys):
         (run.path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, run.path / name)
     with claim(run.path) as held:
-        directory.remove(held, OBSERVED_KINDS)
+        directory.remove_parts(held, OBSERVED_KINDS)
         assert held.meta["kinds"] == {"captures": 1, "samples": 1}
     assert not any((run.path / name).exists() for name in own) and source.exists()
     with claim(run.path) as held:

@@ -193,6 +193,6 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
 
 def test_every_field_of_the_schema_has_a_stage():
     config = Config(prompts=["a {person}"]).resolved()
-    altered = {*record.stages().values()}
+    altered = {*record.altered_stages().values()}
     assert altered == {"generate", "part", "observe", "trace", "measure", "report", "nothing"}
-    assert record.fields_of(config, *altered).keys() <= record.stages().keys()
+    assert record.fields_altering(config, *altered).keys() <= record.altered_stages().keys()

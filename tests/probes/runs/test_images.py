@@ -6,7 +6,7 @@ import pytest
 from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.images import read_image
-from probes.runs.rows import png
+from probes.runs.rows import png_bytes
 from probes.runs.run import Run
 
 
@@ -22,7 +22,7 @@ def test_images_in_any_order(tmp_path):
     run = Run(tmp_path, {"format": 4, "status": "generated"})
     pixels = {f"s{i}": np.full((4, 4, 3), 40 * i / 255) for i in range(5)}
     for part, names in enumerate((["s0", "s1"], ["s2", "s3", "s4"])):
-        _write(run, part, {name: png(pixels[name]) for name in names})
+        _write(run, part, {name: png_bytes(pixels[name]) for name in names})
     order = ["s4", "s0", "s3", "s0"]
     assert [image.getpixel((0, 0))[0] for image in run.images(order)] == [160, 0, 120, 0]
     assert "image" not in run.samples()
@@ -33,7 +33,7 @@ def test_images_in_any_order(tmp_path):
 
 def test_what_cannot_be_decoded_is_named(tmp_path):
     run = Run(tmp_path, {"format": 4, "status": "generated"})
-    whole = png(np.zeros((4, 4, 3)))
+    whole = png_bytes(np.zeros((4, 4, 3)))
     _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
     with pytest.raises(
         UserError, match="text: expected an image, got `cannot identify image file`: leave it out"

@@ -96,8 +96,8 @@ def test_an_activation_beyond_float16_is_refused():
     with pytest.raises(
         UserError, match=r"^capture\.keep_dtype: expected float32 for unet\.mid, .* 7e\+04, got"
     ):
-        rows._as(values, "float16", "unet.mid")
-    assert rows._as(values, "float32", "unet.mid") is not None
+        rows._cast_values(values, "float16", "unet.mid")
+    assert rows._cast_values(values, "float32", "unet.mid") is not None
 
 
 def test_a_site_that_is_not_kept_is_named(whole):

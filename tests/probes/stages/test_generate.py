@@ -11,7 +11,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.models import loading
-from probes.runs.rows import png
+from probes.runs.rows import png_bytes
 from probes.runs.run import Run
 from probes.stages import drawing
 from tests.probes.conftest import generated, settings, stored
@@ -53,7 +53,7 @@ def test_images_are_those_of_the_plain_pipeline(whole, saved):
         output_type="np",
     ).images
     stored_images = Run.open(whole.path).samples(["image"])["image"]
-    assert [png(image) for image in images] == [entry["bytes"] for entry in stored_images[:6]]
+    assert [png_bytes(image) for image in images] == [entry["bytes"] for entry in stored_images[:6]]
 
 
 @pytest.mark.parametrize("scheduler", [None, "euler_ancestral", "ddpm"])
@@ -253,7 +253,9 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
     config = Config(prompts=["a {person}"], sampler={"height": 512, "width": 512})
     samples = [SimpleNamespace(triplet="t", seed=0)] * 3
     peaks, drawn = iter([9e9, 1.6e9]), []
-    monkeypatch.setattr(drawing, "draw_batch", lambda pipe, config, draws, tick: drawn.append(len(draws[0])))
+    monkeypatch.setattr(
+        drawing, "generate_batch", lambda pipe, config, draws, tick: drawn.append(len(draws[0]))
+    )
     for name, value in {
         "reset_peak_memory_stats": lambda device: None,
         "memory_allocated": lambda device: 1e9,
@@ -262,9 +264,9 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
         "empty_cache": lambda: None,
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    measured = drawing.image_bytes(loaded, config, samples)
+    measured = drawing.measure_image_bytes(loaded, config, samples)
     assert (measured, drawn) == (pytest.approx(0.2e9), [3, 3])
     assert workers.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
     assert workers.auto_batch(pipe, "cuda:0", config, measured) == 8
     loaded.device = "cpu"
-    assert drawing.image_bytes(loaded, config, samples) is None
+    assert drawing.measure_image_bytes(loaded, config, samples) is None

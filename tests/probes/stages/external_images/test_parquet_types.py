@@ -7,7 +7,7 @@ from PIL import Image
 
 from probes.config.generation import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import find, read_bytes, read_rows
+from probes.stages.external_images.table import find_source, read_bytes, read_rows
 
 BYTES = b"\x89PNG and so on"
 TEXTS = ["a person", "a woman"]
@@ -31,7 +31,7 @@ def rows(folder, **columns):
     }
     pq.write_table(pa.table({**usual, **columns}), folder / "t.parquet")
     images = Images.model_validate({"from": "t.parquet"})
-    return read_rows(images, find(images, folder))
+    return read_rows(images, find_source(images, folder))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from PIL import Image
 
 from probes.config.generation import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import find, read_bytes, read_rows
+from probes.stages.external_images.table import find_source, read_bytes, read_rows
 
 RECORDS = [
     {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 def rows(folder, **options):
     images = Images.model_validate({"from": "."} | options)
-    return read_rows(images, find(images, folder))
+    return read_rows(images, find_source(images, folder))
 
 
 def said(found):
@@ -153,7 +153,7 @@ def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):
     (tmp_path / "a_nurse_1.eps").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
     (tmp_path / ".DS_Store").write_bytes(b"\0")
     images, said = Images.model_validate({"from": ".", "names": "{prompt}_{number}"}), []
-    found = read_rows(images, tmp_path, by_prompt=True, say=said.append)
+    found = read_rows(images, tmp_path, by_prompt=True, log=said.append)
     assert [*found["prompt"]] == ["a nurse"] * 5
     assert said == [
         f"{tmp_path}: 1 not read, no PNG, JPEG, WebP, GIF, BMP, TIFF or AVIF image by content: a_nurse_1.eps"

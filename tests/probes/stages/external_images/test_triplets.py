@@ -23,7 +23,7 @@ def triplets(rows, *given, **options):
         rows, columns=["at", "prompt", "indicator", "seed", "triplet", "levels"], dtype=object
     )
     named = table["at"].where(table["at"].notna(), "line " + table.index.astype(str))
-    return module.triplets(table.drop(columns="at").set_axis(named.tolist()), *given, **options)
+    return module.group_triplets(table.drop(columns="at").set_axis(named.tolist()), *given, **options)
 
 
 def draws(said, *columns):

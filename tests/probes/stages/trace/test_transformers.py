@@ -83,14 +83,14 @@ def test_by_default_the_pooled_text_comes_first_then_the_text_encoders_then_the_
     joint = [f"dit.block.{number}.joint" for number in range(3)]
     sd3 = patch_sites(pipeline("sd3"), Trace(), STEPS)
     towers = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
-    assert [*sd3.sites] == [POOLED, *towers, *joint] and [*sd3.ways] == [POOLED, *joint]
+    assert [*sd3.sites] == [POOLED, *towers, *joint] and [*sd3.text_paths] == [POOLED, *joint]
     assert sd3.inputs == (POOLED, "dit.in.text") and not sd3.masked
     flux = patch_sites(pipeline("flux-dev"), Trace(), STEPS)
     blocks, single = (
         [f"dit.block.{number}.joint" for number in range(2)],
         [f"dit.single.{number}.joint" for number in range(3)],
     )
-    assert [*flux.sites] == [POOLED, *towers[:2], *blocks, *single] and [*flux.ways] == [
+    assert [*flux.sites] == [POOLED, *towers[:2], *blocks, *single] and [*flux.text_paths] == [
         POOLED,
         *blocks,
         *single,
@@ -166,7 +166,7 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
         word_spans=((0, 1), (2, 5), (6, 9), (10, 11), (12, 15)),
         word_positions=((1,), (2,), (3,), (4,), (5,)),
     )
-    found = TripletDraw.of_samples([sample], towers).groups
+    found = TripletDraw.from_samples([sample], towers).groups
     assert set(found) == {"text", "text_2", "text_3", JOINED}
     assert not any(groups["neutral"] for groups in found.values())
     assert TextTowers.of(pipeline("sana")) is None

@@ -6,8 +6,8 @@ import pytest
 
 from probes.config.schema import Trace
 from probes.errors import UserError
-from probes.stages.trace.stage import TraceBatch, cut_trace
-from probes.stages.trace.variants import CUTS, PatchSites, Variant, images, plan, rows
+from probes.stages.trace.stage import TraceBatch, split_batch
+from probes.stages.trace.variants import CUTS, PatchSites, Variant, distinct_images, image_count, plan
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
 WORDS = "neutral", ("feminine", "masculine"), ("human",)
@@ -30,7 +30,9 @@ def test_the_default_trace():
         "cut": 7,
     }
     assert len({one.name for one in variants}) == len(variants)
-    assert images(variants) == len(variants) - 2  # the complete cut is the image of "complete", drawn once
+    assert (
+        image_count(variants) == len(variants) - 2
+    )  # the complete cut is the image of "complete", drawn once
     assert {one.donor for one in variants if one.floor} == {"human"}
     assert {one.name.split(":")[1] for one in variants if one.kind == "cut"} == set(CUTS) - {"inputs"}
 
@@ -69,12 +71,15 @@ def test_steps_that_are_not_there():
 def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
     whole = plan(PLACES, Trace(necessity=True), *WORDS)
     triplets = ["first", "second", "third"]
-    batches = cut_trace(TraceBatch(triplets, whole), size)
+    batches = split_batch(TraceBatch(triplets, whole), size)
     drawn = [(triplet, one.name) for batch in batches for triplet in batch.draws for one in batch.variants]
     assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole)
-    assert all(len(batch) <= size for batch in batches) and max(len(rows([one])) for one in whole) == 3
+    assert (
+        all(len(batch) <= size for batch in batches)
+        and max(len(distinct_images([one])) for one in whole) == 3
+    )
     for batch in batches:
-        there = rows(batch.variants)
+        there = distinct_images(batch.variants)
         for one in batch.variants:
             for name in (one.recipient, one.donor):
-                assert name is None or Variant("", "none", name).drawn in there
+                assert name is None or Variant("", "none", name).image_key in there
