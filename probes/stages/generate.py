@@ -19,7 +19,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.execution import loop
 from probes.execution.loop import Part, StageCall
-from probes.execution.workers import BatchSize, used_sizes
+from probes.execution.workers import BatchSize, used_batch_sizes
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -57,7 +57,7 @@ def generation(
     config = config if command.overwrite else keep_begun_settings(config, run)
     draws = cut(samples, len(config.indicators))
     # of a cluster this machine may have neither a GPU nor room for the model
-    found = command.ask(resolve_settings, source, config, draws[0])
+    found = command.run_function(resolve_settings, source, config, draws[0])
     if command.overwrite:
         directory.clear(run)
 
@@ -74,8 +74,8 @@ def generation(
         limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
         draw = partial(draw_batch, first=samples[0].sample_id)
         drawing = Drawing(source, config, found.loaded, found.threads, fields, limit, cut, draw)
-        count = command.workers(config, todo, drawing)
-        command.record(
+        count = command.count_workers(config, todo, drawing)
+        command.write_record(
             run,
             config,
             damaged,
@@ -99,10 +99,10 @@ def generation(
         wanted = parts[:first]
         due = [part for part in todo if part.identity["part"] < len(wanted)]
         todo = todo[len(due) :]
-        loop.make(run, "generate", wanted, due, drawing, command, count)
+        loop.make_parts(run, "generate", wanted, due, drawing, command, count)
 
     yield generate_parts
-    if (used := used_sizes(run, "samples", size)) != [size]:
+    if (used := used_batch_sizes(run, "samples", size)) != [size]:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 
@@ -120,7 +120,7 @@ def _planned(
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {
         "model": found.loaded.record["weight_hash"],
-        **source.files,
+        **source.file_digests,
         **part_fields(config.resolved()),
         "sampler.scheduler": [scheduler["class"], scheduler["set"]],
     }
@@ -133,7 +133,7 @@ def _planned(
         raise directory.another_run(run, name, old, new)
     chunks = cut(draws, config.generate.part_triplets)
     parts = [_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    return config, fields, parts, *loop.pending(parts, partial(directory.part_of_another_run, run))
+    return config, fields, parts, *loop.unfinished_parts(parts, partial(directory.part_of_another_run, run))
 
 
 def _part(run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> Part:

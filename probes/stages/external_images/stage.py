@@ -201,10 +201,10 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             _part(run, config, index, taken.draws[start : start + size])
             for index, start in enumerate(range(0, len(taken.draws), size))
         ]
-        todo, damaged = loop.pending(made, partial(directory.part_of_another_run, run))
+        todo, damaged = loop.unfinished_parts(made, partial(directory.part_of_another_run, run))
         if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
             raise directory.another_run(run, "parts", count, len(made))
-        command.record(
+        command.write_record(
             run,
             config,
             damaged,
@@ -214,7 +214,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
             images=taken.images,
             **{KINDS: run.with_kinds(("samples",), len(made))},
         )
-    loop.make(run, "take in", made, todo, Storing(), command)
+    loop.make_parts(run, "take in", made, todo, Storing(), command)
     loop.record_generated(run, began)
 
 

@@ -38,7 +38,14 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
     source = loading.resolve(str(model))
     loaded, size = loading.load(source, edit=config.edit), BatchSize("generate", 1, "triplets", 1, "", "")
     drawing = Drawing(
-        source, config, loaded, 1, {"model": after["weight_hash"], **source.files}, size, cut, draw_batch
+        source,
+        config,
+        loaded,
+        1,
+        {"model": after["weight_hash"], **source.file_digests},
+        size,
+        cut,
+        draw_batch,
     )
     with pickle.loads(pickle.dumps(drawing)).opened():
         pass
