@@ -34,12 +34,13 @@ REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, 
 
 
 class DefaultsHelp(argparse.HelpFormatter):
-    """Help that says the default of every option whose text does not.
+    """An `argparse` help formatter that adds the default of an option where its help does not state it.
 
     A text with lines that are indented, such as examples, is shown as it is written; any other is wrapped.
     """
 
     def _get_help_string(self, action: argparse.Action) -> str:
+        """Return an argument's help, with its default unless that is empty or stated."""
         text, value = action.help or "", action.default
         if not action.option_strings or "default" in text:
             return text
@@ -49,6 +50,7 @@ class DefaultsHelp(argparse.HelpFormatter):
         return f"{text} (default: {default.replace('%', '%%')})"
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return a text as it is if it has indented lines, else wrapped to the width."""
         kind = argparse.RawDescriptionHelpFormatter if "\n " in text else argparse.HelpFormatter
         return kind._fill_text(self, text, width, indent)
 
@@ -71,20 +73,20 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": DefaultsHelp} | options)
 
     def add_run(self, what: str, name: str = "run", **options: Any) -> None:
-        """Add an argument that is the directory of a run."""
+        """Add the argument `name`, the path of a run directory."""
         self.add_argument(name, type=run_directory, help=what, **options)
 
     def add_out(self, default: str | None = None, what: str = "folder to write to", **options: Any) -> None:
-        """Add ``--out``, a path of this machine."""
+        """Add ``--out``, a path to write to on this machine."""
         path = None if default is None else Path(default)
         self.add_argument("--out", type=Path, default=path, metavar="PATH", help=what, **options)
 
-    def add_seed(self, of: str) -> None:
-        """Add ``--seed``, from which everything random of a command follows."""
-        self.add_argument("--seed", type=seed, default=0, metavar="N", help=f"seed of {of}")
+    def add_seed(self, purpose: str) -> None:
+        """Add ``--seed``, the random seed (0 by default) of what `purpose` names."""
+        self.add_argument("--seed", type=seed, default=0, metavar="N", help=f"seed of {purpose}")
 
     def add_inference(self, *, permutations: bool = False) -> None:
-        """Add ``--level`` and ``--resamples`` of intervals and, if wanted, ``--permutations`` of tests."""
+        """Add ``--level`` and ``--resamples`` of confidence intervals and, if asked, ``--permutations`` of tests."""
         self.add_argument(
             "--level", type=probability, default=0.95, metavar="P", help="confidence level of the intervals"
         )
@@ -99,7 +101,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the arguments, and take none that is not declared; so a command of a command knows its own."""
+        """Return the parsed arguments and an empty list: any argument that is not declared is a `UserError`."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
@@ -109,7 +111,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong with the arguments."""
+        """Raise a `UserError` that names what is wrong with the arguments."""
         raise UserError(f"command line: {message}{'' if message.endswith('?') else ':'} see --help")
 
 
@@ -121,7 +123,7 @@ def run(
     interrupted: str = "nothing is lost but this command's work",
     begins: bool = True,
 ) -> int:
-    """Parse the arguments and do the work; return the exit status.
+    """Parse a command line and do its work; return the exit status.
 
     That is 0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
     143 when terminated, after which `interrupted` is said. A reader of the output that has gone, as with ``| head``, is
@@ -136,7 +138,7 @@ def run(
     except UserError as error:
         return _print_error(error)
     except KeyboardInterrupt:
-        what, status = signals.describe()
+        what, status = signals.interruption()
         print(f"\n{what}: {interrupted}", file=sys.stderr)
         return status
     except BrokenPipeError:
@@ -162,17 +164,19 @@ def run(
 
 
 def _print_error(error: Exception) -> int:
+    """Print an error in one line on stderr; return exit status 2."""
     print(one_line(str(error)), file=sys.stderr)
     return 2
 
 
 def _argument_error(expected: str, text: str) -> argparse.ArgumentTypeError:
+    """Return the error of an argument: what was expected, and its text, shortened to 60 characters."""
     shown = text if len(text) <= 60 else text[:57] + "..."
     return argparse.ArgumentTypeError(f"expected {expected}, got {shown!r}")
 
 
 def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
-    """Return a type of whole numbers in a range, both ends in it."""
+    """Return an argument type for `argparse`: a function from text to a whole number from `least` to `most`."""
     described = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
 
     def convert(text: str) -> int:
@@ -185,7 +189,7 @@ def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
 
 
 def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> Callable[[str], float]:
-    """Return a type of finite numbers in a range; without its ends if ``ends`` is false."""
+    """Return an argument type for `argparse`: text to a finite number in a range; without its ends if not `ends`."""
     if most == 1e100:
         described = (
             "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
@@ -210,13 +214,13 @@ threads = whole(1, 1024)
 
 
 def run_directory(text: str) -> Path:
-    """Return the path of a run; it need not be there."""
+    """Return an argument as the path of a run, which need not exist; a `UserError` for an address."""
     require_no_address(text)
     return Path(text)
 
 
 def folder(text: str) -> Path:
-    """Return the path of a folder that is there."""
+    """Return an argument as the path of an existing folder; an error of `argparse` if there is none."""
     require_no_address(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
         if Path(text).is_dir():
@@ -225,7 +229,7 @@ def folder(text: str) -> Path:
 
 
 def writable(path: Path, *, folder: bool = False) -> Path:
-    """Return a path, having tried whether a file (with ``folder``, files in a folder) can be written there.
+    """Return a path where a file (if `folder`, files in it) can be written, which is tried; else a `UserError`.
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
     """

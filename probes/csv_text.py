@@ -29,7 +29,7 @@ CELL = 1 << 24  # characters that a cell may have
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
-    """Return a table as CSV in UTF-8, without its index; texts that a spreadsheet would calculate are neutralised."""
+    """Return a table as CSV in UTF-8, without its index; texts that a spreadsheet would calculate get an apostrophe."""
     import pandas as pd  # not before: captions are read without it
 
     table, quoting = table.copy(deep=False), csv.QUOTE_MINIMAL
@@ -48,7 +48,7 @@ def csv_bytes(table: pd.DataFrame) -> bytes:
 
 
 def neutral(value: Any) -> Any:
-    """Return what is written for a value: a text that a spreadsheet would calculate has an apostrophe before it.
+    """Return a cell's value, with an apostrophe before a text that a spreadsheet would calculate as a formula.
 
     >>> [neutral(value) for value in ("=1+1", "-0.5", "- a dog", "a dog", "'=1", -3)]
     ["'=1+1", '-0.5', "'- a dog", 'a dog', "''=1", -3]
@@ -58,12 +58,12 @@ def neutral(value: Any) -> Any:
 
 
 def restored(text: str) -> str:
-    """Return the text that `neutral` was given."""
+    """Return a cell's text without the apostrophe that `neutral` put before it."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file in UTF-8, without a byte-order mark."""
+    """Return the text of a UTF-8 file without byte-order mark; a `UserError` if it cannot be read or decoded."""
     try:
         return require_regular(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
 
 
 def csv_rows(path: Path, delimiters: str = ",") -> list[tuple[str, list[str]]]:
-    """Return the rows of a CSV file in UTF-8, the first of which names the columns, each with its place (``line 7``).
+    """Return (place, cells) of each row of a CSV file in UTF-8, place as ``line 7``; the first names the columns.
 
     The delimiter is the one that divides the first line into most cells, of equals the first, or that a line ``sep=;``
     before it names (Excel).

@@ -14,7 +14,7 @@ _LONG = re.compile(r"""(?<!\w)'[^']*'(?!\w)|`[^`]*`|"[^"]*"|\[[^\]]*\]|\S{30,}""
 
 
 def printable(text: str) -> str:
-    """Return `text` with what a terminal would obey, or hide, spelled out as an escape.
+    """Return a text with control characters, marks that reorder text and invisible characters written as escapes.
 
     Control characters (terminal escape codes begin with one), marks that reorder the text after them,
     lone surrogates and characters without a shape; letters of any script stay.
@@ -35,27 +35,28 @@ def one_line(text: str, limit: int = LIMIT) -> str:
     A longer one loses the middle of what it quotes, then its own middle: the place at its beginning and the remedy at
     its end stay.
     """
-    line = printable(_middle_out(" ".join(str(text).split()), 20 * limit))
+    line = printable(_shorten_middle(" ".join(str(text).split()), 20 * limit))
     for width in (120, 60, 30):
         if len(line) > limit:
-            line = _LONG.sub(lambda match, width=width: _middle_out(match[0], width), line)
-    return _middle_out(line, limit)
+            line = _LONG.sub(lambda match, width=width: _shorten_middle(match[0], width), line)
+    return _shorten_middle(line, limit)
 
 
-def _middle_out(text: str, width: int) -> str:
+def _shorten_middle(text: str, width: int) -> str:
+    """Return a text of at most `width` characters, with ``...`` in place of its middle if it was longer."""
     head = (width - 3) * 2 // 3
     return text if len(text) <= width else f"{text[:head]}...{text[-(width - 3 - head) :]}"
 
 
 def first_line(error: BaseException, length: int = 120) -> str:
-    """The first line of an error's text, or its name, shortened."""
+    """Return the first line of an error's message, or its class's name if it has none, cut to `length` characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = " ".join((lines[0] if lines[0].rstrip(": ") else " ".join(lines)).split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose one of them") -> str:
-    """Return what was expected, what was found, and the nearest of the names that are known.
+    """Return a message with the kind of name that was expected, the one that was given, and the nearest known names.
 
     `what` the names are of, in the singular; `remedy` stands where nothing is near.
 
@@ -66,7 +67,7 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
     """
     names = list(known)
     found = f"expected {'an' if what[0] in 'aeiou' else 'a'} {what}, got {got!r:.60}"
-    if close := near(str(got), names):
+    if close := close_names(str(got), names):
         return f"{found}: did you mean {' or '.join(close)}?"
     if not names:
         return f"{found}: there is none"
@@ -74,12 +75,12 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
     return f"{found}: {remedy}: {', '.join(names[:12])}{more}"
 
 
-def near(got: str, known: Iterable[str]) -> list[str]:
-    """Return the names, at most three, that are spelled most like what was given; none where none is like it.
+def close_names(got: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known names that begin with `got` or are spelled like it; an empty list if none is.
 
     Names that begin with it (three letters or more) are like it, however long they are.
 
-    >>> near("atlas", ["gap-text", "atlas-masculine-feminine"])
+    >>> close_names("atlas", ["gap-text", "atlas-masculine-feminine"])
     ['atlas-masculine-feminine']
     """
     lowered: dict[str, str] = {}
@@ -94,7 +95,7 @@ def near(got: str, known: Iterable[str]) -> list[str]:
 
 
 class UserError(Exception):
-    """Something the user can mend: one line that names the place, the rule, what was found and the remedy.
+    """An error that the user can mend: one line with the place, the rule, what was found and the remedy.
 
     Command lines print the message to stderr without a traceback and end with exit status 2. Everything else
     is a bug and keeps its traceback. Whatever text of the user's the message repeats, it is printable and has

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text says; else a `json.JSONDecodeError`, also where Python's reader ends with another."""
+    """Return the value of a JSON text; any failure is a `json.JSONDecodeError`, endless nesting or numbers, too."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -22,13 +22,13 @@ WORKING: dict[Path, Path] = {}  # by the lock file of this process in it, the ru
 
 
 def is_lock(name: str) -> bool:
-    """Return whether a file of this name is a lock of a run directory."""
+    """Return whether a file name is that of a lock of a run directory."""
     return _NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file, or yield False where another process has it and one is not to wait.
+    """Hold the lock of a file inside a ``with`` block; yield False if another process has it and `wait` is False.
 
     `remove`: take the file away at the end. Where a file system has no locks, nothing keeps a second process out.
     """
@@ -53,33 +53,33 @@ def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[b
 
 
 def lock_of(path: Path) -> FileLock:
-    """The lock of a file, the same one for each path in a process, which may take it again."""
+    """Return the lock of a file; one object per path in a process, which may acquire it several times."""
     # never one by the mere existence of a file
     return FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False, poll_interval=0.02)
 
 
-def clear(path: Path) -> None:
-    """Remove the file of a lock that nobody holds."""
+def remove_stale_lock(path: Path) -> None:
+    """Remove a lock file, unless this or another process holds its lock."""
     if not lock_of(path).is_locked:
         with locked(path, wait=False, remove=True):
             pass
 
 
-def at_work(path: Path) -> re.Match[str] | None:
-    """The name of the lock of a process that is at work; one that was left by a process that is gone is removed."""
+def lock_holder(path: Path) -> re.Match[str] | None:
+    """Return the match (how, host, process) of a lock file's name; None, and the file removed, if its process ended."""
     found = _NAME.fullmatch(path.name)
     if found is None or not found["how"]:
         return None
-    clear(path)
+    remove_stale_lock(path)
     return found if path.exists() else None
 
 
 class GoneError(UserError):
-    """The run directory was taken away while it was worked on."""
+    """The run directory was removed, moved or replaced while this process worked on it."""
 
 
 def require_there(path: Path) -> None:
-    """Refuse a path in a run directory that this process works on and that was taken away meanwhile."""
+    """Raise a `GoneError` if a path is in a run directory that was removed while this process works on it."""
     for mine, root in WORKING.items():
         if path.is_relative_to(root) and not mine.exists():
             raise GoneError(

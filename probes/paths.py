@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 
 def require_no_address(text: object, place: str = "") -> None:
-    """Refuse an address such as ``s3://bucket/run`` where a path is expected; a key in it is not repeated."""
+    """Raise a `UserError` for an address such as ``s3://bucket/run`` where a path is expected; hides keys in it."""
     address = _ADDRESS.fullmatch(str(text))
     if address is None:
         return
@@ -32,12 +32,12 @@ def require_no_address(text: object, place: str = "") -> None:
 
 
 def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
-    """Return the path of a file or folder to read, with a leading ``~`` or ``~user`` unfolded; it need not exist."""
+    """Return the path of a file or folder to read, with ``~`` or ``~user`` expanded; it need not exist."""
     return require_regular(expand_run(text, place, folder), place)
 
 
 def require_regular(path: Path, place: str = "") -> Path:
-    """Return a path, once it is seen that what stands there, if anything, is a file or a folder."""
+    """Return the path; a `UserError` if it is a pipe, a socket or a device. It need not exist."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # said where it is read
@@ -52,7 +52,7 @@ def require_regular(path: Path, place: str = "") -> Path:
 
 
 def expand_model(text: str | Path, place: str) -> Path:
-    """Return the path of a model, a file or a folder: as `expand` does, for the files in the folder as well."""
+    """Return the path of a model's file or folder as `expand` does; a `UserError` if a file in it is no regular one."""
     path = expand(text, place)
     for file in (*path.glob("*"), *path.glob("*/*")) if path.is_dir() else ():
         require_regular(file, place)
@@ -60,7 +60,7 @@ def expand_model(text: str | Path, place: str) -> Path:
 
 
 def expand_run(text: str | Path, place: str, folder: Path | None = None) -> Path:
-    """Return the path of a run directory, as `expand` does; whatever stands there."""
+    """Return the path of a run directory, with ``~`` expanded, below `folder` if relative; it need not exist."""
     require_no_address(text, place)
     try:
         path = Path(folder or "") / Path(text).expanduser()
@@ -82,13 +82,13 @@ def expand_run(text: str | Path, place: str, folder: Path | None = None) -> Path
 
 
 def link_of(root: Path, name: str) -> Path | None:
-    """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
+    """Return the outermost symbolic link on the path `name` below `root`, that path included; None if there is none."""
     steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
     return next((step for step in reversed(steps) if step.is_symlink()), None)
 
 
 def name_of(text: str) -> str:
-    """Return what a page, a table or a record calls a model or a checkpoint: of a file or a folder its name."""
+    """Return a model's name for display: the last part of a path, ``triptych:PATH`` if bundled, else `text` itself."""
     try:
         path = Path(text).expanduser()
         is_path = path.is_absolute() or text.startswith(("./", "../", "~")) or path.exists()

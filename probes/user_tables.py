@@ -33,7 +33,7 @@ Source = str | os.PathLike[str] | pd.DataFrame
 
 @dataclass(frozen=True)
 class UserTable:
-    """A table of a user."""
+    """A table that a user brings: its columns by Triptych's names, its cells, and the place of each row in the file."""
 
     path: Path
     names: Sequence[str]  # of the columns, as the file has them
@@ -41,7 +41,7 @@ class UserTable:
     _cells: pd.DataFrame | None  # None of Parquet, of which columns are read as they are asked for
 
     def cells(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return columns of texts, or lists, mappings, bytes; the index are the places of the rows (``line 7``)."""
+        """Return columns of texts, lists, mappings or bytes; the index is each row's place (``line 7``)."""
         for name in names:
             self.require(name)
         if self._cells is None:
@@ -51,11 +51,11 @@ class UserTable:
                 table = pd.DataFrame(file.read(stored).to_pydict(), rows, stored, dtype=object)
         else:
             table = self._cells.iloc[:, [self.columns[name] for name in names]]
-        columns = {name: [_cell(value) for value in table.iloc[:, n]] for n, name in enumerate(names)}
+        columns = {name: [_clean_cell(value) for value in table.iloc[:, n]] for n, name in enumerate(names)}
         return pd.DataFrame(columns, table.index, dtype=object)
 
-    def frame(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return columns as texts, by default all; the index are the places of the rows."""
+    def text_cells(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return columns (default: all) of texts, indexed by place; a `UserError` for a list, mapping or bytes."""
         table = self.cells(list(self.columns if names is None else names))
         for name, column in table.items():
             for place, value in column.items():
@@ -66,13 +66,13 @@ class UserTable:
         return table
 
     def require(self, name: str, remedy: str = "add it") -> None:
-        """Refuse a table without a column."""
+        """Raise a `UserError` if the table has no column of this name."""
         if name not in self.columns:
             listed = ", ".join(self.columns)[:120] or "none"
             raise UserError(f"{self.path}: expected a column `{name}`, found {listed}: {remedy}")
 
     def notes(self, used: Iterable[str]) -> list[str]:
-        """Return lines on columns that are taken for ours, and on those that are not among the `used` ones."""
+        """Return messages: which columns were taken under Triptych's names, and which are not among the `used` ones."""
         read = {self.columns[name] for name in used}
         renamed = [
             f"{self.names[place]!r} as {name}"
@@ -87,14 +87,14 @@ class UserTable:
         lines = {"columns taken": renamed, "columns not used": unused}
         return [f"{self.path.name}: {what}: {', '.join(names)}" for what, names in lines.items() if names]
 
-    def say(self, used: Iterable[str]) -> None:
-        """Say on stderr what `notes` returns."""
+    def print_notes(self, used: Iterable[str]) -> None:
+        """Print the messages of `notes` on stderr."""
         for line in self.notes(used):
             print(printable(line), file=sys.stderr)
 
 
 def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> UserTable:
-    """Return a table with its columns, of Parquet so far without its rows.
+    """Return the table of a CSV, TSV, JSONL, XLSX or Parquet file (of Parquet rows are read later) or a DataFrame.
 
     Of XLSX it is the first sheet (takes openpyxl). `known` are our names of columns; of two that are spelled alike the
     first is taken. `ending` is what the file is, by default its own.
@@ -119,9 +119,9 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
         records = dict(_json_lines(path))
         cells = pd.DataFrame(list(records.values()), list(records), dtype=object)
     elif ending == ".xlsx":
-        cells = _from_lines(path, _xlsx_lines(path))
+        cells = _table_from_lines(path, _xlsx_lines(path))
     else:
-        cells = _from_lines(path, csv_rows(path, DELIMITERS.get(ending, ",;\t")))
+        cells = _table_from_lines(path, csv_rows(path, DELIMITERS.get(ending, ",;\t")))
     if cells is not None:
         names = [str(name) for name in cells.columns]
     ours, columns = {plain_name(name): name for name in reversed(known)}, dict[str, int]()
@@ -137,7 +137,7 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
 
 
 def plain_name(name: str) -> str:
-    """Return what two spellings of a column's name have in common.
+    """Return a column's name without case, and with ``_`` for spaces, hyphens and underscores, to compare spellings.
 
     >>> plain_name(" File-Name"), plain_name("file name")
     ('file_name', 'file_name')
@@ -145,8 +145,8 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", normalize("NFC", name).strip().casefold())
 
 
-def _cell(value: Any) -> Any:
-    """A text in NFC, or a number as text; empty where there is none."""
+def _clean_cell(value: Any) -> Any:
+    """Return a text in NFC, a number as text, empty for a missing value; lists, mappings and bytes as they are."""
     if isinstance(value, str):
         return normalize("NFC", value)
     if pd.api.types.is_scalar(value) and not isinstance(value, bytes):
@@ -155,10 +155,10 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
-    """Cells of lines, the first of which names the columns; empty lines and columns are left out."""
+def _table_from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
+    """Return the table of (place, cells) rows, the first of which is the header; without empty rows and columns."""
     lines = [(at, values) for at, values in lines if any(value not in ("", None) for value in values)]
-    head = [str(_cell(value)) for value in lines[0][1]] if lines else []
+    head = [str(_clean_cell(value)) for value in lines[0][1]] if lines else []
     rows = {}
     for at, values in lines[1:]:
         if len(values) < len(head) or any(values[len(head) :]):
@@ -170,7 +170,7 @@ def _from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
 
 
 def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
-    """Lines of the first sheet of an XLSX file, numbered as a spreadsheet does."""
+    """Return (place, cells) of each row of the first sheet of an XLSX file, numbered as a spreadsheet does."""
     try:
         table = pd.read_excel(path, header=None, dtype=object, na_filter=False)
     except ImportError:
@@ -190,6 +190,7 @@ def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, object) of each line of a JSONL file that is not empty; a `UserError` if it is no object."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -204,7 +205,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @contextlib.contextmanager
 def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
-    """An opened Parquet file; whatever reading a damaged or a hostile one ends with is one kind of error."""
+    """Yield an open Parquet file; any error of reading it inside the ``with`` block becomes a `UserError`."""
     try:
         with pq.ParquetFile(path) as file:
             yield file
@@ -216,7 +217,7 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def find_file(text: str, place: str, *folders: Path) -> Path | None:
-    r"""Return the file that a cell names, from the first folder where it is; None if none.
+    r"""Return the file that a table's cell names, from the first folder that has it; None if none has.
 
     Backslashes of Windows are taken for slashes, and letters in either of Unicode's forms, as a Mac writes them.
     """

@@ -18,7 +18,7 @@ _LIBRARIES = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, the system and the libraries that matter, without importing them."""
+    """Return the versions of Python, the system and the main libraries by name, without importing them."""
     # without the version of its kernel, which says of a machine what no result hangs on
     place = " ".join(name for name in (system(), machine(), *libc_ver()) if name)
     installed = {"python": python_version(), "system": place}
@@ -29,7 +29,7 @@ def versions() -> dict[str, str]:
 
 
 def pip_line(extra: str) -> str:
-    """Return the command that installs an optional part beside this installation: of a folder where it is of one."""
+    """Return the ``pip install`` command that adds an optional extra to this installation of Triptych."""
     text = metadata.distribution("triptych").read_text("direct_url.json")
     source = parse_json(text) if text else {}
     if "dir_info" not in source:

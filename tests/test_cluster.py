@@ -129,24 +129,24 @@ def test_what_a_worker_raises_is_a_line_and_other_versions_are_refused(tiny, tmp
 
     config = Config(prompts=["a {person}"], cluster={"address": "local", "workers": 1})
     with on_ray.connected(config, progress=False) as cluster:
-        assert cluster.ask(max, 1, 2) == 2
+        assert cluster.run_function(max, 1, 2) == 2
         with pytest.raises(UserError, match="expected a run directory, found no run"):
-            cluster.ask(Run.open, str(tmp_path))
+            cluster.run_function(Run.open, str(tmp_path))
         with pytest.raises(on_ray.RayError, match="invalid literal"):
-            cluster.ask(int, "one")
+            cluster.run_function(int, "one")
         run = Run(tmp_path / "run", {"format": 4, "status": "planned", "config": {"resolved": {}}})
         command = loop.StageCall(cluster=cluster, progress=False)
         parts = [light_part(run, number) for number in range(4)]
         with pytest.raises(UserError, match=r"could not make 2 \(.*ZeroDivisionError.*others are there"):
-            loop.make(run, "light", parts, parts, LightWork(), command)
+            loop.make_parts(run, "light", parts, parts, LightWork(), command)
         assert [file.name for file in run.parts("samples")] == [part_name(number) for number in (0, 1, 3)]
         monkeypatch.setattr(on_ray, "versions", lambda: {"torch": "0.1"})
         with pytest.raises(UserError, match=r"cluster: expected torch 0\.1 on .*, as on the driver, found"):
-            cluster.ask(max, 1, 2)
+            cluster.run_function(max, 1, 2)
         monkeypatch.undo()
         cluster._devices[:] = ["another"]
         with pytest.raises(UserError, match="cluster: expected workers on another, like the first, got cpu"):
-            loop.make(run, "light", parts, [parts[2]], LightWork(faults=()), command)
+            loop.make_parts(run, "light", parts, [parts[2]], LightWork(faults=()), command)
 
 
 def start(yaml_file, path, said, *more):

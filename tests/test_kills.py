@@ -146,13 +146,13 @@ def forked(said, work):
     try:
         os.setsid()
         signals.raise_from_here()
-        signal.signal(signal.SIGTERM, signals.heed)
+        signal.signal(signal.SIGTERM, signals.handle_signal)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
-        processes.START, processes._begin = "fork", begin
+        processes.START, processes._start_helper = "fork", begin
         status = work()
     except KeyboardInterrupt:  # between two stages
         status = 143
@@ -161,7 +161,7 @@ def forked(said, work):
         os._exit(status)
 
 
-def begin(leash, numbers, real=processes._begin):
+def begin(leash, numbers, real=processes._start_helper):
     """A helper's beginning, forked: it holds no copy of the other end of the pipe by which it finds its run ended."""
     own = os.readlink(f"/proc/self/fd/{leash.fileno()}")
     for number in map(int, os.listdir("/proc/self/fd")):

@@ -23,7 +23,7 @@ from analysis.observe.objects.tags.ram import PUBLISHED
 from probes.models import hub, loading, single_file
 from probes.models.loading import usable_scheduler
 from probes.models.source import INDEX, Source
-from probes.models.weights import assemble
+from probes.models.weights import assemble_pipeline
 from probes.runs.run import Run
 from tests.analysis.observe.features.published_layouts import publish_features
 from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
@@ -60,12 +60,12 @@ def build_model(description):
     torch.manual_seed(0)
     networks = {}
     for name, (library, kind) in ((one.name, source.index[one.name]) for one in source.layout.networks):
-        config = source.read(f"{name}/config.json")
+        config = source.read_json(f"{name}/config.json")
         if library == "transformers":
             networks[name] = getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config))
         else:
             networks[name] = getattr(diffusers, kind).from_config(config)
-    return assemble(source, networks, usable_scheduler(source))
+    return assemble_pipeline(source, networks, usable_scheduler(source))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
         shutil.copytree(run.path, Path(keep) / description)
     assert run.status == "complete"
     record = run.meta["model"]
-    assert record["parameters"] == hub.known()[known]["parameters"]
+    assert record["parameters"] == hub.known_models()[known]["parameters"]
     assert (record["variant"], record["prediction_type"]) == (variant, "epsilon")
     assert run.config.generate.dtype == "float32"
     assert len(run.samples()) == 3

@@ -15,7 +15,7 @@ import yaml
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.models import pretrained
-from probes.models.pretrained import auto, quiet, readable, tensors
+from probes.models.pretrained import from_auto_class, quiet, read_tensors, readable
 from probes.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
@@ -113,7 +113,7 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
     A checkpoint that keeps its weights under ``model`` gives those; a leading ``module.`` is taken off the names.
     """
     with readable(f"{field}: {path}", "a checkpoint of tensors"):
-        data = tensors(path, mmap=_zipped(path))
+        data = read_tensors(path, mmap=_zipped(path))
     data = data.get("model", data) if isinstance(data, dict) else data
     if not named_tensors(data):
         raise UserError(
@@ -236,8 +236,8 @@ def remedy(name: str) -> str:
 def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
     """Return the tokenizer and the configuration that are in a folder."""
     with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
-        config = auto("Config", path)
-        tokens = auto("Tokenizer", path) if tokenizer else None
+        config = from_auto_class("Config", path)
+        tokens = from_auto_class("Tokenizer", path) if tokenizer else None
     if config.model_type != kind:
         raise UserError(f"{field}: {path}: expected a {kind}, got a {config.model_type}: choose another")
     return tokens, config

@@ -130,18 +130,18 @@ def _observe(run: Run, observer: Observer, command: StageCall) -> None:
     """Let one observer look."""
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
     facts = (
-        command.ask(_facts_of, run.config, list(observer.schemas))
+        command.run_function(_facts_of, run.config, list(observer.schemas))
         if command.cluster
         else ObserverFacts.of(observer)
     )
     all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
-    todo, damaged = loop.pending(all_parts, refused)
-    loop.note_damaged(run, damaged)
+    todo, damaged = loop.unfinished_parts(all_parts, refused)
+    loop.report_damaged(run, damaged)
     looking: Work = Looking(observer, facts.threads)
     if command.cluster:
         looking = LookingElsewhere(run.config, list(observer.schemas), facts.threads)
-    count = command.workers(run.config, todo, looking)
-    loop.make(run, f"observe {observer.name}", all_parts, todo, looking, command, count)
+    count = command.count_workers(run.config, todo, looking)
+    loop.make_parts(run, f"observe {observer.name}", all_parts, todo, looking, command, count)
     note(run, facts.resolved, observer.record(run), facts.threads, count)
 
 
@@ -157,7 +157,7 @@ class ObserverFacts:
     @classmethod
     def of(cls, observer: Observer) -> ObserverFacts:
         """Return what hangs on this machine."""
-        threads = workers.threads(observer.parameters, observer.device_type)
+        threads = workers.thread_count(observer.parameters, observer.device_type)
         return cls(observer.fields(), observer.batch, threads, dict(observer.resolved))
 
 

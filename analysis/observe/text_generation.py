@@ -12,7 +12,7 @@ from analysis.observe.checkpoints import find, from_folder, read_json, sha256, w
 from analysis.observe.features.weights import cached
 from probes.config.observation import Captions, Questions
 from probes.errors import UserError
-from probes.models.pretrained import auto, quiet, readable
+from probes.models.pretrained import from_auto_class, quiet, readable
 from probes.paths import expand_model, name_of
 from probes.runs.parts import digest
 
@@ -86,7 +86,7 @@ class TextGenerator:
         kind = self._described(self.path)["model_type"]
         place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
         with readable(place, expected), quiet():
-            self._processor = auto("Processor", self.path)
+            self._processor = from_auto_class("Processor", self.path)
         network = getattr(transformers, NETWORKS[kind])
         model = from_folder(network, self.path, self.field, self.number_format(device))
         if kind == "blip-2":  # older folders do not say how many places an image takes

@@ -55,8 +55,8 @@ def read_sheet(path: Path, columns: Sequence[str], answer: str) -> pd.DataFrame:
     others are signed. `answer` is the column that people filled in.
     """
     table = open_table(path, columns)
-    sheet = table.frame([name for name in columns if name != "annotator" or name in table.columns])
-    table.say({*sheet.columns, *(name for name in OF_SHEETS if name in table.columns)})
+    sheet = table.text_cells([name for name in columns if name != "annotator" or name in table.columns])
+    table.print_notes({*sheet.columns, *(name for name in OF_SHEETS if name in table.columns)})
     sheet = sheet.assign(annotator=sheet.get("annotator", ""))[list(columns)]
     named, answered = (sheet[name].str.strip() != "" for name in ("annotator", answer))
     require_annotators(sheet["annotator"], path, answered)

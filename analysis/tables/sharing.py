@@ -51,7 +51,7 @@ class Sharing:
     def results(self, pieces: Sequence[Piece]) -> list[Any]:
         """Return what each piece gives, in order."""
         processes = max(1, min(self.processes, len(pieces)))
-        threads = max(1, workers.cores() // processes) if processes > 1 else None
+        threads = max(1, workers.core_count() // processes) if processes > 1 else None
         work = _Measuring(self.run.path, self.run.meta, threads)
         with contextlib.closing(self.helpers.results(work, enumerate(pieces), processes)) as results:
             made = dict(results)

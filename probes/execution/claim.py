@@ -22,15 +22,15 @@ DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of 
 
 @contextlib.contextmanager
 def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
-    """Work on a run directory, making it if there is none; refused where it is not to be shared."""
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    """Yield the `Run` of a directory, created if missing, for work `alone` or beside others; else a `UserError`."""
+    created = [folder for folder in (path, *path.parents) if not folder.exists()]
     with contextlib.ExitStack() as stack:
-        stack.callback(_unmake, path, made)
+        stack.callback(_remove_new_folders, path, created)
         try:
-            _require_ours(path)
+            _require_run_folder(path)
             path.mkdir(parents=True, exist_ok=True)
             with locks.locked(path / locks.GATE):
-                _begin(path, alone, stack)
+                _register_process(path, alone, stack)
         except OSError as error:
             raise disk_error(path, error) from None
         try:
@@ -44,9 +44,9 @@ def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
             raise
 
 
-def _begin(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
-    """Begin work, until `stack` ends; refused while another process has it alone, or is to be kept out."""
-    others = [found for file in sorted(path.iterdir()) if (found := locks.at_work(file))]
+def _register_process(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
+    """Mark a run as worked on until `stack` closes, and clean up; a `UserError` if another process must work alone."""
+    others = [found for file in sorted(path.iterdir()) if (found := locks.lock_holder(file))]
     if others and (alone or others[0]["how"] == "alone"):
         who = f"process {others[0]['process']} on {others[0]['host']}"
         expected = "the only one writing here" if alone else "one of several writing here"
@@ -73,14 +73,14 @@ def _begin(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
             if is_leftover(file.name) and file.stat().st_mtime < oldest:
                 file.unlink()
             elif file.name.endswith(".parquet.lock"):
-                locks.clear(file)
+                locks.remove_stale_lock(file)
 
 
-def _require_ours(path: Path) -> None:
-    """Refuse a folder that holds something else than a run, before anything in it is touched."""
+def _require_run_folder(path: Path) -> None:
+    """Raise a `UserError` if a folder holds files but no run, before anything in it is changed."""
     names = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
     others = [name for name in names if not (locks.is_lock(name) or is_leftover(name))]
-    if others and not (path / "run.json").exists():  # another process may have made it since
+    if others and not (path / "run.json").exists():  # another process may have created it since
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
         )
@@ -88,10 +88,10 @@ def _require_ours(path: Path) -> None:
         Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
 
 
-def _unmake(path: Path, made: list[Path]) -> None:
-    """Take away folders made for a run that came to nothing."""
+def _remove_new_folders(path: Path, created: list[Path]) -> None:
+    """Remove the folders that were created for a run, if they hold nothing but a lock."""
     with contextlib.suppress(OSError):
-        if made and [entry.name for entry in path.iterdir()] == [locks.GATE]:
-            locks.clear(path / locks.GATE)
-        for folder in made:
+        if created and [entry.name for entry in path.iterdir()] == [locks.GATE]:
+            locks.remove_stale_lock(path / locks.GATE)
+        for folder in created:
             folder.rmdir()

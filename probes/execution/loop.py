@@ -39,7 +39,7 @@ _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapse
 
 @dataclass(frozen=True)
 class RowsOfKind:
-    """Rows that a piece gave for the files of one kind: rows and their columns."""
+    """The table rows of one kind of file (such as samples) from one piece of a part, and their schema."""
 
     rows: list[dict[str, Any]]
     schema: pa.Schema
@@ -47,12 +47,12 @@ class RowsOfKind:
 
 
 Piece = Mapping[str, RowsOfKind]  # by kind
-Refused = Callable[[Path, str, Any, Any], UserError]
+MismatchError = Callable[[Path, str, Any, Any], UserError]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a stage, the unit that a process makes; a function of its identity."""
+    """A part of a stage: a set of files, one per kind, whose content depends on its `identity` alone."""
 
     # its files by kind, in the order they are written; it is finished when all are there
     paths: Mapping[str, Path]
@@ -60,8 +60,8 @@ class Part:
     images: int  # images in it
     pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `Piece`
 
-    def files(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, memoryview]]:
-        """Yield the content of its files by kind, in their order."""
+    def file_contents(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, memoryview]]:
+        """Yield (kind, Parquet bytes) of each file of the part, built from the rows of all its pieces."""
         for kind in self.paths:
             rows = [row for piece in pieces for row in piece[kind].rows]
             halved = [batch for piece in pieces if (batch := piece[kind].batch)]
@@ -71,7 +71,7 @@ class Part:
 
 @dataclass(frozen=True)
 class StageCall:
-    """Arguments of a stage that stores images, beside what it stores."""
+    """How a stage that stores images is run: configuration as passed, overwriting, progress bar and workers."""
 
     passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
     text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
@@ -84,26 +84,23 @@ class StageCall:
     # what the record keeps of the question that ends the run (`analysis.methods.stopping`)
     question: Mapping[str, Any] | None = None
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of a module gives: in a worker of the cluster, where there is one, else here."""
-        return self.cluster.ask(function, *arguments) if self.cluster else function(*arguments)
+    def run_function(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, computed by a worker of the cluster if there is one, else here."""
+        return self.cluster.run_function(function, *arguments) if self.cluster else function(*arguments)
 
-    def workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
-        """Return how many workers serve the parts that are due, in processes here at most one per piece."""
+    def count_workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
+        """Return the number of workers for the unfinished parts `todo`; without a cluster at most one per piece."""
         if self.cluster:
-            return self.cluster.room()
+            return self.cluster.available_workers()
         images = sum(part.images for part in todo)
         setting, device = config.generate.workers, work.device
         wanted = worker_count(setting, device=device, threads=work.threads, images=images)
         return max(1, min(wanted, sum(len(part.pieces) for part in todo)))
 
-    def record(
+    def write_record(
         self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
     ) -> None:
-        """Write ``run.json`` before the first part is made, and say which parts are made again.
-
-        The record first: a folder that holds but a copy of a configuration is no run's.
-        """
+        """Write ``run.json`` and the copy of ``triplets.yaml``, and report damaged parts, before parts are made."""
         run.write_meta(
             format=files.FORMAT,
             status="planned",
@@ -116,14 +113,15 @@ class StageCall:
             times={"created": run.meta.get("times", {}).get("created") or directory.now()},
         )
         directory.write_copy(run, self.text)
-        note_damaged(run, damaged)
+        report_damaged(run, damaged)
 
 
-def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[files.DamagedPartError]]:
-    """The parts of which a file is missing or damaged, and the damage; what is there is compared with its identity.
+def unfinished_parts(
+    parts: Sequence[Part], mismatch_error: MismatchError
+) -> tuple[list[Part], list[files.DamagedPartError]]:
+    """Return the parts of which a file is missing or damaged, and the errors of the damaged files.
 
-    `refused` gives the error for a file that was made from something else: its path, the first field that differs, the
-    value there and the one expected.
+    For a file of another identity raises ``mismatch_error(path, field, value, expected)``, of the first such field.
     """
     todo, damaged = list[Part](), list[files.DamagedPartError]()
     for part in parts:
@@ -139,7 +137,7 @@ def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[f
                             for one in (there, wanted)
                         )
                         name = first_difference(old, new) or "hash"
-                        raise refused(path, name, old.get(name), new.get(name))
+                        raise mismatch_error(path, name, old.get(name), new.get(name))
                     files.read_part(path)
             except files.DamagedPartError as error:
                 missing = True
@@ -149,13 +147,13 @@ def pending(parts: Sequence[Part], refused: Refused) -> tuple[list[Part], list[f
 
 
 def record_generated(run: Run, began: float) -> None:
-    """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
+    """Record that all images are generated, counts of faulty ones, and the seconds since `began` (`time.monotonic`)."""
     faults = fault_counts(list(run.faults().values()))
     directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
-def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
-    """Say which parts are made again since they were damaged, on stderr and in the record."""
+def report_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
+    """Print which parts were damaged and are made again, and record it in ``run.json``."""
     lines = [str(error).partition(": run --stage")[0] for error in damaged]
     if lines:
         noted = [{"found": line.removeprefix(f"{run.path}/"), "at": directory.now()} for line in lines]
@@ -164,7 +162,7 @@ def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
         print(f"{line}: made again", file=sys.stderr)
 
 
-def make(
+def make_parts(
     run: Run,
     stage: str,
     parts: Sequence[Part],
@@ -173,7 +171,7 @@ def make(
     command: StageCall,
     workers: int = 1,
 ) -> None:
-    """Make those of a stage's parts that are due (`todo`, see `pending`): in so many processes here, or by Ray."""
+    """Make the unfinished parts `todo` of a stage and write their files, in `workers` processes here or by Ray."""
     total, left = (sum(part.images for part in some) for some in (parts, todo))
     several = f" ({workers} workers)" if workers > 1 and not command.cluster else ""
     with tqdm(
@@ -191,11 +189,11 @@ def make(
         while todo:
             elsewhere, locks = list[Part](), dict[int, ExitStack]()
             with ExitStack() as held:
-                due = _locked(todo, held, locks, elsewhere)
+                due = _lock_parts(todo, held, locks, elsewhere)
                 if command.cluster:
-                    made = command.cluster.made(run, stage, due, work, advance)
+                    made = command.cluster.make_parts(run, stage, due, work, advance)
                 else:
-                    made = _made(command.helpers, due, work, workers, advance)
+                    made = _make_in_processes(command.helpers, due, work, workers, advance)
                 with closing(made):
                     for part, content in made:
                         for kind, data in content:
@@ -207,10 +205,10 @@ def make(
         advance(total - bar.n)  # what others made
 
 
-def _locked(
+def _lock_parts(
     todo: Sequence[Part], held: ExitStack, locks: dict[int, ExitStack], elsewhere: list[Part]
 ) -> Iterator[Part]:
-    """Yield parts that this process is to make, each locked; those that others are at are put `elsewhere`."""
+    """Yield the unfinished parts of `todo`, each locked; those that another process has locked go into `elsewhere`."""
     for part in todo:
         first = next(iter(part.paths.values()))
         lock = first.with_name(f"{first.name}.lock")
@@ -220,16 +218,16 @@ def _locked(
             elsewhere.append(part)
             continue
         with suppress(UserError):  # of another run, or of another program: it is replaced
-            if not pending([part], lambda path, *found: UserError(str(path)))[0]:
+            if not unfinished_parts([part], lambda path, *found: UserError(str(path)))[0]:
                 locks.pop(id(part)).close()
                 continue
         yield part
 
 
-def _made(
+def _make_in_processes(
     helpers: Helpers, parts: Iterable[Part], work: Work, workers: int, tick: Tick
 ) -> Iterator[tuple[Part, Iterator[tuple[str, memoryview]]]]:
-    """Parts with the content of their files by kind, as they are made by processes of this machine, piece by piece."""
+    """Yield each part with (kind, Parquet bytes) of its files, as processes of this machine finish it."""
     made = dict[int, dict[int, Piece]]()
     pieces = (((part, place), piece) for part in parts for place, piece in enumerate(part.pieces))
     with closing(helpers.results(work, pieces, workers, tick)) as results:
@@ -237,4 +235,4 @@ def _made(
             done = made.setdefault(id(part), {})
             done[place] = piece
             if len(done) == len(part.pieces):
-                yield part, part.files([piece for _, piece in sorted(made.pop(id(part)).items())])
+                yield part, part.file_contents([piece for _, piece in sorted(made.pop(id(part)).items())])

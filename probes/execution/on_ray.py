@@ -47,7 +47,7 @@ _ENVIRONMENT = {
 
 
 class RayWorkers:
-    """Workers of a Ray that this process is connected to."""
+    """Workers of the Ray cluster that this process is connected to, which run functions and make parts."""
 
     def __init__(self, options: Cluster, *, on_cpu: bool) -> None:
         gpus = options.gpus_per_worker
@@ -57,10 +57,10 @@ class RayWorkers:
         self._most = Counter[str]()  # workers of a stage at one time
         self._needs = {"CPU": float(options.cpus_per_worker), "GPU": float(gpus)}
         needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
-        self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call)
+        self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call_in)
 
-    def room(self) -> int:
-        """Workers that there is room for now, at most those that are asked for, and at least one."""
+    def available_workers(self) -> int:
+        """Return how many workers the cluster has resources for: at least one, at most as many as configured."""
         there, most = ray.cluster_resources(), self._options.workers
         room = int(min(there.get(name, 0) / number for name, number in self._needs.items() if number))
         if room < 1 and not self._waiting:
@@ -69,41 +69,41 @@ class RayWorkers:
             self._waiting = True
         return max(1, room if most == AUTO else min(room, most))
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of a module gives in a worker."""
+    def run_function(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, computed by a worker."""
         reference = self._call.remote(os.getcwd(), function, *arguments)
         while not ray.wait([reference], timeout=WAIT)[0]:
-            self.room()
-        return self._received(reference)
+            self.available_workers()
+        return self._get_result(reference)
 
-    def made(
+    def make_parts(
         self, run: Run, stage: str, parts: Iterator[Part], work: Any, tick: Tick
     ) -> Iterator[tuple[Part, Iterable[tuple[str, bytes]]]]:
-        """Yield parts with the content of their files by kind, as they are made.
+        """Yield each part with (kind, Parquet bytes) of its files, as workers finish it.
 
-        Where one cannot be made all others are, and it is named at the end. What the user can mend ends the stage.
+        A `UserError` of a worker ends the stage; any other failure is raised as one after all other parts are made.
         """
         shared, key, failed = ray.put(work), key_of(work), dict[int, str]()
         carried = getattr(work, "carried", lambda pieces: pieces)
         at_work = dict[Any, Part]()
         while True:
-            room = self.room()
+            room = self.available_workers()
             # one more for each, so that none waits for this process; where their number is limited, no more
             most = room * (2 if self._options.workers == AUTO else 1)
             while len(at_work) < most and (part := next(parts, None)):
                 there = replace(part, pieces=carried(part.pieces))
-                at_work[self._call.remote(os.getcwd(), _files, key, shared, there)] = part
+                at_work[self._call.remote(os.getcwd(), _make_part, key, shared, there)] = part
             if not at_work:
                 break
             self._most[stage] = max(self._most[stage], min(room, len(at_work)))
             for reference in ray.wait([*at_work], timeout=WAIT)[0]:
                 part = at_work.pop(reference)
                 try:
-                    device, content = self._received(reference)
+                    device, content = self._get_result(reference)
                 except RayError as error:
                     failed[part.identity["part"]] = str(error).strip()
                     continue
-                self._require_alike(device)
+                self._require_same_device(device)
                 yield part, content.items()
                 tick(part.images)
         entry = {"workers": self._most[stage], "devices": self._devices}
@@ -118,8 +118,8 @@ class RayWorkers:
                 " these once more"
             )
 
-    def _received(self, reference: Any) -> Any:
-        """Return what a worker gave, once its libraries are those of this machine."""
+    def _get_result(self, reference: Any) -> Any:
+        """Return a remote call's result; a `UserError` if the worker's libraries have other versions than here."""
         try:
             host, libraries, result = ray.get(reference)
         except RayError as error:
@@ -135,8 +135,8 @@ class RayWorkers:
                 )
         return result
 
-    def _require_alike(self, device: str) -> None:
-        """Refuse a device of another kind than the first, unless these may be mixed."""
+    def _require_same_device(self, device: str) -> None:
+        """Raise a `UserError` if a worker's device is not of the first one's kind, unless kinds may be mixed."""
         if self._devices and device not in self._devices and not self._options.mixed_devices:
             raise UserError(
                 f"cluster: expected workers on {self._devices[0]}, like the first, got {device}, whose images differ in"
@@ -148,8 +148,8 @@ class RayWorkers:
 # In a worker
 
 
-def _call(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, str], Any]:
-    """The host, its libraries, and what a function gives where paths lead from the folder of the command."""
+def _call_in(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, str], Any]:
+    """Return host, versions of libraries and ``function(*arguments)``, called with `folder` as working directory."""
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
@@ -160,15 +160,15 @@ def _call(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[s
         raise RuntimeError("".join(traceback.format_exception(error))) from None
 
 
-def _files(key: bytes, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
-    """The device that a part is made on, and the content of its files by kind."""
+def _make_part(key: bytes, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
+    """Return the device's name and, by kind, the Parquet bytes of the files of a part, made in this worker."""
     do = open_once(key, work)
     pieces = [do(piece, lambda images: None) for piece in part.pieces]
-    return _described(work.device), {kind: bytes(data) for kind, data in part.files(pieces)}
+    return _device_name(work.device), {kind: bytes(data) for kind, data in part.file_contents(pieces)}
 
 
-def _described(device: str) -> str:
-    """The name of the GPU that this process works on or, of a CPU, for what its kernels are made."""
+def _device_name(device: str) -> str:
+    """Return the name of the GPU of this process, or ``cpu with`` its instruction set; other devices as they are."""
     if device != "cpu" and not device.startswith("cuda"):
         return device
     import torch
@@ -183,7 +183,7 @@ def _described(device: str) -> str:
 
 @contextlib.contextmanager
 def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
-    """Connect to the cluster that a configuration names, or hold a Ray on this machine."""
+    """Yield the workers of the Ray cluster that is configured, or of a Ray started on this machine for the block."""
     options = config.cluster
     assert options is not None
     for name, value in _ENVIRONMENT.items():
@@ -192,14 +192,14 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
     with contextlib.ExitStack() as stack:
         # what Ray prints would tear the progress bar; its logs have it, too
         stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
-        stack.callback(_handle, handlers)
+        stack.callback(_set_handlers, handlers)
         stack.callback(ray.shutdown)
         try:
             where = _connect(options)
         except SystemExit:  # how Ray takes a SIGTERM
             signals.received.append(signal.SIGTERM)
             raise KeyboardInterrupt from None
-        _handle(handlers)  # Ray has put some of its own in their place
+        _set_handlers(handlers)  # Ray has put some of its own in their place
         if progress:
             there, nodes = ray.cluster_resources(), sum(node["Alive"] for node in ray.nodes())
             counts = [(nodes, "node"), (there.get("GPU", 0), "GPU"), (there.get("CPU", 0), "CPU")]
@@ -208,14 +208,15 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
         yield RayWorkers(options, on_cpu=config.generate.device == "cpu")
 
 
-def _handle(handlers: dict[signal.Signals, Any]) -> None:
+def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
+    """Set the handlers of signals by number; does nothing outside the main thread."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def _connect(options: Cluster) -> str:
-    """Connect; says where."""
+    """Connect to the configured Ray, or start one on this machine; return ``at ADDRESS`` or ``on this machine``."""
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = (os.environ.get("RAY_ADDRESS") if options.address == AUTO else None) or options.address
     if address != LOCAL:
@@ -230,7 +231,7 @@ def _connect(options: Cluster) -> str:
     # Ray's own is 15: on a machine that is busy they would starve
     os.environ.setdefault("RAY_worker_niceness", "0")
     wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
-    local = {"num_cpus": max(workers.cores(), wanted), "object_store_memory": _STORE}
+    local = {"num_cpus": max(workers.core_count(), wanted), "object_store_memory": _STORE}
     try:
         with blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
             ray.init(address=LOCAL, include_dashboard=False, **local, **quiet)

@@ -39,15 +39,15 @@ Do = Callable[[Any, Tick], Any]
 
 
 class Work(Protocol):
-    """Work on items. A helper is given it pickled, so then it holds settings and names, no models."""
+    """A kind of work on items, such as generating batches; is pickled for helpers, so it holds no models then."""
 
     def opened(self) -> contextlib.AbstractContextManager[Do]:
-        """Load what is needed; gives the function of an item, which gets the callback that counts finished images."""
+        """Load what the work needs; yield its function of (item, tick), which calls ``tick(finished images)``."""
         ...
 
 
 class Helpers(contextlib.ExitStack):
-    """The helpers of this process, which outlive a stage, since to start one takes seconds.
+    """Helper processes of this one, which outlive a stage, since to start one takes seconds.
 
     A context manager; at its end, however it ends, they end too. They do not import the script that has them, which
     needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
@@ -57,7 +57,7 @@ class Helpers(contextlib.ExitStack):
     _count = 0
 
     def start(self, workers: int, library: str = DRAWING) -> None:
-        """Start the helpers of so many workers, this process one of them, before there is work; they load a library."""
+        """Start ``workers - 1`` helper processes (this process is the other worker) and let them import a library."""
         if self._count < workers - 1:
             self.close()
             self._count, context = workers - 1, multiprocessing.get_context(START)
@@ -65,20 +65,20 @@ class Helpers(contextlib.ExitStack):
             for number in range(1, workers):
                 numbers.put(number)
             self._executor = ProcessPoolExecutor(
-                self._count, context, initializer=_begin, initargs=(reader, numbers)
+                self._count, context, initializer=_start_helper, initargs=(reader, numbers)
             )
             self.callback(self._executor.shutdown, cancel_futures=True)
             self.callback(leash.close)  # before: whatever they are at
         try:
             with blocked(signal.SIGINT, signal.SIGTERM), _without_main():
                 for _ in range(workers - 1):
-                    self._executor.submit(_load, library)
+                    self._executor.submit(_import_library, library)
         except OSError as error:
             raise UserError(
                 f"--workers: expected room for another process, got `{error.strerror}`: use fewer workers"
             ) from None
         except BrokenProcessPool as error:
-            raise _as_raised(error) from None
+            raise _to_exception(error) from None
 
     def results(
         self,
@@ -87,10 +87,9 @@ class Helpers(contextlib.ExitStack):
         workers: int = 1,
         tick: Tick = lambda images: None,
     ) -> Iterator[tuple[Any, Any]]:
-        """Work on items, each with a name; yield the names with what the items gave, as they are done.
+        """Yield (name, result) of each (name, item) as it is done, in this process and ``workers - 1`` helpers.
 
-        Each is asked for when this process or a helper is free. What an item raises is raised once the items before it
-        are done: the same is kept, and the same error raised, as with one worker.
+        An item's error is raised once the items before it are done, so results and error are those of one worker.
         """
         if workers - 1 > self._count:
             self.start(workers, "probes")
@@ -99,20 +98,21 @@ class Helpers(contextlib.ExitStack):
         opened = list[threading.Thread]()
 
         def take() -> tuple[int, tuple[Any, Any]] | None:
+            """Return the next (index, (name, item)); None if there is none, or after an error."""
             with lock:
                 return None if faults else next(left, None)
 
         def serve() -> None:
-            """Have a helper work on one item after another; in a thread of its own."""
+            """Send a helper one item after another, from a thread of its own."""
             index = inf
             try:
-                self._executor.submit(_do, key, work).result()
+                self._executor.submit(_work_on_item, key, work).result()
                 opened.append(threading.current_thread())
                 while following := take():
                     index, (name, item) = following
-                    made.append((name, *self._executor.submit(_do, key, work, item).result()))
+                    made.append((name, *self._executor.submit(_work_on_item, key, work, item).result()))
             except BaseException as error:
-                faults.setdefault(index, _as_raised(error))
+                faults.setdefault(index, _to_exception(error))
 
         for _ in range(workers - 1):
             threading.Thread(target=serve, daemon=True).start()
@@ -139,8 +139,8 @@ class Helpers(contextlib.ExitStack):
             left = iter(())  # nobody is given more
 
 
-def _as_raised(error: BaseException) -> Exception:
-    """The error of a helper as it is raised here: one that was killed is said to be."""
+def _to_exception(error: BaseException) -> Exception:
+    """Return a helper's error as one to raise here; a `UserError` if the helper was killed."""
     if isinstance(error, BrokenProcessPool):
         return UserError(
             "--workers: expected worker processes to go on, found one ended (which is often a lack of memory): run the"
@@ -151,9 +151,9 @@ def _as_raised(error: BaseException) -> Exception:
 
 @contextlib.contextmanager
 def blocked(*numbers: signal.Signals) -> Iterator[None]:
-    """Block signals, so that processes started meanwhile never hear of them; not on Windows, which has no such thing.
+    """Block signals inside a ``with`` block, so that processes started in it never get them; not on Windows.
 
-    The terminal and batch systems send them to all processes: it is for this one to say what becomes of the others.
+    Terminal and batch system send them to all processes, and this one decides when the others end.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -170,7 +170,7 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Let a process that is spawned meanwhile not run the script of this one again, as `multiprocessing` would."""
+    """Keep processes that are spawned inside a ``with`` block from running this process's script again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -181,10 +181,7 @@ def _without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading_libraries() -> Iterator[None]:
-    """Look for no cyclic garbage while libraries load; what they bring is passed over in all but full collections.
-
-    They bring a million objects, none of them garbage.
-    """
+    """Pause garbage collection while libraries load; their million objects then go to the oldest generation."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -199,21 +196,23 @@ def loading_libraries() -> Iterator[None]:
 # In a helper, and in a worker of Ray
 
 
-def _begin(leash: Connection, numbers: Any) -> None:
-    """Begin a helper with the next number; it ends when the other end of `leash` is closed, or its process ends."""
+def _start_helper(leash: Connection, numbers: Any) -> None:
+    """Set up a helper: take a worker's number, ignore SIGINT, end when the other end of `leash` is closed."""
     os.environ[WORKER] = str(numbers.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared between processes, and would outlive this one
-    threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
+    threading.Thread(target=_exit_when_closed, args=(leash,), daemon=True).start()
 
 
-def _end_with(leash: Connection) -> None:
+def _exit_when_closed(leash: Connection) -> None:
+    """Wait until the other end of a pipe is closed, then end this process with status 1."""
     with contextlib.suppress(EOFError, OSError):
         leash.recv()
     os._exit(1)
 
 
-def _load(library: str) -> None:
+def _import_library(library: str) -> None:
+    """Import a library without garbage collection meanwhile."""
     with loading_libraries():
         importlib.import_module(library)
 
@@ -223,7 +222,7 @@ _kept: tuple[bytes, contextlib.ExitStack, Do] | None = None
 
 
 def open_once(key: bytes, work: Work) -> Do:
-    """The function of a work's items in this process, which keeps one work open."""
+    """Return a work's function of (item, tick) in this process, where it stays open until another work is opened."""
     global _kept
     if _kept is None or _kept[0] != key:
         if _kept is not None:
@@ -234,8 +233,8 @@ def open_once(key: bytes, work: Work) -> Do:
     return _kept[2]
 
 
-def _do(key: bytes, work: Work, *items: Any) -> Any:
-    """Open a work, and do an item of it, if one is given; gives what that gave and the images that it counted."""
+def _work_on_item(key: bytes, work: Work, *items: Any) -> Any:
+    """Open a work; return the result of an item and the number of images it counted, or None without an item."""
     images = list[float]()
     try:
         do = open_once(key, work)

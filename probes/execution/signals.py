@@ -18,14 +18,14 @@ _begun = False
 received: list[int] = []  # of either, once there is work
 
 
-def describe() -> tuple[str, int]:
-    """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal."""
+def interruption() -> tuple[str, int]:
+    """Return ``interrupted`` or ``terminated``, and the exit status for it: 128 and the number of the signal."""
     number = received[-1] if received else signal.SIGINT
     return _PARTICIPLES[signal.Signals(number)], 128 + number
 
 
-def heed(number: int, frame: Any) -> None:
-    """Handle either: the process ends, or what it is at."""
+def handle_signal(number: int, frame: Any) -> None:
+    """Handle SIGINT or SIGTERM: end the process or, after `raise_from_here`, raise a `KeyboardInterrupt`."""
     if _begun:
         received.append(number)
         raise KeyboardInterrupt
@@ -34,8 +34,8 @@ def heed(number: int, frame: Any) -> None:
     os._exit(128 + number)
 
 
-def leave(status: int) -> NoReturn:
-    """End this process at once, without freeing one by one what torch brought (2 s)."""
+def exit_at_once(status: int) -> NoReturn:
+    """Flush the output and end this process without Python's cleanup, which takes 2 s once torch is loaded."""
     with contextlib.suppress(OSError, ValueError):  # a stream that is closed
         sys.stdout.flush()
         sys.stderr.flush()
@@ -43,7 +43,7 @@ def leave(status: int) -> NoReturn:
 
 
 def raise_from_here() -> None:
-    """From here on either is a `KeyboardInterrupt`."""
+    """From now on turn SIGINT and SIGTERM into a `KeyboardInterrupt`, where they ended the process before."""
     global _begun
     _begun = True
 
@@ -54,6 +54,6 @@ _main = getattr(
 _name = _main.name if _main is not None else os.path.basename(sys.argv[0] if sys.argv else "")
 if _name.split(".")[0] in ("probes", "analysis", "triptych", "lab"):
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it was chosen that it be ignored
-        signal.signal(signal.SIGINT, heed)
+        signal.signal(signal.SIGINT, handle_signal)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, heed)
+        signal.signal(signal.SIGTERM, handle_signal)

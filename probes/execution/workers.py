@@ -42,8 +42,8 @@ _REFERENCE_AREA = 64 * 64
 Result = TypeVar("Result")
 
 
-def cores() -> int:
-    """Cores that this process may use: its affinity, or less where a container is given a share of the machine."""
+def core_count() -> int:
+    """Return the number of cores that this process may use: its affinity, or its container's share if that is less."""
     # which not every system has
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
@@ -53,14 +53,14 @@ def cores() -> int:
 
 
 def total_memory() -> float:
-    """Bytes of memory of this machine."""
+    """Return the bytes of memory of this machine; infinity where the system does not say."""
     if hasattr(os, "sysconf"):
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     return inf
 
 
-def threads(parameters: float, device: str) -> int:
-    """Threads that torch is given for a model, the same in each of several workers as in one.
+def thread_count(parameters: float, device: str) -> int:
+    """Return the number of torch threads for a model: 1 for a small one on a CPU, else torch's own number.
 
     On a CPU a small model is given one: on a busy machine several wait for one another for minutes, and several workers
     serve it better.
@@ -73,11 +73,11 @@ def threads(parameters: float, device: str) -> int:
 
 
 def worker_count(
-    setting: int | Literal["auto"], *, device: str, threads: int, images: float, each: int = EACH
+    setting: int | Literal["auto"], *, device: str, threads: int, images: float, per_worker: int = EACH
 ) -> int:
-    """Return how many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
+    """Return the number of workers of a stage: `setting` or, for ``auto``, what cores, memory, GPUs and work allow.
 
-    `threads`: of one worker; `each`: images for which a further one is worth its start. Each GPU has one.
+    `threads`: of one worker; `per_worker`: images for which a further one is worth its start. Each GPU has one.
     """
     if setting != "auto":
         return setting
@@ -85,14 +85,14 @@ def worker_count(
         import torch
 
         kinds = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-        return int(max(1, min(kinds.count(kinds[0]) if len({*kinds}) == 1 else 1, images / each)))
+        return int(max(1, min(kinds.count(kinds[0]) if len({*kinds}) == 1 else 1, images / per_worker)))
     if device.split(":")[0] != "cpu":
         return 1
-    return int(max(1, min(cores() // threads, total_memory() / PROCESS_BYTES, images / each)))
+    return int(max(1, min(core_count() // threads, total_memory() / PROCESS_BYTES, images / per_worker)))
 
 
 def expected_workers(config: Config, stage: str) -> int:
-    """Return how many workers a stage will want, as far as is known before it begins: else one.
+    """Return the number of workers a stage will use, as far as the configuration tells; one where it does not.
 
     Helpers take as long to load their libraries as this process does, so they are best started first. A new run's
     images are drawn by several where the model is a bundled one, on a CPU.
@@ -102,13 +102,12 @@ def expected_workers(config: Config, stage: str) -> int:
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
     if stage == "generate" and not (config.images is None and config.model in MODELS and on_cpu):
         images = 0
-    return worker_count(
-        generate.workers, device="cpu", threads=1, images=inf if stage == "report" else images, each=each
-    )
+    images = inf if stage == "report" else images
+    return worker_count(generate.workers, device="cpu", threads=1, images=images, per_worker=each)
 
 
 def require_cluster(config: Config, place: str = "--cluster") -> None:
-    """Refuse a cluster where its engine is not installed, or a device that only one machine has."""
+    """Raise a `UserError` if a cluster is configured and Ray is not installed, or a device has a number."""
     if not config.clustered:
         return
     if importlib.util.find_spec("ray") is None:
@@ -125,13 +124,13 @@ def require_cluster(config: Config, place: str = "--cluster") -> None:
 
 
 def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
-    """Draws per batch that a device holds comfortably, at least one and at most a part; see `auto_images`."""
+    """Return the number of triplets per batch that a device holds: at least one, at most a part's (`auto_images`)."""
     draws = auto_images(pipe, device, config, image_bytes) / len(config.indicators)
     return max(1, min(floor(draws), config.generate.part_triplets))
 
 
 def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> float:
-    """Images per batch that a device holds comfortably; may be less than one. The pipeline needs no weights.
+    """Return the number of images per batch that a device holds, which may be below 1; needs no weights.
 
     On a CPU that is about one image of 64x64 latents; on a GPU half of the free memory is used, of which an image takes
     `image_bytes`, where they were measured.
@@ -149,8 +148,8 @@ def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | Non
     return _CPU_IMAGES / share
 
 
-def no_room(error: BaseException) -> bool:
-    """Return whether an error says that the device has no room for a batch."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that the device has no memory for a batch."""
     from accelerate.utils.memory import should_reduce_batch_size
 
     return isinstance(error, MemoryError) or (
@@ -160,7 +159,7 @@ def no_room(error: BaseException) -> bool:
 
 @dataclass
 class BatchSize:
-    """A size of batches that is halved, for good in this process, where the device has no room for one."""
+    """A batch size, which is halved for the rest of this process where the device has no memory for a batch."""
 
     stage: str
     size: int
@@ -170,14 +169,14 @@ class BatchSize:
     dtype: str
 
     def fit(self, make: Callable[[int], Result], most: int) -> Result:
-        """Return what `make` gives for the largest size that fits; no batch of it holds more than `most`."""
+        """Return ``make(size)`` for the largest size that fits, halving it as needed; a `UserError` if none fits."""
         from accelerate.utils.memory import clear_device_cache
 
         while True:
             try:
                 return make(self.size)
             except (RuntimeError, MemoryError) as error:
-                if not no_room(error):
+                if not is_out_of_memory(error):
                     raise
             clear_device_cache(garbage_collection=True)  # what the frames of the attempt held
             size = min(self.size, most)
@@ -192,7 +191,7 @@ class BatchSize:
             print(line, file=sys.stderr, flush=True)
 
 
-def used_sizes(run: Run, kind: str, planned: int) -> list[int]:
-    """Return the sizes of the batches that the parts of a kind were drawn with, the one that was planned first."""
+def used_batch_sizes(run: Run, kind: str, planned: int) -> list[int]:
+    """Return `planned` and the batch sizes with which the parts of a kind were computed, in descending order."""
     used = {read_identity(file).get("batch", planned) for file in run.parts(kind)}
     return sorted({planned, *used}, reverse=True)

@@ -19,7 +19,7 @@ from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.models.pretrained import readable, tensors
+from probes.models.pretrained import read_tensors, readable
 
 WEIGHTS, CONFIG = "sae_weights.safetensors", "cfg.json"
 _SURKOV_WEIGHTS, _SURKOV_CONFIG = "state_dict.pth", "config.json"
@@ -29,7 +29,7 @@ _ARCHITECTURES = ("standard", "topk", "jumprelu")
 
 
 def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
-    """Read a sparse autoencoder.
+    """Return the sparse autoencoder that a folder holds, in float32, from SAELens's or Surkov et al.'s layout.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
     """
     folder = Path(folder)
     surkov = (folder / _SURKOV_WEIGHTS).is_file() and not (folder / WEIGHTS).is_file()
-    place = folder / (_SURKOV_CONFIG if surkov else CONFIG)
-    config = _config(place)
+    path = folder / (_SURKOV_CONFIG if surkov else CONFIG)
+    config = _read_config(path)
     if surkov:
         config = {"architecture": "topk", "k": config.get("k")}
-    kind, k = _architecture(place, config)
-    place = folder / (_SURKOV_WEIGHTS if surkov else WEIGHTS)
+    kind, k = _read_architecture(path, config)
+    path = folder / (_SURKOV_WEIGHTS if surkov else WEIGHTS)
     names = _SURKOV_NAMES if surkov else _NAMES
-    stored = _weights(place, (*names, "threshold") if kind == "jumprelu" else names)
+    stored = _read_weights(path, (*names, "threshold") if kind == "jumprelu" else names)
     encoder, bias, decoder, subtracted = (stored[name] for name in names)
     try:
         if encoder.ndim != 2:
@@ -63,18 +63,18 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
             norm = decoder.norm(dim=-1)
             encoder, bias, decoder = encoder * norm, bias * norm, decoder / norm[:, None]
         return SparseAutoencoder(
-            *(one.float().contiguous() for one in (encoder, bias, decoder, subtracted)),
+            *(tensor.float().contiguous() for tensor in (encoder, bias, decoder, subtracted)),
             k=k,
             threshold=stored["threshold"] if kind == "jumprelu" else None,
             subtracts_bias=bool(config.get("apply_b_dec_to_input", True)),
             site=str((config.get("metadata") or {}).get("hook_name") or config.get("hook_name") or ""),
         )
     except HookError as error:
-        raise UserError(f"{place}: {str(error).removeprefix('SparseAutoencoder: ')}") from None
+        raise UserError(f"{path}: {str(error).removeprefix('SparseAutoencoder: ')}") from None
 
 
-def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:
-    """The architecture that a configuration of SAELens describes, and of TopK its k."""
+def _read_architecture(path: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return the architecture of a SAELens configuration and, of topk alone, its k; a `UserError` if it is not read."""
     kind, k = config.get("architecture", "standard"), config.get("k")
     function = config.get("activation_fn", config.get("activation_fn_str", "relu"))  # before version 6
     if function == "topk":
@@ -83,21 +83,22 @@ def _architecture(place: Path, config: Mapping[str, Any]) -> tuple[str, int | No
         kind = f"{kind} with {function}"
     if kind not in _ARCHITECTURES:
         raise UserError(
-            f"{place}: architecture: expected one of {', '.join(_ARCHITECTURES)}, got {kind!r:.60}:"
+            f"{path}: architecture: expected one of {', '.join(_ARCHITECTURES)}, got {kind!r:.60}:"
             " choose another file"
         )
     for name in ("normalize_activations", "reshape_activations", "finetuning_scaling_factor"):
         if config.get(name) not in (None, False, "none"):
             raise UserError(
-                f"{place}: {name}: expected none, got {config[name]!r:.60}: fold it into the weights, or choose"
+                f"{path}: {name}: expected none, got {config[name]!r:.60}: fold it into the weights, or choose"
                 " another file"
             )
     if kind == "topk" and not (isinstance(k, int) and k >= 1):
-        raise UserError(f"{place}: k: expected a whole number of at least 1, got {k!r:.60}: mend the file")
+        raise UserError(f"{path}: k: expected a whole number of at least 1, got {k!r:.60}: mend the file")
     return kind, k if kind == "topk" else None
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a configuration file; a `UserError` if it is missing, not JSON or no object."""
     try:
         config = parse_json(path.read_bytes())
     except FileNotFoundError:
@@ -112,14 +113,14 @@ def _config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _weights(path: Path, names: tuple[str, ...]) -> dict[str, Tensor]:
-    """The tensors of a file by name: these, and others."""
+def _read_weights(path: Path, names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Return the tensors of a weights file by name; a `UserError` if one of `names` is missing or not finite."""
     if not path.is_file():
         raise UserError(
             f"{path.parent}: expected {path.name} beside its configuration, found none: name the folder that holds both"
         )
     with readable(str(path), "weights of a sparse autoencoder"):
-        stored = tensors(path)
+        stored = read_tensors(path)
         stored = dict(stored.get("state_dict", stored))
         if "log_threshold" in stored:  # of training
             stored["threshold"] = stored.pop("log_threshold").exp()

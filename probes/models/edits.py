@@ -63,14 +63,14 @@ Rows = list[tuple[int, Tensor, Tensor]]  # the number of a context, states in it
 
 
 class Texts(NamedTuple):
-    """The contexts of an edit with one word in them, and the position of the word's last token in each."""
+    """The contexts (prompts) of an edit filled with one word, and the position of that word's last token in each."""
 
     texts: list[str]
     last: list[int]
 
 
 class Edited(contextlib.ExitStack):
-    """An edit that is in force, from :func:`apply` until :meth:`undo` or the end of a ``with`` block.
+    """An edit applied to a pipeline by `apply`; it lasts until `undo` is called or its ``with`` block ends.
 
     ``record`` has ``edit`` (its options), ``sites`` (addresses that are edited), ``relative_change`` (by address of
     keys or values the Frobenius norm of the change over that of the weights), and of ``keys_and_values`` how far it
@@ -92,19 +92,19 @@ class Edited(contextlib.ExitStack):
         self._written: list[bytes] = []  # what identifies each hook
 
     def undo(self) -> None:
-        """Put every weight back as it was, bit for bit, and take hooks off; edits made later are to be undone first."""
+        """Restore every weight bit for bit and remove the hooks; of several edits, undo the last one first."""
         self.close()
 
-    def hash(self, weights: str) -> str:
-        """Return the hash of the edited model: of its weights (`weights`), and of what hooks write, if any."""
+    def hash(self, weight_hash: str) -> str:
+        """Return the hash of the edited model, from `weight_hash` (of its weights) and, if any, its hooks."""
         if not self._written:
-            return weights
+            return weight_hash
         written = hashlib.sha256(b"".join(self._written)).hexdigest()
-        return hashlib.sha256(f"{weights} {written}".encode()).hexdigest()
+        return hashlib.sha256(f"{weight_hash} {written}".encode()).hexdigest()
 
     def map_weights(self, address: str, change: Callable[[Tensor], Tensor]) -> None:
         """Replace the float64 weights (width, text width) of a cross-attention's keys or values by `change` of them."""
-        module, rows = self._projection(address)
+        module, rows = self._key_value_weights(address)
         weight = module.weight.data
         self.callback(weight.copy_, weight.clone())
         view = rows(weight)
@@ -119,8 +119,8 @@ class Edited(contextlib.ExitStack):
         self.record["relative_change"][address] = float((after - before).norm() / before.norm())
 
     def add_bias(self, address: str, bias: Callable[[Tensor], Tensor]) -> None:
-        """Add a vector to a cross-attention's keys or values; `bias` makes it from the matrix of weights."""
-        module, rows = self._projection(address)
+        """Add a vector to a cross-attention's keys or values; `bias` computes it from their float64 weights."""
+        module, rows = self._key_value_weights(address)
         if module.bias is None:
             module.bias = torch.nn.Parameter(torch.zeros_like(module.weight[:, 0]), requires_grad=False)
             self.callback(setattr, module, "bias", None)
@@ -129,36 +129,36 @@ class Edited(contextlib.ExitStack):
         view = rows(module.bias.data)
         view += bias(rows(module.weight.data).cpu().double()).to(view)
 
-    def _projection(self, address: str) -> tuple[Any, Callable[[Tensor], Tensor]]:
-        """The module behind keys or values, and its rows that belong to them (a view): projections may be fused."""
+    def _key_value_weights(self, address: str) -> tuple[Any, Callable[[Tensor], Tensor]]:
+        """Return the linear layer behind keys or values (it may be fused), and a function that selects their rows."""
         (site,) = site_table.resolve(self._pipe, address)
         self.record["sites"].append(address)
         index, count = site.part or (0, 1)
         return module_at(self._pipe, site.module), lambda tensor: tensor.chunk(count, dim=0)[index]
 
-    def write(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
-        """Replace what is at a site of a text encoder by `change` of it, at every run."""
+    def write_at_site(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
+        """Hook a text encoder so that each forward pass replaces the activation at `site` by `change` of it."""
         self.callback(site.attach_writer(self._pipe, change).remove)
         self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
-    """Make an edit in a pipeline of Stable Diffusion 1, 2 or XL; of XL the pooled text stays as it is.
+    """Apply an edit to a pipeline of Stable Diffusion 1, 2 or XL, in place; XL's pooled text embedding stays as it is.
 
     A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
     be finite in the model's number format.
     """
     attentions, text_sites, final = _chosen_sites(pipe, edit)
     named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
-    texts = _texts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
+    texts = _fill_contexts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
     edited = Edited(pipe, edit)
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
             if edit.kind == "keys_and_values":
-                change = partial(torch.matmul, other=_closed_form(pipe, edit, texts, edited.record))
+                change = partial(torch.matmul, other=_solve_closed_form(pipe, edit, texts, edited.record))
             else:
-                change = _along_direction(pipe, edit, texts, text_sites, final, edited)
+                change = _prepare_direction_edit(pipe, edit, texts, text_sites, final, edited)
             put = edited.add_bias if edit.kind == "shift" else edited.map_weights
             for address in attentions:
                 for part in edit.parts:
@@ -170,19 +170,19 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     return edited
 
 
-def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
-    """Refuse what :func:`apply` would, as far as it can be seen in a pipeline without weights."""
+def check_edit(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
+    """Raise the `UserError` that `apply` would, as far as a pipeline without weights shows it."""
     _chosen_sites(pipe, edit)
-    _texts(edit, tokenizers, limit)
+    _fill_contexts(edit, tokenizers, limit)
 
 
 # Where an edit writes
 
 
 def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
-    """Addresses of the cross-attentions and sites of the text encoders that an edit alters.
+    """Return the addresses of the cross-attentions that an edit alters, its text-encoder sites, and a flag.
 
-    The last is whether it alters text.final: the text as all cross-attentions are given it.
+    The flag is True where it alters ``text.final``, the text states that all cross-attentions read.
     """
     text_too = edit.kind in ("project", "shift")
     chosen: set[str] = set()
@@ -212,8 +212,8 @@ def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
 # States of words in their contexts
 
 
-def _texts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts]:
-    """The contexts with each word of an edit in them; positions are those of the first tokenizer."""
+def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts]:
+    """Return the contexts filled with each word of an edit; token positions are those of the first tokenizer."""
     filled_in = {}
     for word in edit.named_words:
         texts, spans = zip(*(fill(context, word) for context in edit.contexts))
@@ -225,10 +225,10 @@ def _texts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts
     return filled_in
 
 
-def _states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor:
-    """The cross-attentions' inputs for texts, float64 ``(texts, tokens, width)``; of XL both encoders'.
+def _encode_states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor:
+    """Return the text states that cross-attentions read for each text, float64 ``(texts, tokens, width)``.
 
-    With a `site` of a text encoder, what is there while it reads them.
+    With a `site` of a text encoder, the activations there instead. States of XL join both encoders'.
     """
     states: list[Tensor] = []
     at_site: list[Tensor] = []
@@ -236,20 +236,21 @@ def _states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor
     with contextlib.ExitStack() as stack:
         if site is not None:
             receive = at_site.append
-            reader = site.attach_reader(pipe, lambda value: receive(_double(value)))
+            reader = site.attach_reader(pipe, lambda value: receive(_to_float64(value)))
             stack.callback(reader.remove)
         for start in range(0, len(texts), BATCH):
             encoded = pipe.encode_prompt(prompt=list(texts[start : start + BATCH]), **options)
-            states.append(_double(encoded[0]))
+            states.append(_to_float64(encoded[0]))
     return torch.cat(states if site is None else at_site)
 
 
-def _double(values: Tensor) -> Tensor:
+def _to_float64(values: Tensor) -> Tensor:
+    """Return a tensor as float64 on the CPU, without gradient."""
     return values.detach().cpu().double()
 
 
-def _onward(states: Tensor, texts: Texts, positions: str) -> list[Tensor]:
-    """The states of each text from a word's last token on, or of that token alone where `positions` is ``word``."""
+def _states_from_word(states: Tensor, texts: Texts, positions: str) -> list[Tensor]:
+    """Return each text's states from a word's last token on, or of that token alone where `positions` is ``word``."""
     return [
         row[place : place + 1] if positions == "word" else row[place:]
         for row, place in zip(states, texts.last, strict=True)
@@ -259,34 +260,36 @@ def _onward(states: Tensor, texts: Texts, positions: str) -> list[Tensor]:
 # Closed form
 
 
-def _closed_form(pipe: Any, edit: Edit, texts: Mapping[str, Texts], record: dict[str, Any]) -> Tensor:
-    """The map X of what cross-attentions read; what is left over of the goal is put into `record`."""
+def _solve_closed_form(pipe: Any, edit: Edit, texts: Mapping[str, Texts], record: dict[str, Any]) -> Tensor:
+    """Return the closed form's matrix X, float64 (width, width), and write its left-over error into `record`."""
     every = range(len(edit.contexts))
-    rows, kept_rows = _goal(edit, texts, {word: _states(pipe, one.texts) for word, one in texts.items()})
-    (states, targets), (kept, _) = _in_contexts(rows, every), _in_contexts(kept_rows, every)
-    left, right = _sides(edit, states, targets, kept)
+    rows, kept_rows = _target_rows(
+        edit, texts, {word: _encode_states(pipe, one.texts) for word, one in texts.items()}
+    )
+    (states, targets), (kept, _) = _stack_rows(rows, every), _stack_rows(kept_rows, every)
+    left, right = _matrices(edit, states, targets, kept)
     mapping = torch.cholesky_solve(right.T, torch.linalg.cholesky(left)).T  # left is symmetric
     missed, changed = states @ mapping.T - targets, kept @ mapping.T - kept
-    record["left_over"] = _left_over(missed, states - targets, changed, kept)
+    record["left_over"] = _left_over_shares(missed, states - targets, changed, kept)
     record["left_over_held_out"] = {"edited": None, "kept": None}
     if len(every) > 1:
         held_out = []
         for number in every:
             rest = [one for one in every if one != number]
-            left, right = _sides(edit, *_in_contexts(rows, rest), _in_contexts(kept_rows, rest)[0])
-            (own, wanted), (own_kept, _) = _in_contexts(rows, [number]), _in_contexts(kept_rows, [number])
+            left, right = _matrices(edit, *_stack_rows(rows, rest), _stack_rows(kept_rows, rest)[0])
+            (own, wanted), (own_kept, _) = _stack_rows(rows, [number]), _stack_rows(kept_rows, [number])
             # of these states alone: a whole map is slow where states are wide
             both = torch.cat([own, own_kept])
             mapped = (right @ torch.cholesky_solve(both.T, torch.linalg.cholesky(left))).T
             held_out.append((mapped[: len(own)] - wanted, mapped[len(own) :] - own_kept))
         missed, changed = map(torch.cat, zip(*held_out))
-        record["left_over_held_out"] = _left_over(missed, states - targets, changed, kept)
+        record["left_over_held_out"] = _left_over_shares(missed, states - targets, changed, kept)
     return mapping
 
 
-def _goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
-    """The edited and the kept rows, from the states of an edit's words, ``(contexts, tokens, width)`` each."""
-    taken = {word: _onward(states[word], texts[word], edit.positions) for word in texts}
+def _target_rows(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
+    """Return edited and kept rows (context, states, targets) from each word's states, ``(contexts, tokens, width)``."""
+    taken = {word: _states_from_word(states[word], texts[word], edit.positions) for word in texts}
     edited: Rows = []
     for word, shares in edit.words.items():
         for context, own in enumerate(taken[word]):
@@ -301,67 +304,71 @@ def _goal(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) 
     return edited, none + kept
 
 
-def _in_contexts(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
-    """States and targets of these contexts, float64, a state a row."""
+def _stack_rows(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
+    """Return the states and the targets of the rows of these contexts, float64 ``(states, width)`` each."""
     return tuple(map(torch.cat, zip(*((own, moved) for context, own, moved in rows if context in contexts))))
 
 
-def _sides(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrices of which X is the second times the inverse of the first."""
+def _matrices(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the symmetric matrix A and the matrix B, (width, width) each, of the closed form X = B A⁻¹."""
     held = edit.keep_weight * kept.T @ kept
     left = states.T @ states + held
     added = edit.ridge * left.diagonal().mean() * torch.eye(len(left), dtype=torch.float64)
     return left + added, targets.T @ states + held + added
 
 
-def _left_over(missed: Tensor, asked: Tensor, changed: Tensor, kept: Tensor) -> dict[str, float | None]:
+def _left_over_shares(error: Tensor, goal: Tensor, change: Tensor, kept: Tensor) -> dict[str, float | None]:
+    """Return squared errors over squared norms, of edited and of kept states; None where the norm is 0."""
+
     def ratio(numbers: Tensor, over: Tensor) -> float | None:
         return float(numbers.square().sum() / over.square().sum()) if over.any() else None
 
-    return {"edited": ratio(missed, asked), "kept": ratio(changed, kept)}
+    return {"edited": ratio(error, goal), "kept": ratio(change, kept)}
 
 
 # Directions
 
 
-def _along_direction(
+def _prepare_direction_edit(
     pipe: Any, edit: Edit, texts: Mapping[str, Texts], text_sites: list[Site], final: bool, edited: Edited
 ) -> Callable[[Tensor], Tensor]:
-    """Take a direction out at sites of text encoders, or add it; what makes of weights their change, or a bias."""
+    """Hook the direction into text-encoder sites; return the function from weights to new weights, or to a bias."""
     # all directions are those of the model as it was
     at_text = {site: _direction(pipe, edit, texts, site) for site in text_sites}
     read = _direction(pipe, edit, texts)
     options = torch.tensor([float(edit.kind == "shift"), edit.amount], dtype=torch.float64)
     for site, direction in at_text.items():
-        edited.write(site, _writer(edit, direction), torch.cat([direction, options]))
+        edited.write_at_site(site, _direction_change(edit, direction), torch.cat([direction, options]))
 
     def change(weight: Tensor) -> Tensor:
         if edit.kind == "shift":
             return edit.amount * (weight @ read)
         if final:
-            return weight - edit.amount * _onto(weight.T, read).T
-        return weight - edit.amount * _onto(weight, weight @ read)
+            return weight - edit.amount * _project_onto(weight.T, read).T
+        return weight - edit.amount * _project_onto(weight, weight @ read)
 
     return change
 
 
 def _direction(pipe: Any, edit: Edit, texts: Mapping[str, Texts], site: Site | None = None) -> Tensor:
-    """Mean over contexts and positions of the second word's states less the first's, ``(width,)``."""
+    """Return the mean difference, second word's states less the first's, over contexts and tokens: ``(width,)``."""
     both = [texts[word] for word in edit.direction or ()]
-    states = [_onward(_states(pipe, one.texts, site), one, edit.positions) for one in both]
+    states = [_states_from_word(_encode_states(pipe, one.texts, site), one, edit.positions) for one in both]
     pairs = [(first, second, min(len(first), len(second))) for first, second in zip(*states)]
     return torch.cat([second[:count] - first[:count] for first, second, count in pairs]).mean(0)
 
 
-def _onto(columns: Tensor, direction: Tensor) -> Tensor:
-    """The component of each column along a direction, (width, columns); none along a direction of length 0."""
+def _project_onto(columns: Tensor, direction: Tensor) -> Tensor:
+    """Return the component of each column along a direction, (width, columns); zeros if the direction has length 0."""
     length = direction.square().sum()
     if length == 0:
         return torch.zeros_like(columns)
     return torch.outer(direction, direction @ columns) / length
 
 
-def _writer(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
+def _direction_change(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function that adds a direction to states ``(..., width)``, or takes their component along it out."""
+
     def change(values: Tensor) -> Tensor:
         along, states = direction.to(values.device, torch.float32), values.float()
         if edit.kind == "shift":

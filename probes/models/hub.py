@@ -35,23 +35,23 @@ _UNREACHED = "not in the cache, and the hub can't be reached"
 
 
 @cache
-def known() -> Mapping[str, Mapping[str, Any]]:
-    """The models of the hub that are known by name: ``known_models.yaml``."""
+def known_models() -> Mapping[str, Mapping[str, Any]]:
+    """Return the entries of ``known_models.yaml`` (number of parameters, unofficial copy, ...) by hub id."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 
-def gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Size of what is read of a known model, in 10^9 bytes; None for others."""
-    entry = known().get(identifier)
+def size_in_gigabytes(identifier: str, variant: str | None = None) -> float | None:
+    """Return the size in 10^9 bytes of the weights that are read of a known model; None for an unknown model."""
+    entry = known_models().get(identifier)
     half = entry is not None and (entry.get("transformer") or variant == "fp16")
     return entry["parameters"] * (2 if half else 4) / 1e9 if entry else None
 
 
-def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
-    """The command that puts into the hub's cache what is read of a pipeline, and no more."""
+def download_command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
+    """Return the ``hf download`` command that fetches the files of a pipeline that are read, and no more."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
     if (
-        known().get(identifier, {}).get("transformer")
+        known_models().get(identifier, {}).get("transformer")
     ):  # in several files each, with vocabularies of other kinds
         weights += ["*/*model-*.safetensors", "tokenizer*/*"]
     at = f" --revision {revision}" if revision else ""
@@ -59,8 +59,8 @@ def command(identifier: str, revision: str | None = None, variant: str | None = 
     return f"hf download {identifier}{at} {included}"
 
 
-def cached(identifier: str) -> bool:
-    """Whether the hub's cache on this machine holds the whole of a model; asks no network."""
+def is_cached(identifier: str) -> bool:
+    """Return whether the hub's cache on this machine holds all files of a model that can be read; asks no network."""
     from huggingface_hub import try_to_load_from_cache
 
     index = try_to_load_from_cache(identifier, INDEX)
@@ -68,13 +68,13 @@ def cached(identifier: str) -> bool:
         return False
     folder = Path(index).parent
     try:
-        return not missing(Source(identifier, "hub", folder, folder))
+        return not missing_components(Source(identifier, "hub", folder, folder))
     except UserError:  # damaged, or of another architecture by now
         return False
 
 
-def missing(source: Source, weights: bool = True) -> list[str]:
-    """The components of which a model's folder lacks files: descriptions, tokenizers and, if asked, weights."""
+def missing_components(source: Source, weights: bool = True) -> list[str]:
+    """Return the names of a model's components that lack a configuration, tokenizer or, if asked, weights file."""
 
     def holds(*names: str) -> bool:
         return any((source.path / name).is_file() for name in names)
@@ -89,8 +89,8 @@ def missing(source: Source, weights: bool = True) -> list[str]:
     return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
 
 
-def find(name: str, revision: str | None, variant: str | None) -> Source:
-    """The description of a model of the hub (``owner/name`` or ``owner/name@revision``), cached or fetched.
+def find_source(name: str, revision: str | None, variant: str | None) -> Source:
+    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights.
 
     `variant`: the weights called so (``fp16``); None: full precision if any.
     """
@@ -100,7 +100,7 @@ def find(name: str, revision: str | None, variant: str | None) -> Source:
     if at and revision and at != revision:
         raise UserError(f"revision: expected {at}, as `model` says, got {revision}: name one of them")
     revision = revision or at or None
-    with _answering(name, revision, variant):
+    with _explain_hub_errors(name, revision, variant):
         if not isinstance(try_to_load_from_cache(identifier, INDEX, revision=revision), str):
             _require_network()
         folder = Path(hf_hub_download(identifier, INDEX, revision=revision)).parent
@@ -110,13 +110,13 @@ def find(name: str, revision: str | None, variant: str | None) -> Source:
 
 
 def fetch(source: Source, revision: str | None = None, *, weights: bool = True) -> None:
-    """Fetch what the cache lacks of a model of the hub, or of its description; `revision`: what the user called it."""
+    """Download the files of a hub model that the cache lacks; without `weights` configurations and tokenizers alone."""
     from huggingface_hub import snapshot_download
 
-    if not missing(source, weights):  # an unsupported pipeline is refused by that before it is fetched
+    if not missing_components(source, weights):  # refuses an unsupported pipeline, too
         return
     identifier = source.name.partition("@")[0]
-    with _answering(source.name, revision, source.variant), quiet():
+    with _explain_hub_errors(source.name, revision, source.variant), quiet():
         _require_network()
         if weights:
             unused = {name: None for name in IMAGE_READERS if name in source.index}
@@ -124,15 +124,15 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
             snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
-    if lacks := missing(source, weights):
+    if lacks := missing_components(source, weights):
         why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
-        raise _absent(source.name, revision, source.variant, why)
+        raise _absent_error(source.name, revision, source.variant, why)
 
 
 def _require_network() -> None:
-    """Refuse at once a hub that takes no connection within `_PATIENCE` seconds: its client would try for half a minute.
+    """Raise an offline error if the hub takes no connection in `_PATIENCE` seconds; its client would retry for 30 s.
 
-    Behind a proxy the client's own attempts decide.
+    Behind a proxy, or where the client is set offline, nothing is tried.
     """
     from huggingface_hub import constants, errors
 
@@ -147,15 +147,15 @@ def _require_network() -> None:
 
 
 @contextlib.contextmanager
-def _answering(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
-    """Say in one line what the hub's client says where it gives no model."""
+def _explain_hub_errors(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
+    """Turn any error of the hub's client inside a ``with`` block into a one-line `UserError` with its remedy."""
     from huggingface_hub import errors
 
     identifier = name.partition("@")[0]
     try:
         yield
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise _absent(name, revision, variant, _UNREACHED) from error
+        raise _absent_error(name, revision, variant, _UNREACHED) from error
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
         if isinstance(error, errors.EntryNotFoundError):
             line = f"expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
@@ -165,37 +165,37 @@ def _answering(name: str, revision: str | None, variant: str | None) -> Iterator
             line = "the hub gives it to those who have accepted its terms: accept them on"
             line += f" huggingface.co/{identifier}, then run: hf auth login"
         elif isinstance(error, errors.RepositoryNotFoundError):
-            remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
-            line = f"no folder of that name, and none on the hub{_near(identifier)}: {remedy}"
+            remedy = _withdrawal_note(identifier) or "check the spelling, or run: hf auth login"
+            line = f"no folder of that name, and none on the hub{_spelling_hint(identifier)}: {remedy}"
         else:
             why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
-            raise _absent(name, revision, variant, why) from error
+            raise _absent_error(name, revision, variant, why) from error
         raise UserError(f"model {name}: {line}") from error
 
 
-def _absent(name: str, revision: str | None, variant: str | None, why: str) -> UserError:
-    """The line that says what is not on this machine, how large it is and which command fetches it."""
+def _absent_error(name: str, revision: str | None, variant: str | None, why: str) -> UserError:
+    """Return the `UserError` for a hub model that is not on this machine: why, its size and the command to fetch it."""
     identifier = name.partition("@")[0]
-    size, withdrawn = gigabytes(identifier, variant), _withdrawn(identifier)
+    size, withdrawn = size_in_gigabytes(identifier, variant), _withdrawal_note(identifier)
     large = f"; {size:.1f} GB" if size else ""
-    there = known().get(identifier, {}).get("copy", identifier)
+    there = known_models().get(identifier, {}).get("copy", identifier)
     return UserError(
-        f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_near(identifier)}; check the spelling,"
-        f" give a local folder, or run: {command(there, revision, variant)}"
+        f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_spelling_hint(identifier)}; check the"
+        f" spelling, give a local folder, or run: {download_command(there, revision, variant)}"
     )
 
 
-def _near(identifier: str) -> str:
-    """That an id is of no known model, with the nearest that are; empty for a known one."""
-    if identifier in known():
+def _spelling_hint(identifier: str) -> str:
+    """Return a note that a hub id is not known, with the nearest known ids; empty for a known id."""
+    if identifier in known_models():
         return ""
-    near = difflib.get_close_matches(identifier, known(), 2, 0.75)
+    near = difflib.get_close_matches(identifier, known_models(), 2, 0.75)
     return f"; no known id: did you mean {' or '.join(near)}?" if near else "; no known id, it may be wrong"
 
 
-def _withdrawn(identifier: str) -> str:
-    """Since when the hub has a model no more, and which copy there is; empty for others."""
-    entry = known().get(identifier, {})
+def _withdrawal_note(identifier: str) -> str:
+    """Return when a model was withdrawn from the hub, and its unofficial copy; empty for other models."""
+    entry = known_models().get(identifier, {})
     copy = entry.get("copy")
     return f"withdrawn in {entry['withdrawn']}; an unofficial copy is {copy}" if copy else ""
 
@@ -203,8 +203,8 @@ def _withdrawn(identifier: str) -> str:
 # What `triptych models` lists: a name in ``model:``, how far it was tested, and what it is
 
 
-def bundled() -> list[Row]:
-    """The models that come with the package, with the share of things that each draws where they are named."""
+def bundled_rows() -> list[Row]:
+    """Return rows (name, how it was tested, description) of the bundled models; tested on how many nouns are drawn."""
     rows = []
     for name, model in REGISTRY.items():
         quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())
@@ -212,8 +212,8 @@ def bundled() -> list[Row]:
     return rows
 
 
-def layouts() -> list[Row]:
-    """The pipelines that a run can draw with, and the published sizes at which each was tested."""
+def pipeline_rows() -> list[Row]:
+    """Return rows (pipeline class, how it was tested, classes of its networks) of the pipelines that can generate."""
     sizes = defaultdict(list)
     for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
         sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
@@ -227,14 +227,14 @@ def layouts() -> list[Row]:
     return rows
 
 
-def published() -> list[Row]:
-    """The models of the hub that are known by name."""
+def published_rows() -> list[Row]:
+    """Return rows (hub id, whether a run was tried, size and whether it is in the cache) of the known hub models."""
     rows = []
-    for identifier, entry in known().items():
-        about = [f"{gigabytes(identifier):.1f} GB"]
+    for identifier, entry in known_models().items():
+        about = [f"{size_in_gigabytes(identifier):.1f} GB"]
         if "withdrawn" in entry:
             about.append(f"withdrawn in {entry['withdrawn']}, copy: {entry['copy']}")
-        about.append("in the cache here" if cached(identifier) else "not in the cache here")
+        about.append("in the cache here" if is_cached(identifier) else "not in the cache here")
         tried = f"made a run with triptych {entry['tried']}" if "tried" in entry else "never tried"
         rows.append((identifier, tried, "; ".join(about)))
     return rows

@@ -25,14 +25,14 @@ from probes.models import hub, single_file
 from probes.models.pretrained import quiet
 from probes.models.source import INDEX, SCHEDULER, UNQUANTIZED, Source
 from probes.models.weights import (
-    assemble,
-    modules,
-    parameters,
+    assemble_pipeline,
+    parameter_count,
     pick_device,
     read_network,
     require_finite,
     stored_weights,
     weight_hash,
+    weighted_networks,
 )
 from probes.paths import expand_model
 from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, bundled_folder
@@ -69,7 +69,7 @@ _TRAINED = (
 
 @dataclass
 class LoadedModel:
-    """A pipeline ready to draw, and what ``run.json`` keeps about it."""
+    """A pipeline ready to generate, its record for ``run.json``, and its scheduler, guidance, device and dtype."""
 
     pipe: Any
     record: dict[str, Any]
@@ -79,19 +79,19 @@ class LoadedModel:
     dtype: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process loads its own pipeline."""
+        """Return the fields without the pipeline, for pickling: another process loads its own."""
         return {**self.__dict__, "pipe": None}
 
 
 def resolve(
     name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None
 ) -> Source:
-    """Find a model by its name: ``toyworld…``, a hub id, a folder, a ``.safetensors`` or ``.ckpt`` file.
+    """Return the `Source` of a model: a bundled name, a hub id, a folder, a ``.safetensors`` or ``.ckpt`` file.
 
     Without `weights` those of a hub model are not fetched, which is enough to plan. `variant`: the weights of a folder
     or a hub model that are called so, such as ``fp16``; None: full precision, or the one variant that is there.
     """
-    source = _find(name, revision, variant)
+    source = _find_source(name, revision, variant)
     for place, value, kinds in (("revision", revision, ("hub",)), ("variant", variant, ("hub", "folder"))):
         if value and source.kind not in kinds:
             raise UserError(f"{place}: {name} has none, it is no model of the hub: take {value!r:.60} out")
@@ -100,7 +100,8 @@ def resolve(
     return source
 
 
-def _find(name: str, revision: str | None, variant: str | None) -> Source:
+def _find_source(name: str, revision: str | None, variant: str | None) -> Source:
+    """Return the `Source` of a model name without fetching weights; a `UserError` if no model has that name."""
     if name in MODELS:
         path, bases = bundled_folder(name), tuple(map(bundled_folder, REGISTRY[name].bases))
         return Source(name, "bundled", path, path, versions().get("triptych", "unknown"), bases=bases)
@@ -123,9 +124,9 @@ def _find(name: str, revision: str | None, variant: str | None) -> Source:
             if path.suffix.lower() == ".gguf":
                 got, remedy = f"{got}, a quantized denoiser alone", UNQUANTIZED
             raise UserError(f"model {name}: expected {endings}, got {got}: {remedy}")
-        return single_file.source(name, path)
+        return single_file.find_source(name, path)
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
-        return hub.find(name, revision, variant)
+        return hub.find_source(name, revision, variant)
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
@@ -135,11 +136,11 @@ def _find(name: str, revision: str | None, variant: str | None) -> Source:
 
 
 def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
-    """The pipeline that a model's description makes, on torch's meta device, checked as :func:`load` does.
+    """Return a model's pipeline without weights, on torch's meta device; its description is checked as in :func:`load`.
 
     `scheduler` takes the place of the model's own, and is to make `steps`.
     """
-    return assemble(source, source.networks, usable_scheduler(source, scheduler, steps))
+    return assemble_pipeline(source, source.networks, usable_scheduler(source, scheduler, steps))
 
 
 def load(
@@ -151,7 +152,7 @@ def load(
     steps: int | None = None,
     edit: Edit | None = None,
 ) -> LoadedModel:
-    """Load a pipeline, ready to generate.
+    """Return a model with all its weights on a device, ready to generate, and edited where there is an `edit`.
 
     `scheduler` is a name such as ``ddim`` or a class of diffusers; None: the model's own. Where there is an `edit`, the
     record has it with the hash of the weights as they were, and its ``weight_hash`` is that of the edited model.
@@ -164,7 +165,7 @@ def load(
     networks, chosen = source.networks, usable_scheduler(source, scheduler, steps)
     variant = None
     if source.kind == "file":
-        pipe = single_file.read(source)
+        pipe = single_file.load_pipeline(source)
     elif source.kind == "bundled" and (maker := REGISTRY[source.name].maker):
         from probes.toyworld import pipelines
 
@@ -174,7 +175,7 @@ def load(
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
         stored = dtype if architecture.transformer else None
         networks = {name: read_network(source, name, stored) for name in networks}
-        pipe = assemble(source, networks, chosen)
+        pipe = assemble_pipeline(source, networks, chosen)
         _, _, variant = stored_weights(source, layout.denoiser.name)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
@@ -195,7 +196,7 @@ def load(
         "revision": source.revision,
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
-        "parameters": parameters(*modules(pipe).values()),
+        "parameters": parameter_count(*weighted_networks(pipe).values()),
         "variant": variant,
         "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
         "ships_safety_checker": (source.index.get("safety_checker") or [None])[0] is not None,
@@ -215,7 +216,7 @@ def load(
 
 
 def default_guidance(source: Source) -> float:
-    """The guidance scale that a model was made for: its card's, else its pipeline's own."""
+    """Return the guidance scale of a model's card, else its pipeline's default; 0 for a model that takes none."""
     architecture = source.architecture
     if not architecture.takes_guidance(source.denoiser_config):
         return 0.0
@@ -225,7 +226,7 @@ def default_guidance(source: Source) -> float:
 
 
 def pick_model_dtype(source: Source, name: str, device: Any) -> str:
-    """The number format to generate in: `name` or, for ``auto``, float32.
+    """Return the number format to generate in: `name` or, for ``auto``, float32 (on CUDA float16 or bfloat16).
 
     On a CUDA device it is float16, which takes half the memory and a fraction of the time, or bfloat16 where a text
     encoder overflows in float16; for bundled models float32, in which they were measured.
@@ -245,7 +246,7 @@ def pick_model_dtype(source: Source, name: str, device: Any) -> str:
 
 
 def scheduler_record(scheduler: Any) -> dict[str, Any]:
-    """A scheduler as ``{"class": ..., "set": {...}, "default": {...}}``.
+    """Return a scheduler's class and settings as ``{"class": ..., "set": {...}, "default": {...}}``.
 
     Only class and ``set`` identify a run: a new version of diffusers may add settings without altering what an old one
     did.
@@ -261,14 +262,14 @@ def scheduler_record(scheduler: Any) -> dict[str, Any]:
 
 
 def usable_scheduler(source: Source, name: str | None = None, steps: int | None = None) -> Any:
-    """The model's own scheduler, or another in its place by a key of ``SCHEDULERS`` or a class of diffusers.
+    """Return the model's own scheduler or, by `name` (a key of ``SCHEDULERS`` or a class of diffusers), another one.
 
-    Refused is one that cannot drive the model, or cannot make so many `steps`.
+    A `UserError` if it cannot drive the model, or cannot make so many `steps`.
     """
     import diffusers
 
     architecture, kind = source.architecture, source.index["scheduler"][1]
-    config = source.read(SCHEDULER)
+    config = source.read_json(SCHEDULER)
     with source.readable(SCHEDULER, f"the settings of a scheduler, {kind!s:.60}", "mend it"):
         chosen = getattr(diffusers, kind).from_config(config)
     if name is not None:
@@ -295,7 +296,7 @@ def usable_scheduler(source: Source, name: str | None = None, steps: int | None 
 
 
 def pick_scheduler(name: str, current: Any) -> Any:
-    """A scheduler that diffusers exchanges for the current one, with its settings."""
+    """Return the scheduler of that name with the current one's settings; a `UserError` if they are not exchangeable."""
     compatible = {one.__name__: one for one in current.compatibles if one.__name__ not in _EXCEPTIONS}
     cls = compatible.get(SCHEDULERS.get(name.lower(), name))
     if cls is None:
@@ -315,7 +316,7 @@ def pick_scheduler(name: str, current: Any) -> Any:
 
 
 def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
-    """Return how much of a noisy latent a x₀ + s ε is noise, s / (a + s), at each timestep.
+    """Return the share s / (a + s) of noise in a noisy latent a x₀ + s ε at each timestep, ``(timesteps,)``.
 
     σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
     ``class`` and ``set`` as in ``run.json``.

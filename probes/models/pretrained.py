@@ -27,12 +27,12 @@ _FETCHED = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "kwar
 
 
 class ForeignCodeError(RuntimeError):
-    """A model asks for code, or a download, that its own files name."""
+    """A model's files ask to run code of their own, or to download what they name; neither is done."""
 
 
 @contextlib.contextmanager
 def sealed(*, fetch: bool = False) -> Iterator[None]:
-    """Keep the libraries from running code that comes with a model, from asking whether they may, and off the network.
+    """Block, inside a ``with`` block, code that comes with a model and, unless `fetch`, downloads by the libraries.
 
     `fetch`: the user named a model of the hub, which may be fetched.
     """
@@ -55,12 +55,13 @@ def sealed(*, fetch: bool = False) -> Iterator[None]:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
+    """Raise a `ForeignCodeError`; takes the place of functions that run a model's code or download."""
     raise ForeignCodeError("it asks to run code or to fetch what its files name, which is never done")
 
 
 @contextlib.contextmanager
 def readable(place: str, expected: str, remedy: str = "download it again") -> Iterator[None]:
-    """Say in one line what the libraries say of damaged files: on such they raise errors of every kind.
+    """Turn any error of a library inside a ``with`` block, as damaged files cause, into a one-line `UserError`.
 
     Only calls into the libraries stand inside; a fault of our own would be taken for one of the file. `place` is the
     field of the configuration and the file.
@@ -82,7 +83,7 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep progress bars and messages of the libraries off the terminal: what is wrong is said once, by us."""
+    """Turn off logging and progress bars of the libraries inside a ``with`` block."""
     names = ("transformers.utils.logging", "diffusers.utils.logging")
     switches = [sys.modules[name] for name in names if name in sys.modules]
     shown = [switch for switch in switches if switch.is_progress_bar_enabled()]
@@ -99,7 +100,7 @@ def quiet() -> Iterator[None]:
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """An object of a class of transformers or diffusers, from a folder or, if `fetch`, from the hub.
+    """Return ``cls.from_pretrained`` of a local folder or, if `fetch`, of a hub id, without running code of the model.
 
     What is a local folder is never completed from the hub.
     """
@@ -111,29 +112,29 @@ def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options:
         return cls.from_pretrained(folder, local_files_only=not fetch, **options)
 
 
-def auto(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return a ``Config``, ``Tokenizer`` or ``Processor`` of a folder, by the ``Auto`` classes of transformers."""
+def from_auto_class(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
+    """Return a ``Config``, ``Tokenizer`` or ``Processor`` (`kind`) of a folder, by transformers' ``Auto`` classes."""
     import transformers
 
     return from_folder(getattr(transformers, f"Auto{kind}"), folder, fetch=fetch, **options)
 
 
 def from_single_file(cls: Any, path: str | Path, **options: Any) -> Any:
-    """A pipeline of diffusers from one file of weights, described by local files alone (``config``)."""
+    """Return a pipeline of diffusers from one file of weights and a local description (``config``), without network."""
     with sealed():
         return cls.from_single_file(str(path), local_files_only=True, **options)
 
 
 def download_pipeline(identifier: str, **options: Any) -> None:
-    """Put the files of a pipeline of the hub into its cache; no code of it is fetched to be run."""
+    """Download the files of a hub pipeline into the hub's cache, without code that comes with it."""
     from diffusers import DiffusionPipeline
 
     with sealed(fetch=True):
         DiffusionPipeline.download(identifier, trust_remote_code=False, **options)
 
 
-def tensors(path: Path, **options: Any) -> Any:
-    """Return what a file of weights holds: safetensors, or a pickle of plain tensors, read without running it."""
+def read_tensors(path: Path, **options: Any) -> Any:
+    """Return what a weights file holds (tensors by name), from safetensors or a pickle of plain tensors alone."""
     import torch
 
     if path.suffix == ".safetensors":
@@ -144,8 +145,8 @@ def tensors(path: Path, **options: Any) -> Any:
 
 
 @contextlib.contextmanager
-def arrays(path: Path) -> Iterator[Any]:
-    """The arrays of an ``.npz`` file by name; none that would have to be unpickled."""
+def open_npz(path: Path) -> Iterator[Any]:
+    """Yield an open ``.npz`` file, with its arrays by name; a `ValueError` for an array that is pickled."""
     import numpy as np
 
     with np.load(path, allow_pickle=False) as file:
@@ -153,7 +154,7 @@ def arrays(path: Path) -> Iterator[Any]:
 
 
 def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Any:
-    """A network of timm with random weights, by a name that timm knows and the arguments of a ``config.json``.
+    """Return a timm network with random weights, by a name that timm knows and the arguments of a ``config.json``.
 
     A `ValueError` where there is no such architecture, or an argument names other weights.
     """
@@ -171,14 +172,14 @@ def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
-    """A CLIP of open_clip with the weights in this file, and its transform of images.
+    """Return an open_clip model with the weights of a file, and its image transform; `folder` describes its networks.
 
     Its networks are described in the folder's ``open_clip_config.json``, not named on the hub; else a `ValueError`.
     """
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
-    if _text_config(folder / "open_clip_config.json").get("hf_model_name"):
+    if _open_clip_text_config(folder / "open_clip_config.json").get("hf_model_name"):
         raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
     options: dict[str, Any] = {"load_weights": False, "pretrained_text": False}
     with sealed(), quiet():
@@ -188,12 +189,13 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
         return model, image_transform_v2(transform, is_train=False)
 
 
-def _text_config(file: Path) -> Mapping[str, Any]:
+def _open_clip_text_config(file: Path) -> Mapping[str, Any]:
+    """Return the settings of the text encoder in an ``open_clip_config.json``."""
     return parse_json(file.read_text(encoding="utf-8"))["model_cfg"]["text_cfg"]
 
 
 def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False) -> tuple[Any, Any]:
-    """A CLIP that open_clip knows by name, and its transform; with `fetch`, `pretrained` may be a name, too."""
+    """Return an open_clip model and its image transform; `pretrained` is a file or, with `fetch`, a name as well."""
     import open_clip
 
     with sealed(fetch=fetch), quiet():
@@ -201,14 +203,14 @@ def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False
 
 
 def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
-    """The tokenizer of a CLIP: that in its folder, where there is one, else CLIP's own, which open_clip carries.
+    """Return the tokenizer in an open_clip model's folder; where there is none, CLIP's own, which open_clip ships.
 
     Of the arguments that the folder states only those on how a text is cleaned are taken; others are a `ValueError`.
     """
     from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
 
     config = folder / "open_clip_config.json" if folder is not None else None
-    text = _text_config(config) if config is not None and config.is_file() else {}
+    text = _open_clip_text_config(config) if config is not None and config.is_file() else {}
     own = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
     if not own:
         return SimpleTokenizer(context_length=model.context_length)
@@ -222,7 +224,7 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
 
 
 def clip_tokenizer(cls: Any, settings: Mapping[str, Any]) -> Any:
-    """CLIP's tokenizer as a class of transformers, with the vocabulary (Radford et al. 2021) that open_clip carries."""
+    """Return CLIP's tokenizer as an instance of the transformers class `cls`, with open_clip's vocabulary."""
     from open_clip.tokenizer import SimpleTokenizer
 
     own = SimpleTokenizer()

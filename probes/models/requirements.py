@@ -17,21 +17,21 @@ _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without
 
 
 def guidance_scale(config: Config, source: Source) -> float:
-    """Return the scale of classifier-free guidance: the configuration's, the model's, or the pipeline's."""
+    """Return the scale of classifier-free guidance: the configuration's, else the model's, else the pipeline's."""
     scale = config.sampler.guidance_scale
     return loading.default_guidance(source) if scale is None else float(scale)
 
 
 def guided(config: Config, source: Source) -> bool:
-    """Tell whether the denoiser is called without the prompt, too; no weights are loaded."""
+    """Return whether the denoiser is also called without the prompt (classifier-free guidance); loads no weights."""
     scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
     return source.architecture.guided(source.denoiser_config, scale, true_scale)
 
 
 def check_before_weights(config: Config, source: Source) -> None:
-    """Refuse what a model's description tells alone, before its weights are fetched.
+    """Raise a `UserError` if the model's configuration files rule a setting out, before its weights are fetched.
 
-    That is its number format, its guidance, its edits, and what is captured.
+    Checked are number format, guidance, negative prompt, the definition of word maps, and edits.
     """
     loading.pick_model_dtype(source, config.generate.dtype, "cuda")
     architecture, layout = source.architecture, source.layout
@@ -74,7 +74,7 @@ def check_before_weights(config: Config, source: Source) -> None:
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:
-    """Return height and width in pixels of the images that a configuration asks of a pipeline without weights."""
+    """Return (height, width) in pixels of the images; a `UserError` if the model cannot make that size."""
     architecture = architecture_of(pipe)
     multiple = architecture.image_multiple(pipe)
     wanted = config.sampler.height, config.sampler.width
@@ -88,13 +88,13 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
 
 
 def check(config: Config, source: Source) -> None:
-    """Refuse what the model cannot do: its class, scheduler, steps, size, edits, sites, what is kept."""
+    """Raise a `UserError` if the model cannot do what is configured: scheduler, steps, size, edits, captured sites."""
     architecture = source.architecture
     pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
         from probes.models import edits
 
-        edits.require(pipe, config.edit, source.tokenizers, source.token_limit)
+        edits.check_edit(pipe, config.edit, source.tokenizers, source.token_limit)
     image_size(pipe, config)  # raises
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.models.pretrained import from_single_file, quiet, tensors
+from probes.models.pretrained import from_single_file, quiet, read_tensors
 from probes.models.source import CARD, IMAGE_READERS, INDEX, Source
-from probes.models.weights import modules
+from probes.models.weights import weighted_networks
 from probes.paths import expand_model
 
 ENDINGS = (".safetensors", ".ckpt")
@@ -43,21 +43,21 @@ _CALLBACKS = ("pytorch_lightning.", "lightning.")  # what training left in .ckpt
 _ANOTHER = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 
 
-def source(name: str, path: Path) -> Source:
-    """The model that a single file is, with the description beside it or the shipped one.
+def find_source(name: str, path: Path) -> Source:
+    """Return the `Source` of a single file of weights, with the description beside it or a shipped one.
 
     A description is a diffusers folder without weights: the file's name without its ending, or the file's folder.
     """
-    bare = Source(name, "file", path, path.parent)
+    model = Source(name, "file", path, path.parent)
     expand_model(path.with_suffix(""), "model")
-    shapes = _shapes(bare)
+    shapes = _tensor_shapes(model)
     if shapes and all("lora" in key.lower() for key in shapes):
         raise lora_error(name)
-    pipeline, width = _recognize(bare, shapes)
+    pipeline, width = _recognize_pipeline(model, shapes)
     beside = next((at for at in (path.with_suffix(""), path.parent) if (at / INDEX).exists()), None)
     if beside is None:
-        return replace(bare, config=DESCRIPTIONS / _shipped(bare, pipeline, width))
-    result = replace(bare, config=beside)
+        return replace(model, config=DESCRIPTIONS / _shipped_description(model, pipeline, width))
+    result = replace(model, config=beside)
     if result.index["_class_name"] != pipeline:
         raise UserError(
             f"model {name}: expected the description of a {pipeline} in {beside / INDEX}, got another: put the"
@@ -67,103 +67,108 @@ def source(name: str, path: Path) -> Source:
 
 
 def lora_error(name: str) -> UserError:
-    """Return the error for a LoRA in the place of a model."""
+    """Return the `UserError` for a LoRA given in the place of a whole model."""
     return UserError(
         f"model {name}: expected a whole model, got a LoRA, which changes one: put it into its model with diffusers"
         " (pipe.load_lora_weights, pipe.fuse_lora, pipe.unload_lora_weights, pipe.save_pretrained) and give that folder"
     )
 
 
-def _recognize(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int]:
-    """The pipeline that a file holds, and the width of the text in its attentions (0: the file does not say)."""
+def _recognize_pipeline(model: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int]:
+    """Return the pipeline class of a file's tensors, and the text width of its cross-attentions (0 if it has none)."""
 
     def holds(*prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in shapes)
 
-    file = bare.path.name
+    file = model.path.name
     if not (holds(_UNET) and holds(_VAE) and holds(*_TEXT)):
         alone = [name for name, prefixes in _ALONE.items() if holds(*prefixes)]
         got = (
             f"only {' and '.join(alone)}" if alone else f"{len(shapes)} tensors such as {[*shapes][:1]!s:.60}"
         )
         expected = "U-Net, VAE and text encoder of Stable Diffusion in one file"
-        raise bare.fault(file, expected, got, "give the whole checkpoint or a diffusers folder")
+        raise model.file_error(file, expected, got, "give the whole checkpoint or a diffusers folder")
     xl = holds("conditioner.embedders.1.")
     if holds("conditioner.embedders.0.model.") and not xl:
-        raise bare.fault(file, f"{_PIPELINE} or {_XL}", "the refiner of XL", _ANOTHER)
+        raise model.file_error(file, f"{_PIPELINE} or {_XL}", "the refiner of XL", _ANOTHER)
     channels = shapes.get("model.diffusion_model.input_blocks.0.0.weight", (0, 4))[1]
     if channels != 4:
         expected, remedy = "4 channels of latents into the U-Net", f"{_ANOTHER}, not one for inpainting"
-        raise bare.fault(file, expected, f"{channels}", remedy)
+        raise model.file_error(file, expected, f"{channels}", remedy)
     context = f"{_UNET}{'4' if xl else '1'}.1.transformer_blocks.0.attn2.to_k.weight"
     return _XL if xl else _PIPELINE, shapes.get(context, (0, 0))[-1]
 
 
-def _shipped(bare: Source, pipeline: str, width: int) -> str:
-    """The name of the shipped description for a file of a published architecture."""
+def _shipped_description(model: Source, pipeline: str, width: int) -> str:
+    """Return the name of the shipped description that fits a pipeline and text width; a `UserError` if none does."""
     published = _PUBLISHED.get((pipeline, width))
     if published is None:
         expected = "the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention"
-        remedy = f"put its description ({INDEX}, configurations, tokenizers) into {bare.path.with_suffix('')}"
-        raise bare.fault(bare.path.name, expected, f"{width or 'none'}", remedy)
+        remedy = (
+            f"put its description ({INDEX}, configurations, tokenizers) into {model.path.with_suffix('')}"
+        )
+        raise model.file_error(model.path.name, expected, f"{width or 'none'}", remedy)
     if len(published) == 1:
         return next(iter(published.values()))
     # the weights of SD 2.x do not say what they predict: the card beside them or their name must
-    named = {predicts for size, predicts in _BY_NAME.items() if size in bare.path.stem}
-    prediction = bare.card.get("prediction_type") or (named.pop() if len(named) == 1 else None)
+    named = {predicts for size, predicts in _BY_NAME.items() if size in model.path.stem}
+    prediction = model.card.get("prediction_type") or (named.pop() if len(named) == 1 else None)
     if prediction not in published:
         raise UserError(
-            f"model {bare.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file of"
-            f' SD 2.x, whose weights do not say, got {bare.path.name}: write {{"prediction_type": "epsilon"}} or'
+            f"model {model.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file"
+            f' of SD 2.x, whose weights do not say, got {model.path.name}: write {{"prediction_type": "epsilon"}} or'
             f' "v_prediction" into {CARD} beside it'
         )
     return published[prediction]
 
 
-def _shapes(bare: Source) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the file's tensors; no weights are read."""
-    if bare.path.suffix == ".safetensors":
+def _tensor_shapes(model: Source) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a file's tensors by name, without reading weights."""
+    if model.path.suffix == ".safetensors":
         from safetensors import safe_open
 
-        with bare.readable(bare.path.name, "weights as safetensors"), safe_open(bare.path, "pt") as weights:
+        with (
+            model.readable(model.path.name, "weights as safetensors"),
+            safe_open(model.path, "pt") as weights,
+        ):
             return {key: tuple(weights.get_slice(key).get_shape()) for key in weights.keys()}  # noqa: SIM118
     import torch
 
     expected = "weights as safetensors or a pickle of plain tensors"
-    with bare.readable(bare.path.name, expected), _lightning_left_out(bare.path):
-        weights = tensors(bare.path, map_location="meta")
+    with model.readable(model.path.name, expected), _allow_lightning_classes(model.path):
+        weights = read_tensors(model.path, map_location="meta")
         while "state_dict" in weights:
             weights = weights["state_dict"]
         return {name: tuple(value.shape) for name, value in weights.items() if torch.is_tensor(value)}
 
 
 @contextlib.contextmanager
-def _lightning_left_out(path: Path) -> Iterator[None]:
-    """Let names of classes that training left in a pickle stand for nothing; every other one stays forbidden."""
+def _allow_lightning_classes(path: Path) -> Iterator[None]:
+    """Let a pickle name classes of PyTorch Lightning inside a ``with`` block (as empty classes), but no others."""
     from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
     named = [] if path.suffix == ".safetensors" else get_unsafe_globals_in_checkpoint(str(path))
-    with safe_globals([_inert(name) for name in named if name.startswith(_CALLBACKS)]):
+    with safe_globals([_empty_class(name) for name in named if name.startswith(_CALLBACKS)]):
         yield
 
 
-def _inert(name: str) -> type:
-    """A class of that name without any behaviour: whatever a pickle makes of it is an empty object."""
+def _empty_class(name: str) -> type:
+    """Return an empty class of that qualified name, whose instances ignore their arguments."""
     module, _, last = name.rpartition(".")
     return type(last, (), {"__module__": module, "__qualname__": last, "__init__": lambda self, *args: None})
 
 
-def read(model: Source) -> Any:
-    """The pipeline of a single file, in the precision it is stored in; all of its weights are there."""
+def load_pipeline(model: Source) -> Any:
+    """Return the pipeline of a single file in its stored precision; a `UserError` if weights are missing."""
     options: dict[str, Any] = {name: None for name in IMAGE_READERS if name in model.index}
     if "requires_safety_checker" in model.index:
         options["requires_safety_checker"] = False
     options |= {"config": str(model.config), **model.loaded_tokenizers}
     layout, file = model.layout, model.path.name
-    with model.readable(file, f"a whole {layout.pipeline}"), quiet(), _lightning_left_out(model.path):
+    with model.readable(file, f"a whole {layout.pipeline}"), quiet(), _allow_lightning_classes(model.path):
         pipe = from_single_file(layout.pipeline_class(), model.path, **options)
-    for name, module in modules(pipe).items():  # diffusers leaves what is missing without numbers
+    for name, module in weighted_networks(pipe).items():  # diffusers leaves what is missing without numbers
         if empty := [key for key, value in module.named_parameters() if value.is_meta]:
             got = f"{len(empty)} missing ({empty[0]:.80})"
-            raise model.fault(file, f"the whole weights of {name}", got, "download it again")
+            raise model.file_error(file, f"the whole weights of {name}", got, "download it again")
     return pipe

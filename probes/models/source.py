@@ -45,7 +45,7 @@ _AGAIN = "mend or download it again"
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a model: its name in ``triplets.yaml``, the folder or file on this machine, and what was read of it.
+    """A model before its weights are loaded: where its files are, and what its description says (each file read once).
 
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
     `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
@@ -62,11 +62,11 @@ class Source:
     _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process reads the files itself."""
+        """Pickle the fields without what was read of the files: another process reads them itself."""
         return Source, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
-    def described(self, name: str) -> Path:
-        """A file or folder of the description: the model's or, where it lacks one, that of a base.
+    def locate(self, name: str) -> Path:
+        """Return the path of a file or folder of the model's description or, where it lacks one, of a base model's.
 
         The card of a single file is beside it.
         """
@@ -78,42 +78,43 @@ class Source:
 
     # Errors
 
-    def fault(self, file: str, expected: str, got: str, remedy: str) -> UserError:
-        """The line that names a model's file, what it should say and what it says."""
+    def file_error(self, file: str, expected: str, got: str, remedy: str) -> UserError:
+        """Return the `UserError` that names a model's file, what is expected of it, what it holds and the remedy."""
         return UserError(f"model {self.name}: {file}: expected {expected}, got {got}: {remedy}")
 
     def readable(self, file: str, expected: str, remedy: str = _AGAIN) -> AbstractContextManager[None]:
-        """Say in one line what the libraries say of a model's damaged files."""
+        """Turn any error of a library on a model's file inside a ``with`` block into a one-line `UserError`."""
         return pretrained.readable(f"model {self.name}: {file}", expected, remedy)
 
     # Files
 
-    def _bytes(self, path: Path) -> bytes:
+    def _read_bytes(self, path: Path) -> bytes:
+        """Return the bytes of a file, which is read once."""
         if path not in self._contents:
             self._contents[path] = path.read_bytes()
         return self._contents[path]
 
-    def read(self, file: str) -> dict[str, Any]:
-        """A JSON file of the description that must hold an object."""
+    def read_json(self, file: str) -> dict[str, Any]:
+        """Return the JSON object in a file of the description; a `UserError` if missing, not JSON or no object."""
         try:
-            data = parse_json(self._bytes(self.described(file)))
+            data = parse_json(self._read_bytes(self.locate(file)))
         except FileNotFoundError:
-            raise self.fault(file, "a description", "no such file", "add or download it") from None
+            raise self.file_error(file, "a description", "no such file", "add or download it") from None
         except (OSError, ValueError) as error:
-            raise self.fault(file, "a description as JSON", f"`{first_line(error)}`", _AGAIN) from None
+            raise self.file_error(file, "a description as JSON", f"`{first_line(error)}`", _AGAIN) from None
         if not isinstance(data, dict):
             kind = "null" if data is None else f"a {type(data).__name__}"
-            raise self.fault(file, "a description `{...}`", kind, _AGAIN)
+            raise self.file_error(file, "a description `{...}`", kind, _AGAIN)
         return data
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
-        file = self.described(CARD)
+        """Contents of ``triptych.json`` beside the weights, such as the guidance scale; empty if there is none."""
+        file = self.locate(CARD)
         if not file.exists():
             return {}
         try:
-            card = parse_json(self._bytes(file))
+            card = parse_json(self._read_bytes(file))
             if not math.isfinite(card.get("guidance_scale", 0.0)):
                 raise ValueError("its guidance_scale is not finite")
         except (OSError, ValueError, AttributeError, TypeError) as error:
@@ -123,14 +124,14 @@ class Source:
 
     @cached_property
     def index(self) -> dict[str, Any]:
-        """``model_index.json``, of a pipeline that can be probed, with components of classes that are known."""
-        index = self.read(INDEX)
+        """Contents of ``model_index.json``; a `UserError` unless pipeline and classes of components are supported."""
+        index = self.read_json(INDEX)
         kind = index.get("_class_name")
         if str(kind) not in drawing_pipelines():
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
-            raise self.fault(INDEX, "a pipeline that can be read", got, remedy)
+            raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
         layout = drawing_pipelines()[kind][1]
         for wanted in layout.components:
             entry, remedy = index.get(wanted.name), "mend it or choose another model"
@@ -142,41 +143,41 @@ class Source:
             elif known and entry[0] not in (None, "diffusers", "transformers"):
                 remedy = "code of a model's author is not run, choose another"
             expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
-            raise self.fault(INDEX, expected, f"{entry!r:.80}", remedy)
+            raise self.file_error(INDEX, expected, f"{entry!r:.80}", remedy)
         entry = index.get("scheduler")
         if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
-            raise self.fault(INDEX, "`scheduler: [diffusers, NAME]`", f"{entry!r:.80}", "mend it")
+            raise self.file_error(INDEX, "`scheduler: [diffusers, NAME]`", f"{entry!r:.80}", "mend it")
         return index
 
     @property
     def architecture(self) -> Architecture:
-        """The architecture of the model."""
+        """The architecture of the model, by the pipeline class in ``model_index.json``."""
         return drawing_pipelines()[self.index["_class_name"]][0]
 
     @property
     def layout(self) -> Layout:
-        """The components of the model's pipeline."""
+        """The components of the model's pipeline: names, libraries and classes."""
         return drawing_pipelines()[self.index["_class_name"]][1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:
-        """The configuration of the denoiser."""
-        return self.read(f"{self.layout.denoiser.name}/config.json")
+        """The configuration of the denoiser (U-Net or transformer), its ``config.json``."""
+        return self.read_json(f"{self.layout.denoiser.name}/config.json")
 
     @cached_property
-    def files(self) -> dict[str, str]:
-        """A digest of every file that is read beside the weights, by ``model/<path>``: they are part of a run.
+    def file_digests(self) -> dict[str, str]:
+        """The SHA-256 (16 digits) of each file read beside the weights, by ``model/<path>``; part of a run's identity.
 
         Weights are known by their content once they are loaded (`probes.models.weights.weight_hash`), whichever of a
         folder's files held them.
         """
-        paths = {name: self.described(name) for name in (INDEX, CARD)}
+        paths = {name: self.locate(name) for name in (INDEX, CARD)}
         for folder in sorted({"scheduler", *(component.name for component in self.layout.components)}):
             for place in (*reversed(self.bases), self.config):  # what stands in first, then the model's
                 paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
         try:
             return {
-                f"model/{name}": sha256(self._bytes(path)).hexdigest()[:16]
+                f"model/{name}": sha256(self._read_bytes(path)).hexdigest()[:16]
                 for name, path in paths.items()
                 if path.suffix in _DESCRIBING and ".index." not in path.name and path.is_file()
             }
@@ -189,15 +190,15 @@ class Source:
 
     @cached_property
     def loaded_tokenizers(self) -> dict[str, Any]:
-        """The tokenizers by their names in the pipeline, as their files describe them."""
+        """The tokenizers by component name, loaded from their files; a `UserError` if one has no vocabulary."""
         import transformers
 
         loaded = {}
         for name in (one.name for one in self.layout.tokenizers):
-            folder, file, kind = self.described(name), f"{name}/tokenizer_config.json", self.index[name][1]
+            folder, file, kind = self.locate(name), f"{name}/tokenizer_config.json", self.index[name][1]
             if not folder.is_dir():
-                raise self.fault(name, "a folder", "none", "add or download it")
-            settings = self.read(file) if self.described(file).exists() else {}
+                raise self.file_error(name, "a folder", "none", "add or download it")
+            settings = self.read_json(file) if self.locate(file).exists() else {}
             # transformers 5 has one class of each tokenizer, under the name of the slow one
             cls = getattr(transformers, kind.removesuffix("Fast"))
             if settings.get("vocabulary") == "clip":  # of a shipped description
@@ -205,17 +206,17 @@ class Source:
                 continue
             file = next((one for one in VOCABULARIES if (folder / one).is_file()), None)
             if file is None:  # transformers would put a vocabulary of a few signs in its place
-                raise self.fault(name, f"one of {', '.join(VOCABULARIES)}", "none", "add or download it")
+                raise self.file_error(name, f"one of {', '.join(VOCABULARIES)}", "none", "add or download it")
             if file in _SENTENCEPIECE and find_spec("sentencepiece") is None:
                 remedy = "pip install sentencepiece, which reads it, or add tokenizer.json"
-                raise self.fault(name, "tokenizer.json", f"{file} alone", remedy)
+                raise self.file_error(name, "tokenizer.json", f"{file} alone", remedy)
             with self.readable(name, f"a {kind.partition('Tokenizer')[0]} tokenizer"), pretrained.quiet():
                 loaded[name] = pretrained.from_folder(cls, folder)
         return loaded
 
     @cached_property
     def tokenizers(self) -> list[Any]:
-        """The tokenizers as the pipeline uses them: with its template around prompts, and its length."""
+        """The tokenizers as the pipeline uses them: with its template around prompts, and its maximum length."""
         try:
             return prompt_tokenizers(self.layout, list(self.loaded_tokenizers.values()))
         except HookError as error:
@@ -223,7 +224,7 @@ class Source:
 
     @cached_property
     def token_limit(self) -> int:
-        """The most tokens that the text encoders take, start and end included."""
+        """The maximum number of tokens of a prompt that the text encoders take, start and end included."""
         if (
             self.layout.lengths
         ):  # each of several towers is given as much of a text as its tokenizer's own limit
@@ -235,16 +236,16 @@ class Source:
 
     @cached_property
     def networks(self) -> dict[str, Any]:
-        """The networks by name without weights (torch's meta device); their sizes and the tokenizers' fit."""
+        """The networks by name, without weights (torch's meta device), whose sizes and tokenizers fit each other."""
         networks: dict[str, Any] = {}
         with pretrained.quiet():
             for one in self.layout.networks:
                 file, kind = f"{one.name}/config.json", self.index[one.name][1]
-                config = self.read(file)
+                config = self.read_json(file)
                 if quantized := config.get("quantization_config"):
                     method = quantized.get("quant_method") if isinstance(quantized, dict) else None
                     got = f"`quantization_config` ({method or 'of no method'!s:.40})"
-                    raise self.fault(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
+                    raise self.file_error(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
                 with self.readable(file, f"a description of a {kind}"):
                     networks[one.name] = build_blank(
                         getattr(importlib.import_module(one.library), kind), config
@@ -257,30 +258,31 @@ class Source:
                 self.architecture.check(SimpleNamespace(**networks))
             except MisfitError as error:
                 file = f"{error.component}/config.json"
-                raise self.fault(file, error.expected, error.got, error.remedy) from None
-            self._rehearse(networks)
+                raise self.file_error(file, error.expected, error.got, error.remedy) from None
+            self._check_sizes_fit(networks)
         return networks
 
     def _check_tokenizer(self, name: str, tokenizer: Any, encoder: Any) -> None:
+        """Raise a `UserError` if a tokenizer's length, vocabulary or special tokens do not fit its text encoder."""
         file, length = f"{name}/tokenizer_config.json", tokenizer.model_max_length
         size, longest = text_config(encoder).vocab_size, longest_text(encoder)
         if not isinstance(length, int) or length < 3 or (longest is not None and length > longest):
             # where positions are relative, the pipeline's own length is the limit
             expected = f"`model_max_length` of 3 to {longest}, the text encoder's positions"
-            raise self.fault(file, expected, f"{length!r:.40}", f"set it to {longest}")
+            raise self.file_error(file, expected, f"{length!r:.40}", f"set it to {longest}")
         with self.readable(name, "a tokenizer"):
             token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
         if largest >= size:
             told_by = f"{name.replace('tokenizer', 'text_encoder')}/config.json"
             remedy = "give the tokenizer that belongs to the text encoder"
             expected = f"tokens below {size}, as {told_by} says"
-            raise self.fault(name, expected, f"{largest} for {token!r:.40}", remedy)
+            raise self.file_error(name, expected, f"{largest} for {token!r:.40}", remedy)
         for missing in ("pad_token", "eos_token"):
             if getattr(tokenizer, f"{missing}_id") is None:
-                raise self.fault(file, f"a `{missing}`", "none", "add it")
+                raise self.file_error(file, f"a `{missing}`", "none", "add it")
 
-    def _rehearse(self, networks: dict[str, Any]) -> None:
-        """Run text encoders, denoiser and decoder once without weights: the sizes of one must fit the next."""
+    def _check_sizes_fit(self, networks: dict[str, Any]) -> None:
+        """Run text encoders, denoiser and decoder once without weights; a `UserError` where a size does not fit."""
         import torch
 
         architecture, layout, pipe = self.architecture, self.layout, SimpleNamespace(**networks)
@@ -306,4 +308,4 @@ class Source:
                 image = latents.decode(pipe.vae, predicted)
         wanted = (3, *architecture.image_size(pipe))
         if image.shape != (1, *wanted):
-            raise self.fault(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
+            raise self.file_error(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")

@@ -28,47 +28,47 @@ _WEIGHTS = re.compile(
 )
 
 
-def variants(folder: Path) -> set[str | None]:
-    """The variants of which a component's folder holds all files, by name; None is full precision."""
+def complete_variants(folder: Path) -> set[str | None]:
+    """Return the weight variants (such as ``fp16``; None: full precision) of which a folder holds every file."""
     found = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
     files = Counter((match[1] or match[3], match[2]) for match in found)
     return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
 
 
 def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
-    """The folder that holds a component's weights, the variants that are there, and the one that is read.
+    """Return the folder of a component's weights, the set of variants in it, and the variant to read.
 
-    That is the one that is asked for, else None for full precision or, where that is not there, the one that is.
+    That is the variant of `source`; if it names none, the only one in the folder, else None (full precision).
     """
     folders = [folder / name for folder in (source.path, *source.bases)]
-    folder = next(filter(variants, folders), folders[0])
-    there = variants(folder)
+    folder = next(filter(complete_variants, folders), folders[0])
+    there = complete_variants(folder)
     alone = source.variant is None and len(there) == 1
     return folder, there, next(iter(there)) if alone else source.variant
 
 
-def modules(pipe: Any) -> dict[str, Any]:
-    """The components of a pipeline that have weights and draw, by name."""
+def weighted_networks(pipe: Any) -> dict[str, Any]:
+    """Return the components of a pipeline that have weights and take part in generation, by name."""
     import torch
 
     named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
     return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
 
 
-def parameters(*networks: Any) -> int:
-    """The number of parameters of networks, which need no weights."""
+def parameter_count(*networks: Any) -> int:
+    """Return the number of parameters of networks, with or without weights."""
     return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
 
 def weight_hash(pipe: Any) -> str:
-    """SHA-256 over every weight of the pipeline: names, shapes, number formats and bytes.
+    """Return the SHA-256 over every weight of the pipeline: names, shapes, number formats and bytes.
 
     The same weights give the same hash whether they came from a folder, a single file or the hub.
     """
     import torch
 
     total = hashlib.sha256()
-    for name, module in modules(pipe).items():
+    for name, module in weighted_networks(pipe).items():
         for key, tensor in sorted(module.state_dict().items()):
             if key.endswith("position_ids"):  # a constant that some versions of transformers store
                 continue
@@ -78,8 +78,8 @@ def weight_hash(pipe: Any) -> str:
     return total.hexdigest()
 
 
-def assemble(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
-    """The pipeline of a model from its parts and what ``model_index.json`` sets, without what reads images."""
+def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
+    """Return a pipeline of these networks and scheduler, and the model's tokenizers; it has no safety checker."""
     kind = source.layout.pipeline_class()
     takes = inspect.signature(kind.__init__).parameters
     absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
@@ -94,7 +94,7 @@ def assemble(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
 
 
 def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
-    """A network with every one of its weights (the libraries fill missing ones with random numbers).
+    """Return a network with all of its weights; a `UserError` if one is missing or misshaped (libraries make such up).
 
     It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
     """
@@ -118,23 +118,23 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())
         if names:
             got = f"{len(names)} {fault} ({names[0]:.80})"
-            raise source.fault(name, expected, got, "mend or download it again")
+            raise source.file_error(name, expected, got, "mend or download it again")
     return module
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
-    """Refuse weights that are not numbers, before anything is drawn with them."""
+    """Raise a `UserError` if a weight of the pipeline is NaN or infinite."""
     import torch
 
-    for name, module in modules(pipe).items():
+    for name, module in weighted_networks(pipe).items():
         for key, parameter in module.named_parameters():
             if not torch.isfinite(parameter).all():
                 got = f"NaN or infinity in {key:.80}"
-                raise source.fault(name, f"finite weights in {dtype}", got, remedy)
+                raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
 
 
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """The torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
+    """Return the torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
 
     If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
     place for the error, else ``--device``.
@@ -161,7 +161,7 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
 
 @contextlib.contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Make the same input give the same bits: fixed threads, deterministic kernels, no search for the fastest."""
+    """Make results the same bits inside a ``with`` block: fixed threads, deterministic kernels, no cuDNN benchmark."""
     import torch
 
     cudnn = torch.backends.cudnn

@@ -284,7 +284,7 @@ def read_table(
     used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
-    for place, values in table.frame(used).to_dict("index").items():
+    for place, values in table.text_cells(used).to_dict("index").items():
         if not values[text].strip():
             raise UserError(
                 f"{path}: {place}: expected a text in `{text}`, got {shown(values[text])}: write it"

@@ -21,9 +21,9 @@ from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.loop import Piece, RowsOfKind
 from probes.execution.processes import Tick
-from probes.execution.workers import BatchSize, auto_batch, no_room
+from probes.execution.workers import BatchSize, auto_batch, is_out_of_memory
 from probes.models import loading, requirements
-from probes.models.weights import deterministic, parameters
+from probes.models.weights import deterministic, parameter_count
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults
@@ -99,8 +99,10 @@ def load_run_model(
         named = source.name.partition("@")[0]
         found = loading.resolve(named, revision=source.revision, variant=source.variant)
         source = replace(found, name=source.name)
-    files = {name: value for name, value in (fields or source.files).items() if name.startswith("model/")}
-    if name := record.first_difference(files, source.files):
+    files = {
+        name: value for name, value in (fields or source.file_digests).items() if name.startswith("model/")
+    }
+    if name := record.first_difference(files, source.file_digests):
         raise UserError(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
@@ -161,7 +163,9 @@ def keep_begun_settings(config: Config, run: Run) -> Config:
 
 def thread_count(loaded: loading.LoadedModel) -> int:
     """Return the number of torch threads for a loaded model, by its size and device."""
-    return workers.threads(parameters(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device)
+    return workers.thread_count(
+        parameter_count(architecture_of(loaded.pipe).denoiser(loaded.pipe)), loaded.device
+    )
 
 
 def measure_image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
@@ -180,7 +184,7 @@ def measure_image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequ
                 generate_batch(loaded.pipe, config, [first], lambda images: None)
                 taken = torch.cuda.max_memory_allocated(loaded.device) - before
     except (RuntimeError, MemoryError) as error:
-        if not no_room(error):
+        if not is_out_of_memory(error):
             raise
         return None
     finally:

@@ -15,7 +15,7 @@ from probes.execution import workers
 from probes.models.loading import without_weights
 from probes.models.requirements import image_size
 from probes.models.source import Source
-from probes.models.weights import parameters, pick_device
+from probes.models.weights import parameter_count, pick_device
 from probes.prompts.sample import Sample
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -42,7 +42,7 @@ def resources_line(
 ) -> str:
     """Return a line: number of images, disk space (`stored` images, bytes of `maps` and `kept`), workers, batch."""
     device, (height, width) = pick_device(config.generate.device).type, image_size(pipe, config)
-    threads = workers.threads(parameters(architecture_of(pipe).denoiser(pipe)), device)
+    threads = workers.thread_count(parameter_count(architecture_of(pipe).denoiser(pipe)), device)
     count = workers.worker_count(config.generate.workers, device=device, threads=threads, images=images)
     disk = _format_bytes(stored * height * width * _PNG_PER_PIXEL + maps + kept)
     of_kept = f", of which {_format_bytes(kept)} activations that are kept" if kept else ""

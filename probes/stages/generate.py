@@ -19,7 +19,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.execution import loop
 from probes.execution.loop import Part, StageCall
-from probes.execution.workers import BatchSize, used_sizes
+from probes.execution.workers import BatchSize, used_batch_sizes
 from probes.locks import GATE, locked
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -57,7 +57,7 @@ def generation(
     config = config if command.overwrite else keep_begun_settings(config, run)
     draws = batched(samples, len(config.indicators))
     # of a cluster this machine may have neither a GPU nor room for the model
-    settings = command.ask(resolve_settings, source, config, draws[0])
+    settings = command.run_function(resolve_settings, source, config, draws[0])
     if command.overwrite:
         directory.clear(run)
 
@@ -76,8 +76,8 @@ def generation(
         drawing = GenerationWork(
             source, config, settings.loaded, settings.threads, fields, limit, batched, draw
         )
-        count = command.workers(config, todo, drawing)
-        command.record(
+        count = command.count_workers(config, todo, drawing)
+        command.write_record(
             run,
             config,
             damaged,
@@ -101,10 +101,10 @@ def generation(
         wanted = parts[:number]
         due = [part for part in todo if part.identity["part"] < len(wanted)]
         todo = todo[len(due) :]
-        loop.make(run, "generate", wanted, due, drawing, command, count)
+        loop.make_parts(run, "generate", wanted, due, drawing, command, count)
 
     yield generate_parts
-    if (used := used_sizes(run, "samples", size)) != [size]:
+    if (used := used_batch_sizes(run, "samples", size)) != [size]:
         run.write_meta(**{USED: used})
     loop.record_generated(run, began)
 
@@ -122,7 +122,7 @@ def _plan_parts(
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {
         "model": settings.loaded.record["weight_hash"],
-        **source.files,
+        **source.file_digests,
         **part_fields(config.resolved()),
         "sampler.scheduler": [scheduler["class"], scheduler["set"]],
     }
@@ -135,7 +135,12 @@ def _plan_parts(
         raise directory.another_run_error(run, name, old, new)
     chunks = batched(draws, config.generate.part_triplets)
     parts = [_make_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
-    return config, fields, parts, *loop.pending(parts, partial(directory.part_of_another_run_error, run))
+    return (
+        config,
+        fields,
+        parts,
+        *loop.unfinished_parts(parts, partial(directory.part_of_another_run_error, run)),
+    )
 
 
 def _make_part(

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from probes.execution.processes import Helpers
-from probes.execution.workers import cores
+from probes.execution.workers import core_count
 from probes.runs import parts
 from probes.runs.run import Run
 from tests.analysis import synthetic_run
@@ -145,7 +145,9 @@ def main() -> int:
     parser.add_argument("--triplets", type=int, nargs="+", default=[1000], help="numbers of triplets")
     parser.add_argument("--part-triplets", type=int, default=8, help="triplets of a part file")
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and measure_scale.json")
-    parser.add_argument("--processes", type=int, default=cores(), help="that measure; default: the cores")
+    parser.add_argument(
+        "--processes", type=int, default=core_count(), help="that measure; default: the cores"
+    )
     parser.add_argument("--stage", choices=STAGES, help="one stage of the run --out, in this process")
     options = parser.parse_args()
     if options.stage:

@@ -56,7 +56,7 @@ def test_one_sheet_in_all_its_spellings(spelling, tmp_path):
     elif isinstance(content, str):
         (tmp_path / name).write_bytes(content.encode())
     table = open_table(tmp_path / name if name else content, KNOWN)
-    found = table.frame(HEAD)
+    found = table.text_cells(HEAD)
     assert found.assign(share="").to_numpy().tolist() == CELLS.assign(share="").to_numpy().tolist()
     assert numbers(found["share"], table.path).tolist() == [0.5, 12]
     assert table.notes(HEAD[:3]) == [

@@ -96,7 +96,8 @@ def machine() -> list[str]:
     devices += ["mps"] if torch.backends.mps.is_available() else []
     offline = " (offline: HF_HUB_OFFLINE is set)" if constants.HF_HUB_OFFLINE else ""
     return [
-        f"cores {workers.cores()}, memory {workers.total_memory() / 1e9:.1f} GB, disk {disk / 1e9:.0f} GB free here",
+        f"cores {workers.core_count()}, memory {workers.total_memory() / 1e9:.1f} GB, disk {disk / 1e9:.0f} GB free"
+        " here",
         f"devices: {', '.join([*devices, 'cpu'])}; threads of torch: {torch.get_num_threads()}"
         + (f" (OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']})" if "OMP_NUM_THREADS" in os.environ else ""),
         f"models of the hub: {constants.HF_HUB_CACHE}{offline}",

@@ -151,4 +151,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Run the command line and end the process with its exit status."""
-    signals.leave(main())
+    signals.exit_at_once(main())

@@ -25,9 +25,9 @@ def work(options: argparse.Namespace) -> None:
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
     files = "a single .safetensors or .ckpt file of Stable Diffusion 1.x, 2.x or XL"
     sections = {
-        "bundled, with the share of named things that each draws (docs/validation/toyworld.md)": hub.bundled(),
-        f"a hub id or a folder of {kinds}; {files}; tested with": hub.layouts(),
-        "published models that are known by name, and whether their weights were tried": hub.published(),
+        "bundled, with the share of named things that each draws (docs/validation/toyworld.md)": hub.bundled_rows(),
+        f"a hub id or a folder of {kinds}; {files}; tested with": hub.pipeline_rows(),
+        "published models that are known by name, and whether their weights were tried": hub.published_rows(),
     }
     for title, rows in sections.items():
         widths = [max(map(len, column)) for column in zip(*rows)]

@@ -148,8 +148,8 @@ def read_reference(
         if name not in opened.columns:
             raise UserError(f"{path}: {nearest('column', name, opened.columns)}")
     there = [name for name in (by, *WORLD) if name in opened.columns]
-    opened.say(there)
-    table = opened.frame(there)
+    opened.print_notes(there)
+    table = opened.text_cells(there)
     table[by] = table[by].str.strip()
     own = table[table[by].isin(levels)]
     missing = next((name for name in levels if name not in set(own[by])), None)

@@ -108,7 +108,7 @@ def read_labels(
     """
     for line in table.notes(columns.used):
         say(line)
-    table, merges = table.frame(columns.used), merges or {}
+    table, merges = table.text_cells(columns.used), merges or {}
     if table.empty:
         raise UserError(f"{path}: expected a row for each label, found none: write them")
     images = table[columns.image].map(lambda text: _place(text, pictures, path.parent))

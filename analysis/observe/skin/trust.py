@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.observe.checkpoints import fit, named_tensors, sha256
 from probes.errors import UserError
-from probes.models.pretrained import arrays, readable, tensors
+from probes.models.pretrained import open_npz, read_tensors, readable
 from probes.paths import expand_model
 
 PLACE = "observe.skin_tone.trust"
@@ -67,7 +67,7 @@ class Trust:
     def _texture(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean ``(n,)`` and basis ``(n, 54)`` of the texture, 0 to 1."""
         path, size = self.folder / TEXTURE, 3 * TEXTURE_SIDE**2
-        with readable(f"{PLACE}: {path}", "arrays mean and tex_dir"), arrays(path) as data:
+        with readable(f"{PLACE}: {path}", "arrays mean and tex_dir"), open_npz(path) as data:
             mean, basis = (np.asarray(data[name], np.float32) / 255 for name in ("mean", "tex_dir"))
         if mean.size != size or basis.size != size * COEFFICIENTS:
             raise UserError(
@@ -139,7 +139,7 @@ def encoder(channels: int, outputs: int) -> Any:
 def _weights(path: Path, key: str) -> dict[str, Any]:
     """The weights of a network in a checkpoint, which holds them under its name."""
     with readable(f"{PLACE}: {path}", "a checkpoint"):
-        data = tensors(path)
+        data = read_tensors(path)
     weights = data.get(key) if isinstance(data, dict) else None
     if not named_tensors(weights):
         found = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__

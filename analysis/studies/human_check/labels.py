@@ -32,8 +32,8 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     table = open_table(path, LABELS)
     for name in LABELS:
         table.require(name, again)
-    table.say(LABELS)
-    labels = table.frame(LABELS)
+    table.print_notes(LABELS)
+    labels = table.text_cells(LABELS)
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"

@@ -13,7 +13,7 @@ from diffusers import AutoencoderKL
 from numpy.typing import NDArray
 
 from lab.train.base.captions import random_caption
-from probes.models.pretrained import arrays, from_folder
+from probes.models.pretrained import from_folder, open_npz
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST, THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
@@ -44,7 +44,7 @@ class Pictures:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote."""
-        with arrays(path) as file:
+        with open_npz(path) as file:
             return cls(**{field.name: file[field.name] for field in fields(cls)})
 
 

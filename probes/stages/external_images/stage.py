@@ -203,10 +203,10 @@ def store_images(run: Run, config: Config, external: ExternalImages, command: St
             _make_part(run, config, index, external.draws[start : start + size])
             for index, start in enumerate(range(0, len(external.draws), size))
         ]
-        todo, damaged = loop.pending(made, partial(directory.part_of_another_run_error, run))
+        todo, damaged = loop.unfinished_parts(made, partial(directory.part_of_another_run_error, run))
         if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
             raise directory.another_run_error(run, "parts", count, len(made))
-        command.record(
+        command.write_record(
             run,
             config,
             damaged,
@@ -216,7 +216,7 @@ def store_images(run: Run, config: Config, external: ExternalImages, command: St
             images=external.images,
             **{KINDS: run.updated_part_counts(("samples",), len(made))},
         )
-    loop.make(run, "take in", made, todo, ImageReader(), command)
+    loop.make_parts(run, "take in", made, todo, ImageReader(), command)
     loop.record_generated(run, began)
 
 

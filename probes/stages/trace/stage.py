@@ -18,7 +18,7 @@ from probes.errors import UserError
 from probes.execution import loop
 from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
 from probes.execution.processes import Tick
-from probes.execution.workers import BatchSize, used_sizes
+from probes.execution.workers import BatchSize, used_batch_sizes
 from probes.fields.types import shown
 from probes.models import loading
 from probes.prompts.sample import Sample
@@ -57,7 +57,9 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
     generated, device = run.meta["part_fields"], run.meta.get("device") or {}
-    loaded, batch, each = command.ask(_load_model, source, config, generated, device.get("image_bytes"))
+    loaded, batch, each = command.run_function(
+        _load_model, source, config, generated, device.get("image_bytes")
+    )
     assert config.trace is not None
     if config.trace.batch == "auto":  # where the trace was begun its first batch's size is kept
         config = replace_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
@@ -73,11 +75,11 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
         )
         for index, chunk in enumerate(batched(draws, config.generate.part_triplets))
     ]
-    todo, damaged = loop.pending(parts, _another_trace_error)
+    todo, damaged = loop.unfinished_parts(parts, _another_trace_error)
     smallest = max(len(distinct_images([one])) for one in variants)
     limit = BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
     work = GenerationWork(source, config, loaded, each, generated, limit, split_batch, generate_trace_batch)
-    count = command.workers(config, todo, work)
+    count = command.count_workers(config, todo, work)
     not_drawn = {one.name: sum(bool(draw.mismatch_reason(one)) for draw in draws) for one in variants}
     record: dict[str, Any] = {
         "format": FORMAT,
@@ -92,12 +94,12 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
         "seconds": (run.meta.get(RECORD) or {}).get("seconds", 0.0),  # before it was gone on with
     }
     run.write_meta(**{RECORD: record, USED: [size], KINDS: run.updated_part_counts(("traced",), len(parts))})
-    loop.note_damaged(run, damaged)
-    loop.make(run, "trace", parts, todo, work, command, count)
+    loop.report_damaged(run, damaged)
+    loop.make_parts(run, "trace", parts, todo, work, command, count)
     faults = fault_counts(list(run.read("traced", ["fault"])["fault"].dropna()) if parts else [])
     seconds = round(record["seconds"] + (monotonic() - began if todo else 0.0), 1)
     record |= {"rows": sum(part.images for part in parts), "faults": faults, "seconds": seconds}
-    run.write_meta(**{RECORD: record, USED: used_sizes(run, "traced", size)})
+    run.write_meta(**{RECORD: record, USED: used_batch_sizes(run, "traced", size)})
 
 
 def _load_model(

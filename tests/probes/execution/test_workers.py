@@ -15,7 +15,7 @@ def number(setting="auto", device="cpu", threads=1, images=10_000):
 
 
 def test_as_many_as_cores_memory_and_work_allow(monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 8)
+    monkeypatch.setattr(workers, "core_count", lambda: 8)
     monkeypatch.setattr(workers, "total_memory", lambda: 64e9)
     assert number() == 8
     assert number(threads=3) == 2
@@ -44,16 +44,16 @@ def test_every_gpu_of_one_kind_has_a_worker(monkeypatch, kinds, expected):
 def test_a_container_has_fewer_cores(monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "_CGROUP", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5})
-    assert workers.cores() == 3 and workers.total_memory() > 1e6
+    assert workers.core_count() == 3 and workers.total_memory() > 1e6
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert workers.cores() == 3
+    assert workers.core_count() == 3
     (tmp_path / "cpu.max").write_text("150000 100000\n")
-    assert workers.cores() == 2
+    assert workers.core_count() == 2
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    assert workers.cores() == 1
+    assert workers.core_count() == 1
 
 
 def test_a_small_model_is_given_one_thread(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 6)
-    assert workers.threads(6e6, "cpu") == 1
-    assert workers.threads(860e6, "cpu") == workers.threads(6e6, "cuda:1") == 6
+    assert workers.thread_count(6e6, "cpu") == 1
+    assert workers.thread_count(860e6, "cpu") == workers.thread_count(6e6, "cuda:1") == 6

@@ -42,7 +42,7 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
         config,
         loaded,
         1,
-        {"model": after["weight_hash"], **source.files},
+        {"model": after["weight_hash"], **source.file_digests},
         size,
         batched,
         generate_batch,

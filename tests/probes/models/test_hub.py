@@ -109,13 +109,13 @@ def test_weights_in_shards_are_whole_or_absent(saved, tmp_path):
     folder = tmp_path / "unet"
     tiny_pipeline("sd1").unet.save_pretrained(folder, max_shard_size="20KB")
     shards = sorted(folder.glob("*.safetensors"))
-    assert len(shards) > 1 and weights.variants(folder) == {None}
+    assert len(shards) > 1 and weights.complete_variants(folder) == {None}
     whole = shutil.copytree(saved("sd1"), tmp_path / "whole")
     shutil.rmtree(whole / "unet")
     shutil.copytree(folder, whole / "unet")
     assert load(str(whole)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
     shards[0].unlink()
-    assert weights.variants(folder) == set()
+    assert weights.complete_variants(folder) == set()
 
 
 def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
@@ -128,20 +128,22 @@ def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
     assert line.startswith(
         "model CompVis/stable-diffusion-v1-4: not in the cache (unet), and the hub gave none"
     )
-    assert "; 4.3 GB; " in line and line.endswith(hub.command("CompVis/stable-diffusion-v1-4"))
+    assert "; 4.3 GB; " in line and line.endswith(hub.download_command("CompVis/stable-diffusion-v1-4"))
 
 
-@pytest.mark.parametrize("name", [name for name, one in hub.known().items() if "transformer" not in one])
+@pytest.mark.parametrize(
+    "name", [name for name, one in hub.known_models().items() if "transformer" not in one]
+)
 def test_every_known_model_fits_the_line(name, cache):
     """Its command stands whole in a message of a few terminal lines."""
     size = {1_066_235_307: "4.3 GB", 1_289_952_427: "5.2 GB", 3_468_837_867: "13.9 GB"}
     with pytest.raises(UserError) as caught:
         loading.resolve(name)
     line = str(caught.value)
-    assert f"; {size[hub.known()[name]['parameters']]}" in line and len(line) <= LIMIT
-    assert line.endswith(f"run: {hub.command(hub.known()[name].get('copy', name))}")
+    assert f"; {size[hub.known_models()[name]['parameters']]}" in line and len(line) <= LIMIT
+    assert line.endswith(f"run: {hub.download_command(hub.known_models()[name].get('copy', name))}")
     assert ("withdrawn" in line) == name.startswith("stabilityai/stable-diffusion-2")
-    assert hub.gigabytes(name, "fp16") == hub.gigabytes(name) / 2
+    assert hub.size_in_gigabytes(name, "fp16") == hub.size_in_gigabytes(name) / 2
 
 
 def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
@@ -155,13 +157,13 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
         (both / extra).write_text("")
     files = [file.relative_to(both).as_posix() for file in both.rglob("*") if file.is_file()]
     for variant in (None, "fp16"):
-        patterns = hub.command("a/b", variant=variant).split('"')[1::2]
+        patterns = hub.download_command("a/b", variant=variant).split('"')[1::2]
         taken = list(filter_repo_objects(files, allow_patterns=patterns))
         target = tmp_path / f"taken-{variant}"
         for file in taken:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(both / file, target / file)
-        assert hub.missing(Source("a/b", "hub", target, target, variant=variant)) == []
+        assert hub.missing_components(Source("a/b", "hub", target, target, variant=variant)) == []
         weights = [file for file in taken if not file.endswith((".json", ".txt"))]
         assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
 

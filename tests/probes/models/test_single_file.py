@@ -128,7 +128,7 @@ def test_the_description_of_a_published_architecture(file, width, folder, schedu
     assert source.token_limit == 77
     built = source.networks
     identifier = {"sd1": "CompVis/stable-diffusion-v1-4", "sdxl": "stabilityai/stable-diffusion-xl-base-1.0"}
-    known = hub.known()[identifier.get(folder, "stabilityai/stable-diffusion-2-base")]["parameters"]
+    known = hub.known_models()[identifier.get(folder, "stabilityai/stable-diffusion-2-base")]["parameters"]
     assert sum(parameter.numel() for module in built.values() for parameter in module.parameters()) == known
     chosen = usable_scheduler(source, steps=20)
     assert (type(chosen).__name__, chosen.config.prediction_type) == (scheduler, prediction)

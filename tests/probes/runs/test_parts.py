@@ -91,7 +91,7 @@ def columns_of(file):
 def looked_through(path):
     """Whether the stage that made a part takes it for finished, and what it says of it."""
     part = Part({path.parent.name: path}, parts.read_identity(path), 1, [])
-    todo, damaged = loop.pending([part], AssertionError)
+    todo, damaged = loop.unfinished_parts([part], AssertionError)
     return not todo, damaged
 
 

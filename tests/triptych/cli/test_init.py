@@ -43,9 +43,9 @@ def test_each_file_loads(start, folder, capsys):
     text = (folder / "triplets.yaml").read_text("utf-8")
     assert f"runs/{config.name}" in text and len(text.splitlines()) <= 50
     assert config.contrasts == [["masculine", "feminine"]] or config.contrasts == [["feminine", "masculine"]]
-    if config.model in hub.known():
-        assert f"#   {hub.command(config.model, None, config.variant)}\n" in text
-        assert "withdrawn" not in hub.known()[config.model]
+    if config.model in hub.known_models():
+        assert f"#   {hub.download_command(config.model, None, config.variant)}\n" in text
+        assert "withdrawn" not in hub.known_models()[config.model]
     said = re.search(r"[=:] (\d+) images", text)
     if config.images is None:
         images = len(config.prompts) * len(config.indicators) * len(config.seeds)

@@ -17,7 +17,7 @@ from triptych.cli.main import main
 def test_everything_that_can_be_named_has_a_line(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    names = (*MODELS, *drawing_pipelines(), *hub.known())
+    names = (*MODELS, *drawing_pipelines(), *hub.known_models())
     for name in names:
         assert f"\n  {name} " in out
     assert "Flux2" not in out  # what a run refuses is no model to choose
@@ -26,7 +26,7 @@ def test_everything_that_can_be_named_has_a_line(capsys):
 
 
 def test_bundled_models_are_described_by_their_truth_and_their_measured_quality():
-    found = {name: (tested, about) for name, tested, about in hub.bundled()}
+    found = {name: (tested, about) for name, tested, about in hub.bundled_rows()}
     assert "masculine mixture in 70% of images" in found["toyworld"][1]
     assert "no difference" in found["toyworld-work-null"][1] and "20 professions" in found["toyworld-work"][1]
     truths = {**known_places("located"), **known_places("structures"), **known_places("wired")}
@@ -41,16 +41,16 @@ def test_bundled_models_are_described_by_their_truth_and_their_measured_quality(
 
 
 def test_published_weights_that_nobody_tried_are_called_so(monkeypatch):
-    entries = dict(hub.known())
+    entries = dict(hub.known_models())
     entries["owner/tried"] = {"parameters": 10**9, "tried": "0.1.0"}
-    monkeypatch.setattr(hub, "known", lambda: entries)
-    found = {name: tested for name, tested, _ in hub.published()}
+    monkeypatch.setattr(hub, "known_models", lambda: entries)
+    found = {name: tested for name, tested, _ in hub.published_rows()}
     assert found.pop("owner/tried") == "made a run with triptych 0.1.0"
     assert set(found.values()) == {"never tried"}
 
 
 def test_a_layout_is_called_tested_where_a_published_description_is_shipped():
-    tested = {name: tested for name, tested, _ in hub.layouts()}
+    tested = {name: tested for name, tested, _ in hub.pipeline_rows()}
     assert tested["StableDiffusionPipeline"] == "random weights in the layouts of sd1, sd2-epsilon, sd2-v"
     assert tested["StableDiffusionXLPipeline"].endswith("of sdxl")
 
@@ -65,5 +65,5 @@ def test_what_is_in_the_cache_is_said(whole, tmp_path, monkeypatch):
     (root / "refs" / "main").write_text(commit)
     if not whole:
         (root / "snapshots" / commit / "unet" / "diffusion_pytorch_model.safetensors").unlink()
-    assert hub.cached("owner/model") is whole
-    assert not hub.cached("owner/another")
+    assert hub.is_cached("owner/model") is whole
+    assert not hub.is_cached("owner/another")

@@ -25,7 +25,7 @@ from analysis.observe.objects.models import hf_keys, hf_settings
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
-from probes.models.pretrained import auto, quiet, readable
+from probes.models.pretrained import from_auto_class, quiet, readable
 from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
@@ -97,7 +97,7 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     expand_model(name, "observe.text_encoder")  # refuses what no end is read of
     expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
     with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet():
-        tokenizer, config = (auto(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))
+        tokenizer, config = (from_auto_class(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))
     if config.model_type != "bert" or not tokenizer.is_fast:
         raise UserError(
             f"observe.text_encoder: {name}: expected a BERT, got {config.model_type}: choose another"
