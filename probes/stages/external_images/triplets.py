@@ -22,8 +22,8 @@ import pandas as pd
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.prompt import ID_LENGTH, Prompt, fill, normal
-from probes.prompts.sample import forms, occurrences
+from probes.prompts.prompt import ID_LENGTH, Prompt, fill_person, normalize_text
+from probes.prompts.sample import caption_forms, phrase_indices
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
 
@@ -148,7 +148,7 @@ def triplets(
 def _key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     """Return what the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
     texts = [word for word, _ in split_words(row.prompt)]
-    places = occurrences(texts, forms(*words))
+    places = phrase_indices(texts, caption_forms(*words))
     if not places and (row.triplet is None or not any_words):
         spoken = ", ".join(dict.fromkeys(words))
         remedy = (
@@ -177,7 +177,7 @@ def _prompt(texts: dict[str, str], words: Forms, reference: str, name: str | Non
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         template = text.replace(word, PERSON, 1)
-        if all(fill(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
+        if all(fill_person(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
             return Prompt(template=template)
     return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
@@ -229,4 +229,4 @@ def of_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, 
 
 
 def _plain(text: str) -> str:
-    return normal(text).rstrip(" .")
+    return normalize_text(text).rstrip(" .")

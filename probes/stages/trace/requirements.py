@@ -81,7 +81,7 @@ def check(config: Config, source: Source, samples: Sequence[Sample]) -> None:
 def triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
     """Return the triplets and seeds that are traced: of the first prompts of a run, each with its first seeds."""
     assert config.trace is not None
-    towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
+    towers, seeds = TextTowers.from_pipeline(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
     return [TripletDraw.of_samples(members, towers) for members in cut(chosen, len(config.indicators))]
 
