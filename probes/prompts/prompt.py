@@ -57,7 +57,7 @@ class Prompt:
 
 
 def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
-    """Return the `Prompt` for a text or mapping; errors are located at `at`, else unchecked (records)."""
+    """Return the `Prompt` for a text or mapping; with `at`, it is checked and errors are located there."""
     if isinstance(written, Prompt):
         written = written.written()
     if at is not None or not isinstance(written, str | Mapping):
