@@ -149,7 +149,7 @@ def option(
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` describes None, which then is the default. A choice, or true and
     false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, by default the
-    images. ``nothing``: no stored byte depends on it. ``part``: a stored part records the values that it depends on.
+    images. ``nothing``: no stored byte depends on it. ``part``: a stored part names its own share of the value.
     """
     extra = dict(filter(all, (("unit", unit), ("null", null), ("alters", alters))))
     examples = None if example is None else [example]
