@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_origin
 
 from probes import command_line
-from probes.config.generation import from_text
+from probes.config.generation import stop_from_text
 from probes.config.schema import field_at, flag_help, schema_text
 from probes.errors import UserError
 from probes.fields.types import types_in
@@ -141,7 +141,7 @@ def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, o
             )
             chosen[tuple(place.split("."))] = (flag, given)
     if arguments.until is not None:
-        if (stop := from_text(arguments.until)) is None:
+        if (stop := stop_from_text(arguments.until)) is None:
             raise UserError(
                 "--until: expected direction, equivalence, gap or ±X such as ±0.05, got"
                 f" `{arguments.until}`: write one of them"

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from probes.config.schema import Config, Trace, build_config, read_source
 from probes.errors import UserError, printable
-from probes.fields.yaml import YamlSource, naming, yaml_text
+from probes.fields.yaml import YamlSource, locate_errors, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run
@@ -75,7 +75,7 @@ class Request:
 
     def naming(self) -> contextlib.AbstractContextManager[None]:
         """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
-        return naming(Config, self.yaml_source, self.chosen)
+        return locate_errors(Config, self.yaml_source, self.chosen)
 
     def say(self, text: str) -> None:
         """Tell the user in a line, on stderr, unless the command is to be quiet."""

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from probes.config.generation import FEWEST, Indicator, Stop
-from probes.fields.types import PERSON, as_text, fail, shown
+from probes.fields.types import PERSON, fail, shown, text_remedy
 from probes.fields.yaml import read_yaml
-from probes.prompts.prompt import ABOUT, Prompt, normal
+from probes.prompts.prompt import ABOUT, Prompt, normalize_text
 
 PRESETS = ("wu2025",)  # settings of publications, files in the folder `presets`
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
 def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data of a configuration over the preset that it names; an unknown name is left to the schema.
+    """Return a configuration's plain data merged over its ``preset``, or a copy if the preset is unknown or missing.
 
     A field of a section (``sampler: {steps: ...}``) takes the place of that field alone; anything else, such as the
     indicators or a list, of the whole.
@@ -37,7 +37,7 @@ def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """Return plain data of a configuration in which each list of words is written out; `reference` is its default name.
+    """Return plain data in which every list of synonyms under ``indicators`` is expanded into one indicator per word.
 
     The first word is the indicator's; the others follow all indicators that are written, as synonym controls of theirs,
     each under the name that its word makes.
@@ -54,7 +54,7 @@ def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
             at = ("indicators", side, index)
             fields = {"word": entry} if isinstance(entry, str) else entry
             if not isinstance(fields, Mapping) or not isinstance(word := fields.get("word"), str):
-                raise fail(f"expected a word, got {shown(entry)}: {as_text(entry)}", at=at)
+                raise fail(f"expected a word, got {shown(entry)}: {text_remedy(entry)}", at=at)
             if "control" in fields:
                 raise fail(
                     "expected no `control` in a list, whose first word the others are synonyms of: take it out",
@@ -77,7 +77,7 @@ def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
 
 
 def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> None:
-    """Refuse names and controls that do not fit, and a word that stands twice, which would be compared with itself."""
+    """Raise an error for no indicators, bad names, an unknown reference, unfit controls, or a word used twice."""
     if not indicators:
         raise fail(
             f"expected an indicator for {PERSON} in the prompts, got none: add one", at=("indicators",)
@@ -104,17 +104,17 @@ def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> Non
                     " name what the word can stand for",
                     at=(*at, "control"),
                 )
-        if (first := words.setdefault(normal(indicator.word), name)) != name:
+        if (first := words.setdefault(normalize_text(indicator.word), name)) != name:
             raise fail(
                 f"expected a word that differs, got {indicator.word!r}, which is that of `{first}`: choose another",
                 at=at,
             )
 
 
-def checked_contrasts(
+def resolve_contrasts(
     contrasts: list[list[str]] | None, indicators: Mapping[str, Indicator], reference: str
 ) -> list[list[str]]:
-    """Return contrasts, each a pair of two others than the reference that stands once; without any: every pair.
+    """Return the contrasts (pairs of non-reference indicators), an error if invalid; for None, all without synonyms.
 
     Every pair is of indicators that are neither the reference nor a control, in the order of the indicators; of
     masculine and feminine the masculine comes first, so that a positive gap is one towards it.
@@ -135,7 +135,7 @@ def checked_contrasts(
 
 
 def check_stop(config: Any) -> None:
-    """Refuse a question of a run that has no such gap, or whose prompts are no sample that can be looked at early."""
+    """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
     wrong = None
     if config.images is not None:
         wrong = "images that this run draws, got those of another program: leave it out"
@@ -149,8 +149,8 @@ def check_stop(config: Any) -> None:
         raise fail(f"expected {wrong}", at=("stop",))
 
 
-def in_order(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
-    """Return prompts in the order in which they are drawn, which is a function of their set and the seed alone.
+def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
+    """Return prompts in the order of generation: as listed, or at random by seed, whatever their order was before.
 
     Each level has its proportion of any beginning, as far as whole prompts go.
     """
@@ -159,15 +159,16 @@ def in_order(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
     groups: dict[str, list[tuple[int, Prompt]]] = {}
     for prompt in prompts:
         stratum = dict(prompt.levels) or None
-        number = _drawn_number(json.dumps(prompt.written(), sort_keys=True), options.seed)
+        number = _hash_number(json.dumps(prompt.written(), sort_keys=True), options.seed)
         groups.setdefault(json.dumps(stratum, sort_keys=True), []).append((number, prompt))
-    placed = []
+    positions = []
     for stratum, members in groups.items():
-        offset = _drawn_number(stratum, options.seed) / 2**64
-        for place, (number, prompt) in enumerate(sorted(members, key=lambda member: member[0])):
-            placed.append(((place + offset) / len(members), number, prompt))
-    return [prompt for *_, prompt in sorted(placed, key=lambda one: one[:2])]
+        offset = _hash_number(stratum, options.seed) / 2**64
+        for rank, (number, prompt) in enumerate(sorted(members, key=lambda member: member[0])):
+            positions.append(((rank + offset) / len(members), number, prompt))
+    return [prompt for *_, prompt in sorted(positions, key=lambda entry: entry[:2])]
 
 
-def _drawn_number(text: str, seed: int) -> int:
+def _hash_number(text: str, seed: int) -> int:
+    """Return a pseudo-random 64-bit integer, a hash of a text and a seed."""
     return int.from_bytes(sha256(f"stop\n{seed}\n{text}".encode()).digest()[:8], "big")

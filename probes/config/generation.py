@@ -21,11 +21,11 @@ from probes.fields.types import (
     Share,
     Unique,
     Word,
+    expects,
     fail,
-    one_person,
     option,
+    require_person_placeholder,
     shown,
-    takes,
 )
 from probes.prompts.grammar.english import plural
 
@@ -37,7 +37,8 @@ UNNAMED = "unnamed model"  # of another program, whose name nobody gave
 _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
-def _definition(value: Any) -> Any:
+def _require_definition(value: Any) -> Any:
+    """Return the name of a word-map definition, or ``default``; raise an error for an unknown name."""
     names = [*definitions.names(), "default"]
     if value not in names:
         raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
@@ -46,10 +47,10 @@ def _definition(value: Any) -> Any:
 
 Pixels = Annotated[int, Field(ge=8, le=8192)]
 Column = Annotated[str, Field(min_length=1)]
-Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
+Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(require_person_placeholder)]
 Amount = Annotated[float, Field(ge=-100, le=100)]
 Definition = Annotated[
-    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names(), "default"])
+    str, BeforeValidator(_require_definition, json_schema_input_type=Literal[*definitions.names(), "default"])
 ]
 
 
@@ -65,7 +66,7 @@ class SeedRange(Section):
 _WrittenSeeds = Annotated[
     Annotated[Unique[Seed], Field(min_length=1)]
     | Annotated[SeedRange, AfterValidator(lambda seeds: [*range(seeds.start, seeds.start + seeds.count)])],
-    takes("a list of integers or {count: N, start: S}"),
+    expects("a list of integers or {count: N, start: S}"),
 ]
 Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]
 
@@ -79,7 +80,7 @@ class Indicator(Section):
     plural: Word | None = option(null="the plural by the dictionary", example="women", alters="nothing")
     """The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary does
     not know."""
-    control: Annotated[bool | str, takes("true (the reference) or the name of an indicator")] = option(
+    control: Annotated[bool | str, expects("true (the reference) or the name of an indicator")] = option(
         False, example="feminine", alters="measure"
     )
     """Whether this word is a synonym of another one: true for the reference, or the name of an indicator. What
@@ -88,7 +89,7 @@ class Indicator(Section):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The word and its plural: the one that is given, or the dictionary's."""
+        """The word and its plural, which is derived from the word if none is configured."""
         return self.word, self.plural or plural(self.word)
 
 
@@ -126,7 +127,7 @@ class Capture(Section):
 
     sites: Annotated[
         Literal["default"] | Annotated[list[str], Field(min_length=1)],
-        takes("`default` or a list of sites such as [unet.*, latent]"),
+        expects("`default` or a list of sites such as [unet.*, latent]"),
     ] = option("default", example=["unet.*", "latent"])
     """Sites inside the model whose activations are compared: `default`, or addresses and patterns of
     docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number."""
@@ -142,7 +143,7 @@ class Capture(Section):
     """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
     each is said by `keep_places`."""
     keep_places: Annotated[
-        Literal["all", "mean"] | Positive, takes("`all`, `mean` or an integer of at least 1")
+        Literal["all", "mean"] | Positive, expects("`all`, `mean` or an integer of at least 1")
     ] = option(16, unit="pixels", example="all")
     """Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at
     random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which can
@@ -173,7 +174,7 @@ class Generate(Section):
     """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
     workers: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
-        takes(f"`auto` or an integer from 1 to {WORKERS}"),
+        expects(f"`auto` or an integer from 1 to {WORKERS}"),
     ] = option("auto", unit="processes", example=2, alters="nothing")
     """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
     or one on each GPU (of one kind); their number alters no byte of what is stored."""
@@ -188,12 +189,12 @@ class Cluster(Section):
     `none` switches a cluster off."""
     workers: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=CLUSTER_WORKERS)],
-        takes(f"`auto` or an integer from 1 to {CLUSTER_WORKERS}"),
+        expects(f"`auto` or an integer from 1 to {CLUSTER_WORKERS}"),
     ] = option(AUTO, unit="workers", example=8)
     """Most workers. `auto`: as many as GPUs, or cores, allow, also those of nodes that join."""
     gpus_per_worker: Annotated[
         Literal["auto"] | Share | Annotated[float, Field(ge=2, le=64, multiple_of=1)],
-        takes("`auto`, 0, a share of a GPU such as 0.5 or a number of GPUs"),
+        expects("`auto`, 0, a share of a GPU such as 0.5 or a number of GPUs"),
     ] = option(AUTO, unit="GPUs", example=0.5)
     """GPUs of a worker. `auto`: one where the cluster has any and the images are not generated on a CPU; take a
     share to put two workers on one GPU."""
@@ -297,7 +298,8 @@ class Edit(Section):
     """Weight of the words of `keep`."""
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> Edit:
+    def _check_kind_fields(self) -> Edit:
+        """Raise an error for fields that `kind` does not take, and for missing, equal or contradictory words."""
         by_words, at, wrong = self.kind == "keys_and_values", "direction", ""
         for name in ("direction", "amount") if by_words else ("words", "keep", "ridge", "keep_weight"):
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -316,13 +318,13 @@ class Edit(Section):
 
     @property
     def named_words(self) -> list[str]:
-        """All words that it names, each once."""
+        """All words named in the edit's `words`, `keep` and `direction`, each once."""
         named = [word for edited, targets in self.words.items() for word in (edited, *targets)]
         return list(dict.fromkeys([*named, *self.keep, *(self.direction or ())]))
 
     @property
     def summary(self) -> str:
-        """The edit in a few words.
+        """One-line summary of the edit: kind, sites, amounts and words.
 
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'
@@ -372,13 +374,13 @@ class Stop(Section):
     prompts."""
 
 
-def from_text(text: str) -> dict[str, Any] | None:
-    """Return the section that ``--until`` says in short; None where it says nothing of the kind.
+def stop_from_text(text: str) -> dict[str, Any] | None:
+    """Return the ``stop`` section for a short text (``--until``) such as ``±0.05`` or ``gap``; None for others.
 
-    >>> from_text("±0.05"), from_text("direction"), from_text("soon")
+    >>> stop_from_text("±0.05"), stop_from_text("direction"), stop_from_text("soon")
     ({'question': 'interval', 'within': 0.05}, {'question': 'direction'}, None)
     """
-    found = _SHORT.fullmatch(text.strip().replace("+-", "±"))
-    if found is None:
+    match = _SHORT.fullmatch(text.strip().replace("+-", "±"))
+    if match is None:
         return None
-    return {"question": found[2]} if found[2] else {"question": "interval", "within": float(found[1])}
+    return {"question": match[2]} if match[2] else {"question": "interval", "within": float(match[1])}

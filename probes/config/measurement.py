@@ -21,10 +21,10 @@ from probes.fields.types import (
     Text,
     Unique,
     Word,
+    expects,
     fail,
     option,
     shown,
-    takes,
 )
 
 MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
@@ -33,7 +33,8 @@ _AS_ABOVE = "as in `gep` itself"
 _OTHERS = ["a dog", "a cat", "a tree", "a house", "a car", "a street"]
 
 
-def _require_order(steps: list[int]) -> list[int]:
+def _require_ascending(steps: list[int]) -> list[int]:
+    """Return a window of two steps if the first is smaller; raise an error otherwise."""
     if steps[0] >= steps[1]:
         raise fail(
             f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
@@ -41,30 +42,30 @@ def _require_order(steps: list[int]) -> list[int]:
     return steps
 
 
-def _sentence_template(value: str) -> str:
-    """A sentence with places for a subject, an attribute and, if there is one, a context."""
+def _require_sentence_template(value: str) -> str:
+    """Return a template with {subject}, {attribute} and optionally {context}, each once, or raise an error."""
     places = re.findall(r"{([^{}]*)}", value)
-    wrong = next((name for name in places if name not in ("subject", "attribute", "context")), None)
-    if wrong is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
+    unknown = next((name for name in places if name not in ("subject", "attribute", "context")), None)
+    if unknown is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
         return value
-    found = f"{{{wrong}}}" if wrong else shown(value)
+    got = f"{{{unknown}}}" if unknown else shown(value)
     raise fail(
-        f"expected {{subject}}, {{attribute}} and {{context}}, each once at most, got {found}: write them"
+        f"expected {{subject}}, {{attribute}} and {{context}}, each once at most, got {got}: write them"
     )
 
 
 Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
-SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
+SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_require_sentence_template)]
 Step = Annotated[int, Field(ge=0, le=STEPS)]
 _Window = Annotated[
     list[Step],
     Field(min_length=2, max_length=2),
-    takes("the first step and the one after the last, as [0, 10]"),
-    AfterValidator(_require_order),
+    expects("the first step and the one after the last, as [0, 10]"),
+    AfterValidator(_require_ascending),
 ]
 Windows = Annotated[
     Step | list[_Window],
-    takes(f"a number from 0 to {STEPS} or a list of windows such as [[0, 10], [10, 20]]"),
+    expects(f"a number from 0 to {STEPS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
 
 
@@ -73,7 +74,7 @@ class Trace(Section):
 
     sites: Annotated[
         Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
-        takes("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
+        expects("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
     ] = option("default", example=["text.layers.*", "unet.*.cross"])
     """Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:
     every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where there
@@ -106,7 +107,7 @@ class Trace(Section):
     but the word, tells whether the text around a word carries what it means."""
     batch: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=3, le=2**31 - 1)],
-        takes("`auto` or an integer of at least 3 (a recipient, a donor and one between)"),
+        expects("`auto` or an integer of at least 3 (a recipient, a donor and one between)"),
     ] = option("auto", unit="images", example=8)
     """Images generated at once, at least 3. Lower it where memory runs out."""
 
@@ -125,7 +126,7 @@ class Logits(Section):
     classifier: Model | None = option(null="none", example="weights/gender")
     """A classifier of images: a folder or hub id in timm's layout."""
     classes: list[
-        Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, takes("the number or the name of a class")]
+        Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, expects("the number or the name of a class")]
     ] = option([0, 1], min_length=2, max_length=2, unit="number of a class", example=["male", "female"])
     """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
     the words."""
@@ -189,11 +190,12 @@ class Measure(Section):
 
     @property
     def alpha(self) -> float:
-        """The level of significance of every test."""
+        """Significance level of every test: one minus the confidence level."""
         return round(1 - self.level, 12)
 
     @model_validator(mode="after")
-    def _ordered(self) -> Measure:
+    def _check_sigmas(self) -> Measure:
+        """Raise an error if `sigma_human` is larger than `sigma`."""
         if self.sigma_human > self.sigma:
             raise fail(
                 f"expected at most sigma ({self.sigma}), got {self.sigma_human}: lower it",
@@ -326,5 +328,5 @@ class Report(Section):
     the time; its sentences and tables are the same."""
 
     def shows_all(self, triplets: int) -> bool:
-        """Return whether `gallery/` is written of a run of so many triplets, each seed counted."""
+        """Return whether ``gallery/`` is written for a run with this number of triplets, each seed counted."""
         return triplets <= MOST_TRIPLETS if self.all_triplets == "auto" else self.all_triplets

@@ -19,11 +19,11 @@ from probes.fields.types import (
     Share,
     Unique,
     Word,
+    expects,
     fail,
-    one,
     option,
+    require_placeholder_once,
     shown,
-    takes,
 )
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
@@ -38,7 +38,7 @@ Key = Annotated[str, Field(pattern=KEY)]
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
 Reader = Annotated[
     Literal[*READERS],  # type: ignore[valid-type]
-    takes(f"one of {', '.join(READERS)} (people answer in a file, see `triptych labels`)"),
+    expects(f"one of {', '.join(READERS)} (people answer in a file, see `triptych labels`)"),
 ]
 
 
@@ -61,7 +61,8 @@ class Question(Section):
     alone."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Question:
+    def _check_readings(self) -> Question:
+        """Raise an error for a single reading, a word of two readings, or sentences for other readings."""
         if len(self.readings) == 1:
             raise fail(
                 f"expected at least two readings, got {shown(self.readings)}: name another", at=("readings",)
@@ -88,9 +89,9 @@ class Question(Section):
 class Questions(Section):
     """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers."""
 
-    readers: Annotated[Literal["auto"] | Unique[Reader], takes(f"auto or a list of {', '.join(READERS)}")] = (
-        option("auto", example=["blip2", "clip"])
-    )
+    readers: Annotated[
+        Literal["auto"] | Unique[Reader], expects(f"auto or a list of {', '.join(READERS)}")
+    ] = option("auto", example=["blip2", "clip"])
     """Who is asked. `auto` asks in an audit of professions alone: toyworld-vqa and toyworld-checker on the
     bundled models, elsewhere blip2 where its weights are on this machine; an empty list asks nobody."""
     paper: bool = True
@@ -103,7 +104,7 @@ class Questions(Section):
     """BLIP-2's weights: a folder or a hub id."""
     revision: str | None = option(min_length=1, null="the default branch", example="main")
     """Branch, tag or commit of the hub for BLIP-2."""
-    prompt: Annotated[str, AfterValidator(partial(one, QUESTION, "question"))] = option(
+    prompt: Annotated[str, AfterValidator(partial(require_placeholder_once, QUESTION, "question"))] = option(
         BLIP2_PROMPT, max_length=CHARACTERS, example="Q: {question} A:"
     )
     """The form in which BLIP-2 is asked."""
@@ -115,7 +116,8 @@ class Questions(Section):
     """Images that a reader sees at once. Lower it where memory runs out."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Questions:
+    def _check_keys(self) -> Questions:
+        """Raise an error if a question's key is ``tone``, or readings of gender lack female or male."""
         if TONE in self.ask:
             raise fail(
                 "expected another key, since tables have tones of skin under this one: rename it",
@@ -167,7 +169,8 @@ class SkinTone(Section):
     """Whether the region's mean is taken of L*a*b* or of linear light."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> SkinTone:
+    def _check_light(self) -> SkinTone:
+        """Raise an error if `illuminant`, `trust` or `region` does not fit `illumination`, or the light is unknown."""
         for name, kind in (("illuminant", "given"), ("trust", "trust")):
             value = getattr(self, name)
             if (value is not None) != (self.illumination == kind):
@@ -269,7 +272,7 @@ class Observe(Section):
     """Overlap above which the weaker of two boxes is dropped (non-maximum suppression)."""
     batch: Positive = option(4, unit="images", example=1)
     """Images that the detector sees at once. Lower it where memory runs out."""
-    features: Annotated[Literal["auto"] | list[str], takes("`auto` or a list of names")] = option(
+    features: Annotated[Literal["auto"] | list[str], expects("`auto` or a list of names")] = option(
         "auto", example=["clip", "dino"], alters="measure"
     )
     """Vectors by which images are compared, such as clip, dino or resnet. `auto` takes those of Table 5 of Wu

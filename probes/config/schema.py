@@ -42,31 +42,31 @@ from probes.fields.types import (
     Positive,
     Section,
     Word,
-    as_text,
+    expects,
     fail,
     option,
     require_printable,
     shown,
-    takes,
+    text_remedy,
     types_in,
 )
-from probes.fields.yaml import YamlSource, message, naming, read_yaml, yaml_text
+from probes.fields.yaml import YamlSource, error_line, locate_errors, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
 from probes.prompts.prompt import SKILL, check_prompts, from_written
-from probes.prompts.source import Prompts, defaults
+from probes.prompts.source import Prompts, prompt_defaults
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
-_Word = Annotated[Word | Indicator, takes("a word, or {word: ..., plural: ...}")]
+_Word = Annotated[Word | Indicator, expects("a word, or {word: ..., plural: ...}")]
 _INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"
-_Words = Annotated[Word | Indicator | Annotated[list[_Word], Field(min_length=1)], takes(_INDICATOR)]
+_Words = Annotated[Word | Indicator | Annotated[list[_Word], Field(min_length=1)], expects(_INDICATOR)]
 
 
-def _indicator(value: Any) -> Any:
-    """Take a bare word for ``{word: ...}``."""
+def _indicator_fields(value: Any) -> Any:
+    """Return ``{"word": text}`` for a text, a mapping or `Indicator` unchanged; raise an error for other types."""
     if not isinstance(value, str | Mapping | Indicator):
-        raise fail(f"expected {_INDICATOR}, got {shown(value)}{HINT}: {as_text(value)}")
+        raise fail(f"expected {_INDICATOR}, got {shown(value)}{HINT}: {text_remedy(value)}")
     return {"word": value} if isinstance(value, str) else value
 
 
@@ -93,7 +93,7 @@ class Config(Section):
     edit: Edit | None = option(null="nothing", example={"words": {"person": {"woman": 0.25}}})
     """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
     indicators: dict[
-        str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Words)]
+        str, Annotated[Indicator, BeforeValidator(_indicator_fields, json_schema_input_type=_Words)]
     ] = option(
         {
             "neutral": Indicator(word="person"),
@@ -172,41 +172,43 @@ class Config(Section):
     if not TYPE_CHECKING:  # who checks types reads the fields
 
         def __init__(self, /, **data: Any) -> None:
-            """Validate fields, in Python as in a file; a `UserError` says the first that is wrong."""
+            """Validate keyword arguments, the keys of ``triplets.yaml``; raises `UserError` for the first fault."""
             try:
                 super().__init__(**data)
             except ValidationError as error:
-                raise UserError(message(error, type(self), YamlSource("Config", "", data), {})) from None
+                raise UserError(error_line(error, type(self), YamlSource("Config", "", data), {})) from None
 
         # of one that is marked as pydantic's own, pydantic validates files as before, with their context
         __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod
-    def _written_out(cls, data: Any, info: ValidationInfo) -> Any:
+    def _expand_shorthand(cls, data: Any, info: ValidationInfo) -> Any:
+        """Return plain data with preset, synonyms and defaults implied by prompts filled in, before validation."""
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
-        usual, context = cls.model_fields["reference"].default, info.context or {}
-        data = checks.expand_synonyms(checks.apply_preset(data) if "preset" in data else data, usual)
-        return defaults(data, usual, Path(context.get("folder", "")), context.get("loaded", []))
+        reference, context = cls.model_fields["reference"].default, info.context or {}
+        data = checks.expand_synonyms(checks.apply_preset(data) if "preset" in data else data, reference)
+        return prompt_defaults(data, reference, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
-    def _consistent(self) -> Config:
+    def _check_consistency(self) -> Config:
+        """Check fields against each other, raising an error at conflicts; resolve contrasts and order the prompts."""
         checks.check_indicators(self.indicators, self.reference)
-        contrasts = checks.checked_contrasts(self.contrasts, self.indicators, self.reference)
+        contrasts = checks.resolve_contrasts(self.contrasts, self.indicators, self.reference)
         object.__setattr__(self, "contrasts", contrasts)
         check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
         if any(SKILL in prompt.levels for prompt in self.prompts):
             from probes.prompts import paintskills
 
-            paintskills.check(self.prompts, list(self.indicators))
-        own = self.prompts[: self.limit]
+            paintskills.check_skill_prompts(self.prompts, list(self.indicators))
+        used_prompts = self.prompts[: self.limit]
         if self.stop is not None:
             checks.check_stop(self)
-            ordered = checks.in_order(own, self.stop)
-            object.__setattr__(self, "prompts", [*ordered, *self.prompts[len(own) :]])
-        prompts, seeds = len(own), len(self.seeds)
+            ordered = checks.order_prompts(used_prompts, self.stop)
+            object.__setattr__(self, "prompts", [*ordered, *self.prompts[len(used_prompts) :]])
+        prompts, seeds = len(used_prompts), len(self.seeds)
         images = prompts * seeds * len(self.indicators)
         if self.images is None and images > IMAGES:  # else they are there already
             raise fail(
@@ -218,62 +220,62 @@ class Config(Section):
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
-        """Return the configuration of a run's record; what the record does not say is empty, and not the default."""
+        """Return the configuration in a run's record, unvalidated; missing model, words, seeds, prompts are empty."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
         return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 
     @property
     def clustered(self) -> bool:
-        """Return whether workers of a cluster generate and observe the images."""
+        """Whether the workers of a Ray cluster generate and observe the images."""
         return self.cluster is not None and self.cluster.address != "none"
 
     @property
     def unit(self) -> str:
-        """Unit of intervals and p-values: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        """Unit of intervals and p-values: ``seed`` in a run of one prompt and several seeds, else ``prompt``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
     def paired(self) -> bool:
-        """Return whether the images of a triplet and seed start from the same noise."""
+        """Whether images of a triplet and seed start from the same noise (external ones: whether they have seeds)."""
         return self.images.seed is not None if self.images else self.sampler.noise != "independent"
 
     @property
     def model_name(self) -> str:
-        """Name of the model in pages and tables: as given, of a file or a folder its last part."""
+        """Model name for pages and tables: as configured, or the last path component of a file or folder."""
         return self.model if self.images is not None else name_of(self.model)
 
     @property
     def compares(self) -> bool:
-        """Return whether there are images of two indicators or more, which are compared with each other."""
+        """Whether the run has at least two indicators, whose images are compared with each other."""
         return len(self.indicators) > 1
 
     @property
     def out_path(self) -> Path:
-        """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
+        """Run directory: `out` with ``~`` expanded, or ``runs/<name>`` if `out` is not set."""
         return expand_run(self.out, "out") if self.out else Path("runs") / self.name
 
     def _repr_html_(self) -> str:
-        """Show as YAML what is not a default."""
+        """HTML for notebooks: the fields that differ from their defaults, as YAML."""
         return f"<pre>{html.escape(yaml_text(self.model_dump(mode='json', exclude_defaults=True)))}</pre>"
 
     def resolved(self) -> dict[str, Any]:
-        """The configuration as plain data that :meth:`Config.model_validate` takes again."""
+        """Return the whole configuration as plain data, which :meth:`Config.model_validate` accepts."""
         return self.model_dump(mode="json")
 
 
 def schema_text() -> str:
-    """Return the JSON schema of ``triplets.yaml``, by which editors complete and check it.
+    """Return the JSON schema of ``triplets.yaml`` as text, for completion and checks in editors.
 
-    What hangs on several fields at once (contrasts of indicators that are there, say) is beyond it.
+    Rules between fields (that contrasts name existing indicators, say) are not in it.
     """
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def load_config(path: str | Path, options: Options | None = None, **more: Any) -> Config:
-    """Return the configuration of a file, which gives the run its name, with options put over it; see `build_config`.
+    """Return the configuration in a file, command-line options over it; its default name is the file's.
 
-    What the validation context takes (`probes.prompts.source`) is named in `more`, as is `read_images`.
+    `more` has the validation context (`probes.prompts.source`) and `read_images`; see `build_config`.
     """
     source, read_images = read_source(path), more.pop("read_images", None)
     if source.data.get("images") is not None and read_images is None:
@@ -283,7 +285,7 @@ def load_config(path: str | Path, options: Options | None = None, **more: Any) -
 
 
 def read_source(path: str | Path) -> YamlSource:
-    """Read ``triplets.yaml`` as plain data; a `UserError` where it holds no mapping."""
+    """Return the parsed ``triplets.yaml``; raises `UserError` if it is no mapping."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise UserError(
@@ -299,13 +301,13 @@ def build_config(
     context: Mapping[str, Any] | None = None,
     read_images: Callable[..., Mapping[str, Any]] | None = None,
 ) -> Config:
-    """Return the configuration of plain data with options over it; `context` is that of `probes.prompts.source`.
+    """Return the validated configuration from plain data with options over it; raises `UserError` for the first error.
 
     `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `read_images`
     (`probes.stages.external_images.configuration.configured`) puts what the rows of ``images:`` say in place.
     """
     options, merged = dict(options or {}), dict(data)
-    with naming(Config, source, options):
+    with locate_errors(Config, source, options):
         if read_images is not None:
             if ("images",) in options:  # they say what other fields are
                 merged["images"] = options.pop(("images",))[1]
@@ -321,17 +323,17 @@ def build_config(
         try:
             return Config.model_validate(merged, context=context)
         except ValidationError as error:
-            raise UserError(message(error, Config, source, options)) from None
+            raise UserError(error_line(error, Config, source, options)) from None
 
 
 def field_at(place: str) -> FieldInfo:
-    """Return the field of the configuration at a place such as ``sampler.steps``."""
+    """Return the pydantic field of an option by its dotted path, such as ``sampler.steps``."""
     section, _, name = place.rpartition(".")
     return (types_in(field_at(section).annotation, Section)[0] if section else Config).model_fields[name]
 
 
 def flag_help(place: str) -> str:
-    """Return a line for ``--help`` on the flag that overrides a field: first sentence, unit, default and example.
+    """Return the ``--help`` line of an option: first sentence of its docstring, unit, default and example.
 
     >>> flag_help("sampler.steps")
     'Denoising steps of an image (steps; default: 30; for example 50)'
@@ -348,7 +350,7 @@ def flag_help(place: str) -> str:
 
 
 def flow_text(value: Any) -> str:
-    """Return a value as a line of YAML.
+    """Return a value as one line of YAML.
 
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', "['a {person}', 0.5]", 'null', 'true')

@@ -1,7 +1,7 @@
 """Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and the errors of a wrong one.
 
-Where a value may be of several kinds pydantic tells what is wrong with it as each of them; `takes` makes one error of
-these: the innermost fault (``trace.windows[2]``), or what the place takes.
+Where a value may be of several kinds pydantic tells what is wrong with it as each of them; `expects` makes one error of
+these: the innermost fault (``trace.windows[2]``), or what is expected.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ERRORS = {  # by pydantic's type of a fault; a note on what YAML made of a bare
     "string_too_short": "expected a text, got an empty one: write one, or leave the key out",
     "string_too_long": "expected at most {max_length} characters, got {length}: shorten it",
     "string_pattern_mismatch": "expected {form}, got {got}: write another",
-    "string_type": "expected a text, got {got}: {as_text}",
+    "string_type": "expected a text, got {got}: {text_remedy}",
     "literal_error": "expected {expected}, got {got}: choose one of them",
     "int_type": "expected an integer, got {got}: write a whole number",
     "int_from_float": "expected an integer, got {got}: write a whole number",
@@ -72,7 +72,7 @@ _ERRORS = {  # by pydantic's type of a fault; a note on what YAML made of a bare
     "dict_type": "expected `key: value` lines, got {got}: write it so",
     "model_type": "expected `key: value` lines, got {got}: write it so",
 }
-_OF_ITS_KIND = {
+_SPECIFIC = {
     "missing",
     "empty",
     "string_too_short",
@@ -91,7 +91,7 @@ Device = Annotated[str, Field(pattern=DEVICE)]
 
 
 class Section(BaseModel):
-    """A section of the configuration: fields that are all named in it, each of just its kind."""
+    """Base of the sections of ``triplets.yaml``: strict, frozen pydantic models that refuse keys they do not define."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -99,7 +99,7 @@ class Section(BaseModel):
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Self:
-        """Return a section from plain data of a run's record, which was checked when it was written."""
+        """Return a section from a run record's plain data, unvalidated; raises ValueError if that is no mapping."""
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.__name__}: expected fields, got {shown(values)}")
         fields = {}
@@ -114,7 +114,7 @@ class Section(BaseModel):
         return cls.model_construct(**fields)
 
     def __repr__(self) -> str:
-        """What is not a default."""
+        """Class name with the fields that differ from their defaults; of a list, the first four entries."""
         fields = []
         for name, value in self:
             if value != type(self).model_fields[name].default:
@@ -128,7 +128,7 @@ class Section(BaseModel):
 
 
 def types_in(annotation: Any, base: type = object) -> list[Any]:
-    """Return the types that an annotation is made of, through unions and containers, which are subclasses of a base."""
+    """List the classes in a type annotation, also within unions and containers, that are subclasses of `base`."""
     types = [annotation] if isinstance(annotation, type) and issubclass(annotation, base) else []
     for argument in get_args(annotation):
         types += types_in(argument, base)
@@ -144,56 +144,56 @@ def option(
     alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
     **bounds: Any,
 ) -> Any:
-    """Return pydantic's field of an option of ``triplets.yaml``: default, bounds, and what the schema says of it.
+    """Return the pydantic field of an option of ``triplets.yaml``: default, bounds, entries of its JSON schema.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
-    first sentence stands alone in ``--help``; `null` is what nothing stands for, which then is the default. A choice,
-    or true and false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, the
-    images if none. ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
+    first sentence stands alone in ``--help``; `null` describes None, which then is the default. A choice, or true and
+    false, needs no `example`. `alters` is the stage whose results the field, or its section, alters, by default the
+    images. ``nothing``: no stored byte depends on it. ``part``: a stored part names its own share of the value.
     """
     extra = dict(filter(all, (("unit", unit), ("null", null), ("alters", alters))))
     examples = None if example is None else [example]
     return Field(None if null else default, examples=examples, json_schema_extra=extra, **bounds)
 
 
-def takes(text: str) -> GetPydanticSchema:
-    """Return what errors say that a value of one of several kinds may be, in the value's ``Annotated``."""
+def expects(text: str) -> GetPydanticSchema:
+    """Return a marker for ``Annotated`` that reduces pydantic's errors for a value to one (see `_union_error`)."""
 
-    def schema(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
-        def check(value: Any, inner: Callable[[Any], Any]) -> Any:
+    def wrap_schema(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        def validate(value: Any, inner: Callable[[Any], Any]) -> Any:
             try:
                 return inner(value)
             except ValidationError as error:
-                raise _innermost(error, text, types_in(source, Section)) from None
+                raise _union_error(error, text, types_in(source, Section)) from None
 
-        return core_schema.no_info_wrap_validator_function(check, handler(source))
+        return core_schema.no_info_wrap_validator_function(validate, handler(source))
 
-    return GetPydanticSchema(schema, lambda core, handler: {**handler(core), "takes": text})
+    return GetPydanticSchema(wrap_schema, lambda core, handler: {**handler(core), "takes": text})
 
 
-def _innermost(error: ValidationError, text: str, sections: Sequence[type[Section]]) -> PydanticCustomError:
-    """The innermost of the faults that a value has as each of several kinds, the names of the kinds left out."""
+def _union_error(error: ValidationError, text: str, sections: Sequence[type[Section]]) -> PydanticCustomError:
+    """Return one error for a value of no allowed type: its innermost fault, else ``expected TEXT, got VALUE``."""
     faults = []
-    for loc, of_its_kind, described in _faults(error, sections):
+    for loc, specific, described in _list_faults(error, sections):
         loc = loc[1:] if loc and isinstance(loc[0], str) else loc
-        faults.append((len(loc), of_its_kind, loc, described))
-    depth, of_its_kind, loc, described = max(faults, key=lambda fault: fault[:2])
-    if depth or of_its_kind:
+        faults.append((len(loc), specific, loc, described))
+    depth, specific, loc, described = max(faults, key=lambda fault: fault[:2])
+    if depth or specific:
         return fail(described, at=loc)
     first = error.errors(include_url=False)[0]
-    remedy = as_text(first["input"]) if first["type"] == "string_type" else "choose one of them"
+    remedy = text_remedy(first["input"]) if first["type"] == "string_type" else "choose one of them"
     return fail(f"expected {text}, got {shown(first['input'])}{HINT}: {remedy}")
 
 
 def first_fault(error: ValidationError, section: type[Section]) -> tuple[Loc, str, int]:
-    """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
-    faults = _faults(error, [section])
+    """Return location and message (with the mark `HINT`) of the first error, and how many other locations are wrong."""
+    faults = _list_faults(error, [section])
     loc, _, text = faults[0]
     return loc, text, len({loc for loc, *_ in faults}) - 1
 
 
-def _faults(error: ValidationError, sections: Sequence[type[Section]]) -> list[tuple[Loc, bool, str]]:
-    """The place of each fault in sections, whether the value is of a kind that the place takes, and the text."""
+def _list_faults(error: ValidationError, sections: Sequence[type[Section]]) -> list[tuple[Loc, bool, str]]:
+    """Return each error's location, whether it is shown even where other types are allowed, and its message."""
     faults = []
     for fault in error.errors(include_url=False):
         kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
@@ -203,24 +203,24 @@ def _faults(error: ValidationError, sections: Sequence[type[Section]]) -> list[t
         if kind == "triptych":
             text = context["message"]
         elif kind == "extra_forbidden":
-            text = _unknown_key(value, loc, sections)
+            text = _unknown_key_message(value, loc, sections)
         else:
-            found, _, remedy = _ERRORS[kind].rpartition(": ")
+            problem, _, remedy = _ERRORS[kind].rpartition(": ")
             if loc == ("name",) and kind == "string_pattern_mismatch":
                 remedy = "write another `name:`"
             form, length = FORMS.get(context.get("pattern", "")), len(str(value))
-            more = {"got": shown(value), "length": length, "as_text": as_text(value), "form": form}
-            text = f"{found}{HINT}: {remedy}".format(**context, **more)
-        faults.append((loc, kind in _OF_ITS_KIND or kind not in _ERRORS, text))
+            more = {"got": shown(value), "length": length, "text_remedy": text_remedy(value), "form": form}
+            text = f"{problem}{HINT}: {remedy}".format(**context, **more)
+        faults.append((loc, kind in _SPECIFIC or kind not in _ERRORS, text))
     return faults
 
 
-def _unknown_key(value: Any, loc: Loc, sections: Sequence[type[Section]]) -> str:
-    """The error of a key that sections do not have: the nearest key there or outside, or all that are known."""
+def _unknown_key_message(value: Any, loc: Loc, sections: Sequence[type[Section]]) -> str:
+    """Return the message for an unknown key, with the nearest key of its section or the top level, else all keys."""
     *within, name = map(str, loc)
-    keys = outside = _fields(sections)
+    keys = outside = _fields_by_key(sections)
     for step in within:
-        keys = _fields(types_in(keys[step].annotation, Section)) if step in keys else keys
+        keys = _fields_by_key(types_in(keys[step].annotation, Section)) if step in keys else keys
     if close := difflib.get_close_matches(name, keys, 1):
         remedy = f"did you mean `{close[0]}`?"
     elif above := difflib.get_close_matches(name, outside, 1, 0.8):
@@ -230,32 +230,32 @@ def _unknown_key(value: Any, loc: Loc, sections: Sequence[type[Section]]) -> str
     return f"unknown key, got {shown(value)}: {remedy}"
 
 
-def _fields(sections: Sequence[type[Section]]) -> dict[str, FieldInfo]:
-    """The fields of sections by their keys."""
+def _fields_by_key(sections: Sequence[type[Section]]) -> dict[str, FieldInfo]:
+    """Return the pydantic fields of sections, keyed as in ``triplets.yaml`` (by alias or name)."""
     return {
         field.alias or name: field for section in sections for name, field in section.model_fields.items()
     }
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
-    """Return the error that pydantic hands on; ``at`` in `context` is added to the place."""
+    """Return a pydantic error with a message, for validators to raise; ``at`` in `context` extends its location."""
     # braces are pydantic's own placeholders: hand the text over as one
     return PydanticCustomError("triptych", "{message}", {"message": message, **context})
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message repeats it, at most 60 characters."""
+    """Return the ``repr`` of a value for an error message, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def as_text(value: Any) -> str:
-    """Return the remedy where a text is expected: a number or a bare ``no`` in quotes is one, a list is not."""
+def text_remedy(value: Any) -> str:
+    """Return the remedy for a value that should be text: ``quote it``; ``write a text`` for None, mapping, list."""
     return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
 def require_printable(data: Any, at: Loc = ()) -> None:
-    """Refuse control characters and lone surrogates in any text or key of plain data."""
+    """Raise an error, located below `at`, for control characters or lone surrogates in texts or keys of plain data."""
     if isinstance(data, str) and (control := _CONTROL.search(data)):
         raise fail(
             f"expected text without control characters, got {control[0]!r} in {shown(data)}: take it out",
@@ -271,28 +271,32 @@ def require_printable(data: Any, at: Loc = ()) -> None:
 
 
 def _require_letter(value: str) -> str:
+    """Return a text that has a letter or digit; raise an error for any other."""
     if not re.search(r"[^\W_]", value):
         raise fail(f"expected a word, got {shown(value)}: write one")
     return value
 
 
-def one(place: str, noun: str, value: str, at: Loc = ()) -> str:
-    """Return a text that holds a place in braces once, where its `noun` goes; refuse any other."""
-    if (count := value.count(place)) != 1:
-        near = "" if count else nearest(place, value)
-        remedy = f"did you mean {place} for {near}" if near else f"write it where the {noun} goes"
-        found = f"expected a text with one {place}, got {count or 'none'} in {shown(value)}"
-        raise fail(f"{found}: {remedy}", at=at)
+def require_placeholder_once(placeholder: str, noun: str, value: str, at: Loc = ()) -> str:
+    """Return a text with a placeholder such as ``{person}`` (for `noun`) exactly once; raise an error for any other."""
+    if (count := value.count(placeholder)) != 1:
+        near = "" if count else misspelt_placeholder(placeholder, value)
+        remedy = f"did you mean {placeholder} for {near}" if near else f"write it where the {noun} goes"
+        problem = f"expected a text with one {placeholder}, got {count or 'none'} in {shown(value)}"
+        raise fail(f"{problem}: {remedy}", at=at)
     return value
 
 
-def nearest(place: str, text: str) -> str:
-    """Return what of a text looks like a place in braces that is written otherwise; empty where nothing does.
+def misspelt_placeholder(placeholder: str, text: str) -> str:
+    """Return the first bracketed word of a text that resembles a placeholder; empty if there is none.
 
-    >>> [nearest("{person}", f"a {text} at sea") for text in ("{Person}", "{{ persn }}", "[person]", "dog")]
+    >>> [
+    ...     misspelt_placeholder("{person}", f"a {text}")
+    ...     for text in ("{Person}", "{{ persn }}", "[person]", "dog")
+    ... ]
     ['{Person}', '{{ persn }}', '[person]', '']
     """
-    name = place.strip("{}")
+    name = placeholder.strip("{}")
     for match in re.finditer(r"[{\[<(]+\s*([^{}\[\]<>()]*?)\s*[}\]>)]+|\{\w+", text):
         inner = (match[1] or match[0].strip("{ ")).casefold()
         if difflib.get_close_matches(inner, [name, f"{name}s"], 1, 0.75):
@@ -300,17 +304,18 @@ def nearest(place: str, text: str) -> str:
     return ""
 
 
-def _each_once(values: list[Any]) -> list[Any]:
-    known = set()
+def _unique_list(values: list[Any]) -> list[Any]:
+    """Return a list without equal values; raise an error at the second of two that are equal."""
+    seen = set()
     for index, value in enumerate(values):
-        if value in known:
+        if value in seen:
             raise fail(f"{value!r} stands twice: keep one", at=(index,))
-        known.add(value)
+        seen.add(value)
     return values
 
 
-one_person = partial(one, PERSON, "word")
+require_person_placeholder = partial(require_placeholder_once, PERSON, "word")
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_letter)]
-Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
-AutoOrCount = Annotated[Literal["auto"] | Positive, takes("`auto` or an integer of at least 1")]
-AutoOrBool = Annotated[Literal["auto"] | bool, takes("`auto`, true or false")]
+Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_unique_list)]
+AutoOrCount = Annotated[Literal["auto"] | Positive, expects("`auto` or an integer of at least 1")]
+AutoOrBool = Annotated[Literal["auto"] | bool, expects("`auto`, true or false")]

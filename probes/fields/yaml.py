@@ -45,15 +45,15 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads ten t
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A YAML file: its text, its values, and the nodes that they were written as."""
+    """A parsed YAML file: name, text, data, and PyYAML's root node (None if it is empty or not parsed)."""
 
     name: str
     text: str
     data: Any
     root: yaml.Node | None = None
 
-    def hint(self, loc: Loc) -> str:
-        """Return what YAML made of a bare word: `` (YAML reads a bare `no` as False)``, or nothing."""
+    def bare_word_note(self, loc: Loc) -> str:
+        """Return a note if YAML read the unquoted value at a location as another type; else empty."""
         node = self.root
         for step in loc:
             if isinstance(node, yaml.MappingNode):
@@ -73,20 +73,22 @@ class YamlSource:
         return f" (YAML reads a bare `{node.value}` as {kinds.get(kind, f'a {kind}')})"
 
 
-def message(
+def error_line(
     error: ValidationError, schema: type[Section], source: YamlSource, options: Mapping[tuple, tuple]
 ) -> str:
-    """Return the first fault as a line; `options` says which values came from which flag of the command line."""
+    """Return the first validation error as a line with its file or flag; `options` maps locations to (flag, value)."""
     loc, text, others = first_fault(error, schema)
     option = _flag_at(loc, options)
-    place = option or f"{source.name}: {show(loc)}"
-    text = text.replace(HINT, "" if option else source.hint(loc))
+    place = option or f"{source.name}: {path_text(loc)}"
+    text = text.replace(HINT, "" if option else source.bare_word_note(loc))
     return f"{place}: {text}{f' ({others} more like this)' if others else ''}"
 
 
 @contextlib.contextmanager
-def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
-    """Add to errors that begin with a field of the configuration the file, or the flag, that it was given by."""
+def locate_errors(
+    schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]
+) -> Iterator[None]:
+    """Context manager: prefix a `UserError` that begins with a field of `schema` by the file or flag that set it."""
     try:
         yield
     except UserError as error:
@@ -99,26 +101,26 @@ def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, 
 
 
 def _flag_at(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
-    """The flag of the command line that gave what stands at a place; None where it stands in the file."""
+    """Return the command-line flag that set the value at a location; None if no flag did."""
     return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
-def show(loc: Loc) -> str:
-    """A path through the file as a reader writes it.
+def path_text(loc: Loc) -> str:
+    """Return a location in a configuration as users write it.
 
-    >>> show(("prompts", 3, "neutral"))
+    >>> path_text(("prompts", 3, "neutral"))
     'prompts[3].neutral'
     """
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc).removeprefix(".")
 
 
 def yaml_text(data: Any) -> str:
-    """Return plain data as YAML, keys in their order."""
+    """Return plain data as YAML text, keys in their order."""
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def read_yaml(path: str | Path) -> YamlSource:
-    """Read a YAML file, refusing what a reader of the file would not expect."""
+    """Return a parsed YAML file; raises `UserError` if unreadable, too large, or ambiguous as by duplicate keys."""
     path = require_regular(Path(path))
     try:
         with open(path, "rb") as file:
@@ -142,7 +144,7 @@ def read_yaml(path: str | Path) -> YamlSource:
 
 
 def parse_yaml(text: str, name: str) -> YamlSource:
-    """Parse YAML text; `name` stands for the file in errors (see :func:`read_yaml`)."""
+    """Return parsed YAML text, named `name` in errors; raises `UserError` for what `read_yaml` refuses."""
     if forbidden := _FORBIDDEN.search(text):
         line = text.count("\n", 0, forbidden.start()) + 1
         raise UserError(
@@ -153,17 +155,18 @@ def parse_yaml(text: str, name: str) -> YamlSource:
         root = loader.get_single_node()
         if root is None:
             return YamlSource(name, text, None)
-        _check(root, text, name, loader)
+        _check_nodes(root, text, name, loader)
         return YamlSource(name, text, loader.construct_document(root), root)
     except RecursionError:
         raise UserError(f"{name}: {_TOO_DEEP}") from None
     except yaml.MarkedYAMLError as error:
-        raise UserError(_syntax(error, text, name)) from None
+        raise UserError(_syntax_error_text(error, text, name)) from None
     except yaml.YAMLError as error:
         raise UserError(f"{name}: not valid YAML ({error}): mend that place") from None
 
 
-def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
+def _syntax_error_text(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
+    """Return the one-line message of a YAML syntax error: file, line, problem, remedy."""
     mark, lines = error.problem_mark or error.context_mark, text.splitlines()
     line = lines[mark.line].strip() if mark and mark.line < len(lines) else ""
     place = f"{name}: line {mark.line + 1}" if mark else name
@@ -171,7 +174,7 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
     if known := next((text for start, text in _PROBLEMS.items() if problem.startswith(start)), None):
         return f"{place}: {known}"
     if mark and problem.startswith("found undefined alias"):
-        return f"{place}: {_undefined(text, mark)}"
+        return f"{place}: {_undefined_alias_text(text, mark)}"
     remedy = "mend that line"
     if re.match(r"(-\s*|[\w ]+:\s*)?\{", line):
         remedy = "put a text that begins with { in quotes"
@@ -180,14 +183,14 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
     return f"{place}: not valid YAML ({problem}), found `{line[:100]}`: {remedy}"
 
 
-def _undefined(text: str, mark: yaml.Mark) -> str:
-    """The error of an alias of nothing before it; `mark` is at the alias, or at the anchor that it stands within."""
+def _undefined_alias_text(text: str, mark: yaml.Mark) -> str:
+    """Return the message for an alias without an earlier anchor; `mark` is at the alias or at the anchor around it."""
     anchor = re.match(r"[&*]?([^\s,\[\]{}]*)", text[mark.index :])[1].rstrip(":")  # type: ignore[index]
     return f"expected an anchor written before, got `*{anchor}`: write it out"
 
 
-def _check(root: yaml.Node, text: str, name: str, loader: Any) -> None:
-    """Refuse what is YAML and no configuration: tags, deep nesting, bombs, odd numbers and keys."""
+def _check_nodes(root: yaml.Node, text: str, name: str, loader: Any) -> None:
+    """Raise `UserError` for tags, deep nesting, too many aliases, misread scalars, and repeated or non-text keys."""
     nodes: list[tuple[yaml.Node, Loc, tuple]] = [
         (root, (), ())
     ]  # each with its place, and the nodes that it is in
@@ -199,7 +202,7 @@ def _check(root: yaml.Node, text: str, name: str, loader: Any) -> None:
         visits += 1
         line, wrong = node.start_mark.line + 1, ""
         if node in within:
-            wrong = _undefined(text, node.start_mark)
+            wrong = _undefined_alias_text(text, node.start_mark)
         elif len(loc) > DEPTH:
             wrong = _TOO_DEEP
         elif node.tag.removeprefix(_TAG) not in _KINDS:
@@ -211,7 +214,7 @@ def _check(root: yaml.Node, text: str, name: str, loader: Any) -> None:
         if isinstance(node, yaml.ScalarNode):
             if refused := _refused_scalar(node, loader):
                 rule, note, remedy = refused
-                at = f"{name}: {show(loc)}: expected {rule}, got `{node.value}`{note}"
+                at = f"{name}: {path_text(loc)}: expected {rule}, got `{node.value}`{note}"
                 raise UserError(f"{at}, line {line}: {remedy}")
             continue
         entries: list[tuple[yaml.Node, Loc, tuple]] = []
@@ -230,14 +233,14 @@ def _check(root: yaml.Node, text: str, name: str, loader: Any) -> None:
                         f"key `{key.value}` stands twice, on lines {lines[key.value]} and {line}: keep one"
                     )
                 if wrong:
-                    raise UserError(f"{name}: {show(loc)}{': ' if loc else ''}{wrong}")
+                    raise UserError(f"{name}: {path_text(loc)}{': ' if loc else ''}{wrong}")
                 lines[key.value] = line
                 entries.append((entry, loc if merge else (*loc, key.value), (*within, node)))
         nodes += reversed(entries)
 
 
 def _refused_scalar(node: yaml.ScalarNode, loader: Any) -> tuple[str, str, str] | None:
-    """What was expected of a scalar that YAML cannot read as its kind, or reads as another number, a note, a remedy."""
+    """Return (expected, note, remedy) for a scalar that YAML cannot convert or misreads as a number; else None."""
     try:
         value = loader.construct_object(node)
     except (yaml.YAMLError, KeyError, ValueError, IndexError, AttributeError, OverflowError):

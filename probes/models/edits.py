@@ -52,7 +52,7 @@ from hooks.sites import Site, module_at
 from probes.config.generation import Edit as Edit
 from probes.errors import UserError
 from probes.models.weights import deterministic
-from probes.prompts.prompt import fill
+from probes.prompts.prompt import fill_person
 from probes.prompts.sample import tokenize
 
 FINAL = "text.final"
@@ -216,7 +216,7 @@ def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[st
     """Return the contexts filled with each word of an edit; token positions are those of the first tokenizer."""
     filled_in = {}
     for word in edit.named_words:
-        texts, spans = zip(*(fill(context, word) for context in edit.contexts))
+        texts, spans = zip(*(fill_person(context, word) for context in edit.contexts))
         for tokenizer in tokenizers:
             tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
         read = encode(tokenizers[0], texts, "edit")

@@ -21,9 +21,9 @@ from probes.fields.types import CHARACTERS, shown
 from probes.json_text import parse_json
 from probes.paths import expand
 from probes.prompts import sets
-from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parsed
-from probes.prompts.neutral import HUMAN, judge, swap
-from probes.prompts.prompt import ID, LEVELS, Prompt, normal
+from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parse_form
+from probes.prompts.neutral import HUMAN, exclusion_reason, replace_person
+from probes.prompts.prompt import ID, LEVELS, Prompt, normalize_text
 
 DATASETS = "datasets"
 DUPLICATE = "said before"
@@ -43,7 +43,7 @@ _IMAGE, _ADDRESS = re.compile(r"\S+#\d+\t"), re.compile(r"\thttps?://\S+\s*$")
 
 @dataclass
 class LoadedPrompts:
-    """Prompts that do not stand in the configuration, and how many captions were left out for which reason."""
+    """Prompts from captions with counts of those left out, by reason; for a table, only notes on unused columns."""
 
     source: str = ""  # of captions; empty where they are none
     format: str = "text"
@@ -56,13 +56,13 @@ class LoadedPrompts:
     words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
 
     def summary(self) -> list[str]:
-        """Return lines on how many captions became prompts, why others did not, and on columns that are not used."""
+        """Return lines for users: captions used, captions left out by reason, and columns that are not used."""
         if not self.source:
             return [*self.notes]
         count, out = len(self.prompts), self.dropped.total()
         lines = [
-            f"prompts: {count:,} of {self.read:,} captions of {self.source} {_are(count)} neutral"
-            + (f", {out:,} {_are(out)} left out" if out else "")
+            f"prompts: {count:,} of {self.read:,} captions of {self.source} {_is_or_are(count)} neutral"
+            + (f", {out:,} {_is_or_are(out)} left out" if out else "")
         ]
         reasons = self.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
@@ -74,17 +74,18 @@ class LoadedPrompts:
         return [*lines, *self.notes]
 
 
-def _are(count: int) -> str:
+def _is_or_are(count: int) -> str:
+    """Return ``is`` for a count of one, else ``are``."""
     return "is" if count == 1 else "are"
 
 
-def load(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Path) -> LoadedPrompts:
-    """Return the prompts of a source of captions; a relative path begins in the folder."""
-    sets.require_fitting(source, {})
+def load_captions(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Path) -> LoadedPrompts:
+    """Return the prompts from a file or data set of captions; raises `UserError` if none is neutral."""
+    sets.require_supported_options(source, {})
     name = source.from_
     if source.format == DATASETS:
         captions = from_datasets(name, source.split, source.column)
-        result = replace(neutral(captions, words, source), source=name, format=DATASETS)
+        result = replace(neutral_prompts(captions, words, source), source=name, format=DATASETS)
     else:
         if source.split is not None:
             raise UserError(
@@ -98,7 +99,7 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Pat
                 " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
             )
         kind, captions, notes = open_captions(path, source.column)
-        result = neutral(captions, words, source)
+        result = neutral_prompts(captions, words, source)
         result = replace(result, source=str(path), format=kind, file=path, notes=notes)
     if not result.read:
         raise UserError(
@@ -113,10 +114,10 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Pat
     return result
 
 
-def neutral(
+def neutral_prompts(
     captions: Iterable[str], words: Mapping[str, tuple[str, str]], source: PromptSource
 ) -> LoadedPrompts:
-    """Return the prompts of neutral captions, each once, and what became of the others.
+    """Return a prompt for each distinct neutral caption, and counts of the captions left out, by reason.
 
     The words of every indicator (by `words`, for a person and for people) take the place of people's. White space is
     made single. Two captions are the same where they differ in case and in a full stop at their end alone; the first
@@ -128,7 +129,7 @@ def neutral(
     for result.read, caption in enumerate(captions, 1):
         text = " ".join(caption.split())
         key = text.lower().rstrip(" .")
-        reason, word = judge(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
+        reason, word = exclusion_reason(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
         if not reason and (len(text) > CHARACTERS or text.count(" ") >= source.max_words):
             reason = LONG
         elif not reason and printable(text) != text:
@@ -143,7 +144,7 @@ def neutral(
             continue
         seen.add(key)
         texts = {
-            name: swap(text, *forms, articles=source.articles, forms=source.human_words)
+            name: replace_person(text, *forms, articles=source.articles, forms=source.human_words)
             for name, forms in words.items()
         }
         result.prompts.append(Prompt(texts, id=f"c{result.read:06d}"))
@@ -151,10 +152,9 @@ def neutral(
 
 
 def open_captions(path: Path, column: str | None = None) -> tuple[str, Iterator[str], Sequence[str]]:
-    """Return the format of a file, its captions, and lines on columns that are not used.
+    """Return a caption file's format, captions and notes on unused columns; an error if a table has no caption column.
 
-    The iterator raises at an entry that is wrong.
-
+    The captions are an iterator, which raises `UserError` at an entry that is wrong.
     A list of captions in `column` of a table, or of an object in JSON, gives each of them.
     """
     from probes.user_tables import ENDINGS, open_table, plain_name  # not before: pandas
@@ -166,29 +166,29 @@ def open_captions(path: Path, column: str | None = None) -> tuple[str, Iterator[
         return "json", _json_captions(path, column), ()
     binary = ending in (".parquet", ".xlsx")
     lines = [] if binary else read_text(path).split("\n")
-    begins = next((line for line in lines if line.strip()), "")
-    marked = _IMAGE.match(begins) or _ADDRESS.search(begins)
-    header = {plain_name(cell.strip(' "\r')) for cell in re.split("[\t,;]", begins)}
+    first_line = next((line for line in lines if line.strip()), "")
+    has_id_or_url = _IMAGE.match(first_line) or _ADDRESS.search(first_line)
+    header = {plain_name(cell.strip(' "\r')) for cell in re.split("[\t,;]", first_line)}
     has_header = len(header) > 1 and not header.isdisjoint(CAPTION_COLUMNS)
     known = ending in ENDINGS
-    if not (column or binary or (not marked and (known or has_header))):
+    if not (column or binary or (not has_id_or_url and (known or has_header))):
         plain = (_ADDRESS.sub("", _IMAGE.sub("", line.rstrip("\r"), count=1)) for line in lines)
         return "text", (line for line in plain if line.strip()), ()
     table = open_table(path, [column] if column else CAPTION_COLUMNS, ending if known else ".csv")
     name = column or next((name for name in CAPTION_COLUMNS if name in table.columns), None)
     if name is None or name not in table.columns:
-        raise _no_column(str(path), list(table.columns), column)
+        raise _missing_column_error(str(path), list(table.columns), column)
     captions = (
         caption
-        for place, value in table.cells([name])[name].items()
+        for location, value in table.cells([name])[name].items()
         if value
-        for caption in _values(value, None, f"{path}: {place}: {name}")
+        for caption in _entry_captions(value, None, f"{path}: {location}: {name}")
     )
     return ending[1:] if known else "csv", captions, table.notes([name])
 
 
 def _json_captions(path: Path, column: str | None) -> Iterator[str]:
-    """The captions of a list, or of the list in an object: COCO's ``annotations``, Karpathy's ``images``."""
+    """Yield the captions in a JSON list, or in the list under ``annotations``, ``data`` or ``images`` of an object."""
     try:
         data = parse_json(read_text(path))
     except json.JSONDecodeError as error:
@@ -204,38 +204,39 @@ def _json_captions(path: Path, column: str | None) -> Iterator[str]:
             f" {shown(data)}: write it so"
         )
     for index, entry in enumerate(entries):
-        yield from _values(entry, column, f"{path}: {name}[{index}]")
+        yield from _entry_captions(entry, column, f"{path}: {name}[{index}]")
 
 
-def _values(entry: Any, column: str | None, place: str) -> Iterator[str]:
-    """The captions of an entry: a text, an object that has one in a column, or a list of either."""
+def _entry_captions(entry: Any, column: str | None, location: str) -> Iterator[str]:
+    """Yield the captions of a text, an object with a caption column, or a list of these; `UserError` for others."""
     if isinstance(entry, dict):
         name = column or next((name for name in CAPTION_COLUMNS if name in entry), None)
         if name is None or name not in entry:
-            raise _no_column(place, list(entry), column)
-        entry, place = entry[name], f"{place}: {name}"
+            raise _missing_column_error(location, list(entry), column)
+        entry, location = entry[name], f"{location}: {name}"
     if isinstance(entry, str) and entry.startswith('["'):  # as flickr_annotations_30k.csv has them
         with contextlib.suppress(json.JSONDecodeError):
             entry = parse_json(entry)
     for value in entry if isinstance(entry, list) else [] if entry is None else [entry]:
         if isinstance(value, dict) and isinstance(entry, list):
-            yield from _values(value, None, place)
+            yield from _entry_captions(value, None, location)
         elif isinstance(value, str):
             yield value
         else:
-            raise UserError(f"{place}: expected a caption, got {shown(value)}: name another `column`")
+            raise UserError(f"{location}: expected a caption, got {shown(value)}: name another `column`")
 
 
-def _no_column(place: str, names: Sequence[str], column: str | None) -> UserError:
+def _missing_column_error(location: str, names: Sequence[str], column: str | None) -> UserError:
+    """Return the `UserError` for a table or object that lacks the column of captions."""
     wanted = (
         f"a column {column!r}" if column else f"a column of captions ({', '.join(CAPTION_COLUMNS[:4])} ...)"
     )
     listed = ", ".join(map(str, names[:8])) + (" ..." if len(names) > 8 else "")
-    return UserError(f"{place}: expected {wanted}, got {listed or 'none'}: name one with `column`")
+    return UserError(f"{location}: expected {wanted}, got {listed or 'none'}: name one with `column`")
 
 
 def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[str]:
-    """Return the captions of a data set of the Hugging Face hub, or of a folder, by the package `datasets`."""
+    """Yield the captions of a Hub data set, or of a folder, read by `datasets`; raises `UserError` if unreadable."""
     try:
         import datasets
     except ImportError:
@@ -252,7 +253,7 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[
                 )
             loaded = next(iter(loaded.values()))
         for number, row in enumerate(loaded, 1):
-            yield from _values(row, column, f"{name}: row {number}")
+            yield from _entry_captions(row, column, f"{name}: row {number}")
     except UserError:
         raise
     except Exception as error:  # whatever the package raises: no network, no such name, a script it refuses
@@ -265,13 +266,13 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[
 def read_table(
     value: Mapping[str, Any], folder: Path, at: tuple[Any, ...]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the prompts of a table as a list in the configuration would have them, and lines on unused columns.
+    """Return a table's rows as mappings (text, id, levels) and notes on unused columns; an error if it has no rows.
 
     A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
     """
     from probes.user_tables import open_table  # not before: pandas
 
-    source = parsed(PromptTable, value, at)
+    source = parse_form(PromptTable, value, at)
     named = [name for name in (source.text, *(source.levels or ())) if name]
     path = expand(source.table, "prompts.table", folder)
     table = open_table(path, (*named, *TEXT_COLUMNS, ID, *LEVEL_COLUMNS))
@@ -284,19 +285,19 @@ def read_table(
     used = list(dict.fromkeys([text, *({ID} & {*table.columns}), *levels]))
     rows: list[dict[str, Any]] = []
     first: dict[str, str] = {}
-    for place, values in table.text_cells(used).to_dict("index").items():
+    for location, values in table.text_cells(used).to_dict("index").items():
         if not values[text].strip():
             raise UserError(
-                f"{path}: {place}: expected a text in `{text}`, got {shown(values[text])}: write it"
+                f"{path}: {location}: expected a text in `{text}`, got {shown(values[text])}: write it"
             )
-        here = {name: level for name in levels if (level := values[name].strip())}
-        key = repr((normal(values[text]), here))
+        row_levels = {name: level for name in levels if (level := values[name].strip())}
+        key = repr((normalize_text(values[text]), row_levels))
         if key in first:
             raise UserError(
-                f"{path}: {place}: expected prompts that stand once, got that of {first[key]}: keep one"
+                f"{path}: {location}: expected prompts that stand once, got that of {first[key]}: keep one"
             )
-        first[key] = place
-        about = {ID: values.get(ID, "").strip(), LEVELS: here}
+        first[key] = location
+        about = {ID: values.get(ID, "").strip(), LEVELS: row_levels}
         rows.append({"text": values[text], **{name: value for name, value in about.items() if value}})
     if not rows:
         raise UserError(f"{path}: expected prompts, found none: write one in each row")

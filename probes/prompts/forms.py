@@ -17,13 +17,13 @@ from probes.fields.types import (
     Section,
     Text,
     Word,
+    expects,
     fail,
     first_fault,
-    one,
-    one_person,
     option,
+    require_person_placeholder,
+    require_placeholder_once,
     shown,
-    takes,
 )
 
 PLACE = re.compile(r"{([^{}]*)}")
@@ -35,13 +35,13 @@ _Model = TypeVar("_Model", bound=BaseModel)
 # A prompt of a list (`probes.prompts.prompt.from_written`), for the JSON schema.
 WrittenPrompt = Annotated[
     Annotated[str, Field(max_length=CHARACTERS)]
-    | dict[str, Annotated[Text | dict[str, Text], takes("a text")]],
-    takes(f"a text with one {PERSON}"),
+    | dict[str, Annotated[Text | dict[str, Text], expects("a text")]],
+    expects(f"a text with one {PERSON}"),
 ]
 
 
-def parsed(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
-    """Return a form in which prompts are written, which stands at a place of the configuration."""
+def parse_form(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
+    """Return a model of class `kind` validated from a mapping at a location of the configuration, or raise an error."""
     try:
         return kind.model_validate(dict(value))
     except ValidationError as error:
@@ -103,13 +103,14 @@ class PromptTable(Section):
     the prompt by them. An empty cell is no level."""
 
 
-def _without_braces(text: str) -> str:
+def _require_no_braces(text: str) -> str:
+    """Return a text that is not blank and has no ``{...}``; raise an error for any other."""
     if not text.strip() or PLACE.search(text):
         raise fail(f"expected a text without braces, got {shown(text)}: write one")
     return text
 
 
-_Phrase = Annotated[str, AfterValidator(_without_braces)]
+_Phrase = Annotated[str, AfterValidator(_require_no_braces)]
 
 
 class Grid(Section):
@@ -121,24 +122,24 @@ class Grid(Section):
         Annotated[
             Annotated[list[_Phrase], Field(min_length=1)]
             | Annotated[dict[_Phrase, _Phrase], Field(min_length=1)],
-            takes("a list of levels, or the phrase of each ({boots: in boots})"),
+            expects("a list of levels, or the phrase of each ({boots: in boots})"),
         ],
     ]
 
-    grid: Annotated[str, AfterValidator(one_person)] = option(
+    grid: Annotated[str, AfterValidator(require_person_placeholder)] = option(
         min_length=1, example="a {person} {attribute} {context}"
     )
     """A sentence with {person} and a place in braces for each axis; every other key is an axis with its levels,
     a list or phrases by name. Every combination is a prompt."""
 
 
-_Template = Annotated[Text, AfterValidator(partial(one, "{}", "text"))]
+_Template = Annotated[Text, AfterValidator(partial(require_placeholder_once, "{}", "text"))]
 _Texts = Annotated[
-    list[Annotated[Text | dict[str, Any], takes("a text, or a text with its levels")]]
+    list[Annotated[Text | dict[str, Any], expects("a text, or a text with its levels")]]
     | PromptTable
     | Grid
     | dict[str, Any],
-    takes("what `prompts` takes: a list, {table: prompts.csv}, {grid: ...} or {from: ...}"),
+    expects("what `prompts` takes: a list, {table: prompts.csv}, {grid: ...} or {from: ...}"),
 ]
 
 
@@ -149,7 +150,7 @@ class Templates(Section):
         Annotated[
             Annotated[list[_Template], Field(min_length=1)]
             | Annotated[dict[str, _Template], Field(min_length=1)],
-            takes("a list of templates, or templates by name, each with one {}"),
+            expects("a list of templates, or templates by name, each with one {}"),
         ]
         | None
     ) = option(None, null="texts as they stand", example=["a photo of {}", "a painting of {}"])
@@ -159,7 +160,7 @@ class Templates(Section):
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
             | Annotated[dict[str, Text | None], Field(min_length=1)],
-            takes("a list of system prompts, or system prompts by name"),
+            expects("a list of system prompts, or system prompts by name"),
         ]
         | None
     ) = option(

@@ -16,17 +16,17 @@ from itertools import product
 from typing import Any
 
 from probes.fields.types import PERSON, fail
-from probes.prompts.forms import PLACE, Grid, Templates, parsed
-from probes.prompts.grammar.english import mended
+from probes.prompts.forms import PLACE, Grid, Templates, parse_form
+from probes.prompts.grammar.english import fit_article
 from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 
 OWN = "own"  # the name of the model's own system prompt
 
 
 def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
-    """Return the prompts of a grid, which stands at a place of the configuration."""
-    grid = parsed(Grid, value, at)
-    axes = {name: named(levels) for name, levels in (grid.model_extra or {}).items()}
+    """Return the prompts of a grid at a location of the configuration; an error if places and axes do not match."""
+    grid = parse_form(Grid, value, at)
+    axes = {name: phrases_by_level(levels) for name, levels in (grid.model_extra or {}).items()}
     places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
@@ -46,13 +46,13 @@ def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
             )
         if len(axes[name]) < len(value[name]):
             raise fail("expected each level once, got one twice: keep one", at=(*at, name))
-    return cells(grid.grid, axes)
+    return grid_prompts(grid.grid, axes)
 
 
-def cells(
+def grid_prompts(
     text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
 ) -> list[Prompt]:
-    """Return the prompts of every combination of levels, the last axis of the text running fastest.
+    """Return a prompt for each combination of levels put into a text's places; the last place varies fastest.
 
     An article right before a place becomes the one that the level takes: *an accountant*. `axes` has for each axis its
     levels and their phrases; the levels in `fixed` are shared by all prompts, before the others.
@@ -63,19 +63,19 @@ def cells(
         sentence = text
         for name, level in zip(names, chosen):
             before, after = sentence.split(f"{{{name}}}")
-            sentence = mended(before, axes[name][level]) + axes[name][level] + after
+            sentence = fit_article(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
         prompts.append(Prompt(template=sentence, id=slug(" ".join(levels.values())), levels=levels))
     return prompts
 
 
-def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """Return levels by name with their phrases; those of a list are their own."""
+def phrases_by_level(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Return the phrase of each level; levels in a list are their own phrases."""
     return dict(levels) if isinstance(levels, Mapping) else {level: level for level in levels}
 
 
 def slug(text: str) -> str:
-    """Return an id made of a text, at most 100 characters.
+    """Return an id from a text: lower case, hyphens between words, at most 100 characters.
 
     >>> slug("explicit boots riding a bike")
     'explicit-boots-riding-a-bike'
@@ -83,22 +83,22 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
 
 
-def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    """Return prompts in every template and under every system prompt, all prompts of the first one first.
+def apply_templates(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
+    """Return all prompts in every template and with every system prompt, grouped by system prompt, then template.
 
     A prompt with several texts is called by that of the indicator `reference`.
     """
-    for level, variants, taken in (
+    for level, variants, reserved in (
         ("template", section.template, ("template", "text", SKILL)),
         ("system", section.system, ("system", SKILL)),
     ):
         varied, ids = [], set[str]()
-        for name, variant in _by_name(level, variants or {}).items():
+        for name, variant in _variants_by_name(level, variants or {}).items():
             for index, prompt in enumerate(prompts):
                 at = ("texts", index)
-                if held := next((other for other in taken if other in prompt.levels), None):
+                if conflict := next((other for other in reserved if other in prompt.levels), None):
                     raise fail(
-                        f"expected no level `{held}`, which templates give, got one: take it out", at=at
+                        f"expected no level `{conflict}`, which templates give, got one: take it out", at=at
                     )
                 if level == "template":
                     texts = {key: variant.replace("{}", text) for key, text in prompt.texts.items()}
@@ -121,8 +121,8 @@ def crossed(section: Templates, prompts: Sequence[Prompt], reference: str) -> li
     return [*prompts]
 
 
-def _by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None]) -> dict[str, Any]:
-    """Templates or system prompts by their names, each its own where none is given."""
+def _variants_by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None]) -> dict[str, Any]:
+    """Return templates or system prompts by name (in a list: their text, ``own`` for None); an error if any repeats."""
     result: dict[str, Any] = {}
     for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
         name = str(place) if isinstance(written, Mapping) else text or OWN

@@ -21,7 +21,7 @@ import re
 from functools import cache, lru_cache
 
 from probes.prompts.forms import Articles, HumanForms
-from probes.prompts.grammar.english import mended
+from probes.prompts.grammar.english import fit_article
 from probes.prompts.grammar.english import plural as plural_of
 from probes.prompts.grammar.nouns import human_words_of_table_2
 
@@ -55,19 +55,19 @@ _OPENING = re.compile(r"(?<!\w)['‘]")
 _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECASE)
 
 
-def judge(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
-    """Return the reason why a caption is not neutral, empty where it is, and the word that says so.
+def exclusion_reason(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
+    """Return the reason why a caption is not neutral and the word that is the cause; both empty if it is neutral.
 
     `forms` of the words of Table 2 count (see the module).
 
-    >>> judge("A person holds an umbrella"), judge("The person and a boy play badminton")
-    (('', ''), ('another word for a human (Table 2)', 'boy'))
-    >>> judge("A band seen in person")
+    >>> [exclusion_reason(caption) for caption in ("A person waves", "The person and a boy play badminton")]
+    [('', ''), ('another word for a human (Table 2)', 'boy')]
+    >>> exclusion_reason("A band seen in person")
     ('person or people in a set phrase or a compound alone', 'person')
     """
     if not _ANY.search(caption):
         return NO_PERSON, ""
-    swappable = _occurrences(caption, forms)
+    swappable = _person_matches(caption, forms)
     if not swappable:
         inside = _WITHIN.search(caption)
         return (PHRASE, inside[0].lower()) if inside else (NO_PERSON, "")
@@ -81,7 +81,7 @@ def judge(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
     return "", ""
 
 
-def swap(
+def replace_person(
     caption: str,
     word: str,
     plural: str | None = None,
@@ -89,33 +89,33 @@ def swap(
     articles: Articles = "fitting",
     forms: HumanForms = "inflected",
 ) -> str:
-    """Return a neutral caption with `word` for every *person* and its plural for *people*.
+    """Return a neutral caption with *person* and *people* replaced by `word` and its plural.
 
     Case and possessives are those of the word that was there. With *person* itself the caption stays as it is. Articles
     before the word are mended (``fitting``: *an individual*) or ``kept``, as in the paper (section 3.1 prints *an
     female*). *persons* is swapped with the forms ``inflected`` alone.
 
-    >>> swap("A person's dog looks at two people.", "woman")
+    >>> replace_person("A person's dog looks at two people.", "woman")
     "A woman's dog looks at two women."
-    >>> swap("A person waves", "individual"), swap("A person waves", "individual", articles="kept")
-    ('An individual waves', 'A individual waves')
+    >>> replace_person("A person waves", "adult"), replace_person("A person waves", "adult", articles="kept")
+    ('An adult waves', 'A adult waves')
     """
     plural = plural or plural_of(word)
     if (word, plural) == ("person", "people"):
         return caption
-    done, at = "", 0
-    for match in _occurrences(caption, forms):
-        before = done + caption[at : match.start()]
-        shown, rest = _replacement(match, word, plural)
+    result, at = "", 0
+    for match in _person_matches(caption, forms):
+        before = result + caption[at : match.start()]
+        replacement, rest = _replacement(match, word, plural)
         if articles == "fitting":
-            before = mended(before, shown, capitals=match["word"].isupper())
-        done, at = before + shown, match.end() - rest
-    return done + caption[at:]
+            before = fit_article(before, replacement, capitals=match["word"].isupper())
+        result, at = before + replacement, match.end() - rest
+    return result + caption[at:]
 
 
 @lru_cache(maxsize=1)  # a caption is judged, and swapped for one indicator after the other
-def _occurrences(caption: str, forms: HumanForms) -> list[re.Match]:
-    """Return where a word stands for somebody, and is to be swapped."""
+def _person_matches(caption: str, forms: HumanForms) -> list[re.Match]:
+    """Return the matches of *person* and *people* that refer to somebody, without those in set phrases."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
     return [
         match
@@ -126,22 +126,23 @@ def _occurrences(caption: str, forms: HumanForms) -> list[re.Match]:
 
 
 def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
-    """Return what stands instead of a word, and how many characters at the end of the match are kept behind it."""
-    there, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
-    low = there.lower()
+    """Return the text that replaces a match of *person* or *people*, and how many of its last characters are kept."""
+    original, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
+    low = original.lower()
     before = match.string[: match.start()]
     if low == "persons" and not suffix and _ONE.search(before):  # "a persons hand": the apostrophe is missing
-        return _cased(f"{word}s", there), rest
-    several = low != "person"
-    shown = _cased(plural if several else word, there)
+        return _match_case(f"{word}s", original), rest
+    is_plural = low != "person"
+    replacement = _match_case(plural if is_plural else word, original)
     if suffix[1:]:  # 's
-        return shown + (suffix[0] if several and plural.lower().endswith("s") else suffix), rest
+        return replacement + (suffix[0] if is_plural and plural.lower().endswith("s") else suffix), rest
     if suffix and low == "persons" and not _OPENING.search(before):  # the persons' dogs
-        return shown + suffix + ("" if plural.lower().endswith("s") else "s"), rest
-    return shown, rest + len(suffix)
+        return replacement + suffix + ("" if plural.lower().endswith("s") else "s"), rest
+    return replacement, rest + len(suffix)
 
 
-def _cased(word: str, like: str) -> str:
+def _match_case(word: str, like: str) -> str:
+    """Return a word with the capitals of another one: all, the first, or no change."""
     if like.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if like[0].isupper() else word
@@ -149,6 +150,7 @@ def _cased(word: str, like: str) -> str:
 
 @cache
 def _human_words(forms: HumanForms) -> frozenset[str]:
+    """Return the lower-case words for humans that make a caption not neutral (Wu et al. 2025, Table 2)."""
     printed = {word.lower() for word in human_words_of_table_2()}
     if forms == "printed":
         return frozenset(printed)

@@ -2,7 +2,7 @@
 
 A prompt carries the levels ``skill``, ``template`` (as Table 10 prints it), ``object`` (``<objA>``), and by its skill
 ``count``, or ``object_b`` (``<objB>``, what stands there) and ``relation``. Nobody is named in it, so a run of such
-prompts has one indicator, ``prompt``, and compares no words: see `defaults`.
+prompts has one indicator, ``prompt``, and compares no words: see `apply_skill_defaults`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import chain, count, zip_longest
 from typing import Any
 
 from probes.fields.types import fail
-from probes.prompts.grammar.english import article, mended, plural
+from probes.prompts.grammar.english import article, fit_article, plural
 from probes.prompts.grids import slug
 from probes.prompts.prompt import SKILL, Prompt
 from probes.toyworld import MODELS
@@ -32,7 +32,7 @@ _ASKS = "how many "  # of which number it asks it does not know
 
 @dataclass(frozen=True)
 class SkillRequest:
-    """Request of a prompt: `count` of an `object`, or an `object_b` that stands in a `relation` to it."""
+    """What a prompt asks for: `count` of an `object`, or an `object_b` in a `relation` to an `object`."""
 
     skill: str
     object: str
@@ -43,13 +43,13 @@ class SkillRequest:
 
     @property
     def levels(self) -> dict[str, str]:
-        """Place of the prompt, as it carries it."""
+        """The prompt's levels: skill, template if known, and the axes of the skill."""
         axes = {name: str(getattr(self, name)) for name in AXES[self.skill]}
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **axes}
 
 
 def requests(config: Any) -> list[SkillRequest]:
-    """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
+    """Return the `SkillRequest` of each prompt of a run, in order; the prompts passed `check_skill_prompts`."""
     asked = []
     for prompt in config.prompts[: config.limit]:
         names = (SKILL, "template", *AXES[prompt.levels[SKILL]])
@@ -58,8 +58,8 @@ def requests(config: Any) -> list[SkillRequest]:
     return asked
 
 
-def check(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
-    """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
+def check_skill_prompts(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
+    """Raise an error for several indicators, a prompt without a skill, and missing or invalid levels of a skill."""
     if len(indicators) > 1:
         raise fail(
             f"expected one, since the prompts ask for skills and name nobody, got {indicators}: keep one",
@@ -80,8 +80,8 @@ def check(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
             raise fail(f"expected above, below, left or right, got {relation!r}: choose one", at=at)
 
 
-def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data of a configuration with defaults where its prompts are those of a set of skills.
+def apply_skill_defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data with the defaults of runs on a set of skills (indicator, seeds, ...) for missing fields.
 
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
     reader, and the seeds of the split, a scene each.
@@ -90,9 +90,9 @@ def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, A
     if "indicators" not in data:
         result |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
         exact = {"engine": "toyworld-scenes"} if data.get("model", MODELS[0]) in MODELS else {}
-        for section, usual in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
-            given = data.get(section, {})
-            result[section] = {**usual, **given} if isinstance(given, Mapping) else given
+        for section, default in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
+            configured = data.get(section, {})
+            result[section] = {**default, **configured} if isinstance(configured, Mapping) else configured
     skills, split = source.get("skill") or list(SKILLS), source.get("split") or "test"
     known = isinstance(skills, list) and all(skill in SKILLS for skill in skills) and split in SPLITS
     if "seeds" in data or not known:  # what is unknown is reported elsewhere
@@ -111,7 +111,7 @@ def defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, A
 def prompts(
     content: Mapping[str, Any], skills: Sequence[str] | None = None, objects: Sequence[str] | None = None
 ) -> list[Prompt]:
-    """Return the prompts of a set.
+    """Return the prompts of a set of skills with this `content`, by default for all its skills and objects.
 
     They stand in an order of which any beginning (``limit``) holds skills, templates, objects, counts and relations
     about equally often.
@@ -122,7 +122,7 @@ def prompts(
     ['airplane', '1 airplane', 'an airplane is above an airplane']
     """
     rounds = zip_longest(
-        *(grid(skill, content, objects) for skill in SKILLS if skills is None or skill in skills)
+        *(skill_requests(skill, content, objects) for skill in SKILLS if skills is None or skill in skills)
     )
     result = []
     for number, request in filter(None, chain.from_iterable(rounds)):
@@ -134,10 +134,10 @@ def prompts(
     return result
 
 
-def grid(
+def skill_requests(
     skill: str, content: Mapping[str, Any], objects: Sequence[str] | None = None
 ) -> list[tuple[int, SkillRequest]]:
-    """Return all that a set asks of a skill with the number of its template, in the order of `prompts`."""
+    """Return (template number from 1, request) for all that a set asks of a skill, in the order of `prompts`."""
     templates = list(enumerate(content["skills"][skill]["templates"], start=1))
     names = list(objects or content["objects"])
     axes: dict[str, list[Any]] = {
@@ -147,13 +147,13 @@ def grid(
         "relation": list(content["relations"]),
     }
     cells = []
-    for (number, template), *place in spread([templates, *(axes[name] for name in AXES[skill])]):
+    for (number, template), *place in spread_combinations([templates, *(axes[name] for name in AXES[skill])]):
         cells.append((number, SkillRequest(skill, template=template, **dict(zip(AXES[skill], place)))))
     return cells
 
 
-def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield every combination of levels once, in steps of the golden section of all of them.
+def spread_combinations(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield each combination of the axes' levels once, ordered so that any beginning covers all levels about equally.
 
     So any beginning holds the levels of each axis about equally often, and those of two axes independently.
     """
@@ -168,7 +168,7 @@ def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
-    """Return the prompt of what is asked for.
+    """Return the text of a prompt: the request's template with its objects, count and relation filled in.
 
     A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
     1 included, is as printed. The paper prints no sample with 1 and does not say.
@@ -192,12 +192,12 @@ def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
             noun = str(nouns[name])
             if request.skill == "count" and (request.count != 1 or before.endswith(_ASKS)):
                 noun = plural(noun)
-            text = mended(before, noun) + noun + after
+            text = fit_article(before, noun) + noun + after
     return text
 
 
 def statement(request: SkillRequest, *, at_least: bool = False) -> str:
-    """Return what is true of an image that shows what is asked for, as people are asked whether it is.
+    """Return a sentence that is true of an image if it shows what is requested, for people to confirm.
 
     ``at_least``: more than the number count as right, too.
 
@@ -216,7 +216,7 @@ def statement(request: SkillRequest, *, at_least: bool = False) -> str:
 
 
 def question(request: SkillRequest) -> str:
-    """Return what people are asked about an image, by what its skill is, so that the answer is not in the question.
+    """Return a question for people about an image, by the request's skill, that does not give away count or relation.
 
     >>> question(SkillRequest("object", "dog")), question(SkillRequest("count", "dog", count=3))
     ('Is there a dog?', 'How many dogs are there?')

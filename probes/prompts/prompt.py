@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hooks.prompt.spans import Span
-from probes.fields.types import CHARACTERS, HINT, PERSON, as_text, fail, one_person, shown
-from probes.prompts.grammar.english import mended
+from probes.fields.types import CHARACTERS, HINT, PERSON, fail, require_person_placeholder, shown, text_remedy
+from probes.prompts.grammar.english import fit_article
 
 TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
 ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
@@ -19,7 +19,7 @@ ID_LENGTH = 100  # characters
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Texts by indicator, or a template in their place; levels are the prompt's place in a design, by axis."""
+    """A prompt: a text for each indicator, or one template with ``{person}``; `levels` by axis of the design."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     template: str = ""
@@ -28,22 +28,23 @@ class Prompt:
     system_prompt: str | None = None  # None: the model's own
 
     def __repr__(self) -> str:
+        """The prompt as it is written in configurations."""
         return repr(self.written())
 
     def name(self, index: int) -> str:
-        """Return its id, or its number in the run: ``p003``."""
+        """Return the prompt's id or, if it has none, its index in the run as ``p003``."""
         return self.id or f"p{index:03d}"
 
     def text(self, indicator: str, word: str) -> str:
-        """Return the text for an indicator, whose word is `word`."""
-        return fill(self.template, word)[0] if self.template else self.texts[indicator]
+        """Return the text for an indicator: the template with `word` in it or, without one, the indicator's text."""
+        return fill_person(self.template, word)[0] if self.template else self.texts[indicator]
 
     def main_text(self, reference: str) -> str:
-        """Return the text that stands for all: its template, or that of the indicator `reference`, or the first."""
+        """Return the template, else the reference indicator's text, else the first text; empty if there is none."""
         return self.template or self.texts.get(reference) or next(iter(self.texts.values()), "")
 
     def written(self) -> str | dict[str, Any]:
-        """Return the short form that configurations and records have: a text, or a mapping."""
+        """Return the prompt as configurations write it: a mapping, or a text if it is a template and nothing else."""
         if self.template and not self.id and not self.levels and self.system_prompt is None:
             return self.template
         texts = {TEXT: self.template} if self.template else self.texts
@@ -56,14 +57,11 @@ class Prompt:
 
 
 def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
-    """Return the prompt that a text, or a mapping with texts, id and levels, stands for.
-
-    What is wrong with it is said of its place `at` in the configuration; of a record, without one, nothing is checked.
-    """
+    """Return the `Prompt` for a text or mapping; with `at`, it is checked and errors are located there."""
     if isinstance(written, Prompt):
         written = written.written()
     if at is not None or not isinstance(written, str | Mapping):
-        _check(written, at or ())
+        _check_written(written, at or ())
     if isinstance(written, str):
         return Prompt(template=written)
     texts = {name: text for name, text in written.items() if name not in ABOUT}
@@ -72,15 +70,15 @@ def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
     return Prompt(texts, template, *about)
 
 
-def _check(written: Any, at: tuple[Any, ...]) -> None:
-    """Refuse what is no prompt."""
+def _check_written(written: Any, at: tuple[Any, ...]) -> None:
+    """Raise an error, located at `at`, for anything but the text or mapping of a prompt."""
     if isinstance(written, str):
         _check_length(written, at)
         _check_template(written, at)
         return
     if not isinstance(written, Mapping):
         raise fail(
-            f"expected a text with one {PERSON}, got {shown(written)}{HINT}: {as_text(written)}", at=at
+            f"expected a text with one {PERSON}, got {shown(written)}{HINT}: {text_remedy(written)}", at=at
         )
     levels = written.get(LEVELS, {"": ""})
     if not isinstance(levels, Mapping) or not levels:
@@ -91,13 +89,13 @@ def _check(written: Any, at: tuple[Any, ...]) -> None:
     for name, text in written.items():
         if not isinstance(name, str):
             raise fail(f"expected a text as key, got {shown(name)}: quote it", at=at)
-        for axis, one in text.items() if name == LEVELS else [(None, text)]:
-            place = (*at, name) if axis is None else (*at, name, axis)
-            if not isinstance(one, str):
-                raise fail(f"expected a text, got {shown(one)}{HINT}: {as_text(one)}", at=place)
-            if not one.strip():
-                raise fail(f"expected a text, got {shown(one)}{HINT}: write another", at=place)
-            _check_length(one, place)
+        for axis, value in text.items() if name == LEVELS else [(None, text)]:
+            location = (*at, name) if axis is None else (*at, name, axis)
+            if not isinstance(value, str):
+                raise fail(f"expected a text, got {shown(value)}{HINT}: {text_remedy(value)}", at=location)
+            if not value.strip():
+                raise fail(f"expected a text, got {shown(value)}{HINT}: write another", at=location)
+            _check_length(value, location)
     if len(written.get(ID, "")) > ID_LENGTH:
         raise fail(
             f"expected at most {ID_LENGTH} characters, got {len(written[ID])}: shorten it", at=(*at, ID)
@@ -112,18 +110,20 @@ def _check(written: Any, at: tuple[Any, ...]) -> None:
 
 
 def _check_length(text: str, at: tuple[Any, ...]) -> None:
+    """Raise an error for a text of more than 2,000 characters."""
     if len(text) > CHARACTERS:
         raise fail(f"expected at most {CHARACTERS} characters, got {len(text)}{HINT}: shorten it", at=at)
 
 
 def _check_template(text: str, at: tuple[Any, ...]) -> None:
-    one_person(text, at)
+    """Raise an error unless a text has ``{person}`` once and no other braces."""
+    require_person_placeholder(text, at)
     if re.search(r"[{}]", text.replace(PERSON, "")):
         raise fail(f"expected no braces but {PERSON}, got {shown(text)}: take them out", at=at)
 
 
 def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images: bool = False) -> None:
-    """Refuse texts that are missing, unknown or the same for two indicators, and prompts that stand twice.
+    """Raise an error if a prompt's texts are missing, unknown or equal, or two prompts are the same or share an id.
 
     ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
     """
@@ -134,9 +134,9 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
         if not prompt.template:
             _check_texts(prompt.texts, names, at)
         # what it asks for, equal for all that text encoders do not tell apart
-        texts = sorted((name, normal(text)) for name, text in prompt.texts.items())
+        texts = sorted((name, normalize_text(text)) for name, text in prompt.texts.items())
         levels = dict(prompt.levels) if of_images or SKILL in prompt.levels else {}
-        key = repr((normal(prompt.template), texts, levels, prompt.system_prompt or ""))
+        key = repr((normalize_text(prompt.template), texts, levels, prompt.system_prompt or ""))
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         identifier = prompt.name(index)
@@ -146,15 +146,16 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
 
 
 def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, ...]) -> None:
+    """Raise an error unless there is one text for each of the indicators `names`, no two of them equal."""
     if TEXT in texts and TEXT not in names:
-        one_person(texts[TEXT], (*at, TEXT))
+        require_person_placeholder(texts[TEXT], (*at, TEXT))
     missing, extra = [name for name in names if name not in texts], sorted(set(texts) - {*names})
     if missing or extra:
         wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
         raise fail(f"expected a text for each of {[*names]}, got one {wrong}: give just these", at=at)
     first: dict[str, str] = {}
     for name in names:
-        text = normal(texts[name])
+        text = normalize_text(texts[name])
         if text in first:
             raise fail(
                 f"expected a text that differs, got {texts[name]!r} for `{first[text]}` and `{name}`: change one",
@@ -164,24 +165,24 @@ def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, 
 
 
 def asks_for_skills(config: Any) -> bool:
-    """Return whether every prompt of a run asks for a skill and names nobody.
+    """Return whether a run has prompts and every one of them has the level ``skill``.
 
     Such a run may have one indicator, and compares no words.
     """
     return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
 
 
-def normal(text: str) -> str:
-    """Return `text` as it is compared: case folded, single spaces, none at the edges."""
+def normalize_text(text: str) -> str:
+    """Return `text` in the form in which texts are compared: case folded, single spaces, none at the edges."""
     return " ".join(text.casefold().split())
 
 
-def fill(template: str, word: str) -> tuple[str, Span]:
-    """Put `word` for ``{person}``, mending an article right before it; also the word's half-open span of characters.
+def fill_person(template: str, word: str) -> tuple[str, Span]:
+    """Return a template with `word` for ``{person}``, an article before it adapted, and the word's character span.
 
-    >>> fill("A {person} with a dog", "adult")
+    >>> fill_person("A {person} with a dog", "adult")
     ('An adult with a dog', (3, 8))
     """
     before, after = template.split(PERSON)
-    before = mended(before, word)
+    before = fit_article(before, word)
     return before + word + after, (len(before), len(before) + len(word))

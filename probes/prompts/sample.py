@@ -28,7 +28,7 @@ PositionGroups = Mapping[str, tuple[int, ...]]
 
 
 class Sample(NamedTuple):
-    """One image to generate; a named tuple, of which half a million are made in a moment.
+    """One image to generate, with its prompt's words and token positions; a named tuple, as a run may have 500,000.
 
     Words are those of `hooks.prompt.spans`, ``word_spans`` their characters in the prompt, half open. Token positions
     count from the start token, which is 0, or from the start of the template that the model puts around a prompt. They
@@ -57,14 +57,14 @@ class Sample(NamedTuple):
     system_prompt: str | None = None  # None: the model's own
 
     def row(self) -> dict:
-        """Return the columns of ``samples/`` but the image."""
+        """Return the sample's columns of the table ``samples/`` (without those of its image) as a dict."""
         row = self._asdict()
         del row["shared_positions"], row["shared_positions_2"], row["system_prompt"]
         return row
 
 
 def noise_seed(text: str, seed: int) -> int:
-    """The seed of the generator that draws the noise of one prompt and seed, 63 bits.
+    """Return the 63-bit seed of the noise from which images of a prompt's text and a seed start.
 
     Noise of their own makes prompts independent, as every interval over prompts supposes: with the same few
     noises under all of them the images share their layouts, and intervals come out too narrow.
@@ -73,7 +73,7 @@ def noise_seed(text: str, seed: int) -> int:
 
 
 class Tokenized(NamedTuple):
-    """A text as the model reads it: tokens, words, and the characters and token positions of each word."""
+    """A tokenized text: tokens, words, and the character span and token positions of each word."""
 
     tokens: tuple[str, ...]
     words: tuple[str, ...]
@@ -82,43 +82,44 @@ class Tokenized(NamedTuple):
 
 
 def tokenize(
-    texts: Sequence[str], tokenizer: Any, place: Callable[[int], str], limit: int | None = None
+    texts: Sequence[str], tokenizer: Any, location: Callable[[int], str], limit: int | None = None
 ) -> list[Tokenized]:
-    """Return the tokens, the words and their token positions of texts; `place` says where the text of an index stands.
+    """Return tokens and words of each text; raises `UserError` at ``location(index)`` if too long or unspellable.
 
     At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
     """
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
     try:
-        encoded = encode(tokenizer, texts, place(0)) if texts else []
+        encoded = encode(tokenizer, texts, location(0)) if texts else []
     except HookError as error:
         raise UserError(str(error)) from None
     numbers = sorted(set(chain.from_iterable(ids for ids, _ in encoded)))
     names = dict(zip(numbers, tokenizer.convert_ids_to_tokens(numbers)))
     unspelled = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id}
-    read = []
+    result = []
     for index, (text, (ids, offsets)) in enumerate(zip(texts, encoded)):
         if len(ids) > limit:
             raise UserError(
-                f"{place(index)}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
+                f"{location(index)}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
                 " shorten it"
             )
         for token, (start, end) in zip(ids, offsets):
             if token in unspelled and end > start:
                 raise UserError(
-                    f"{place(index)}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
+                    f"{location(index)}: expected words the tokenizer can spell, got {text[start:end]!r}: use another"
+                    " word"
                 )
         split = split_words(text)
         spans = tuple(span for _, span in split)
         tokens, words = tuple(names[number] for number in ids), tuple(word for word, _ in split)
-        read.append(Tokenized(tokens, words, spans, tokens_of_words(offsets, spans)))
-    return read
+        result.append(Tokenized(tokens, words, spans, tokens_of_words(offsets, spans)))
+    return result
 
 
-def forms(word: str, plural: str) -> set[tuple[str, ...]]:
-    """Return how a word for a person can stand in a caption, as tuples of lower-case words: possessives, plurals.
+def caption_forms(word: str, plural: str) -> set[tuple[str, ...]]:
+    """Return the ways to write a person's word in captions, as lower-case word tuples: singular, plural, possessives.
 
-    >>> sorted(forms("old man", "old men"))
+    >>> sorted(caption_forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
     """
     result = set()
@@ -128,26 +129,26 @@ def forms(word: str, plural: str) -> set[tuple[str, ...]]:
     return result
 
 
-def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
-    """Return the indices of words at which one of the wanted phrases stands.
+def phrase_indices(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
+    """Return the indices of the words in occurrences of the wanted phrases, which are lower-case word tuples.
 
-    >>> sorted(occurrences(["A", "woman", "and", "two", "women"], forms("woman", "women")))
+    >>> sorted(phrase_indices(["A", "woman", "and", "two", "women"], caption_forms("woman", "women")))
     [1, 4]
     """
     low = [word.lower() for word in words]
     lengths, begins = {len(phrase) for phrase in wanted}, {phrase[0] for phrase in wanted}
     return {
-        place
+        index
         for start, word in enumerate(low)
         if word in begins
         for length in lengths
         if tuple(low[start : start + length]) in wanted
-        for place in range(start, start + length)
+        for index in range(start, start + length)
     }
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """Return the indices of the words that all texts of a triplet share, aligned and in order, one tuple a text.
+    """Return for each text of a triplet the indices of the words common to all, without `blocked` ones, in order.
 
     A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
     same words. Where an article was mended (a person, an individual) it is no longer shared. `blocked` are the indices
@@ -158,10 +159,10 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
     """
     low = [[word.lower() for word in words] for words in members]
     rest = [
-        tuple([index for index in range(len(words)) if index not in apart])
-        for words, apart in zip(low, blocked)
+        tuple([index for index in range(len(words)) if index not in excluded])
+        for words, excluded in zip(low, blocked)
     ]
-    if all([low[0][i] for i in rest[0]] == [words[i] for i in own] for words, own in zip(low, rest)):
+    if all([low[0][i] for i in rest[0]] == [words[i] for i in indices] for words, indices in zip(low, rest)):
         return rest
     keys = [
         [f"\0{member}" if index in blocked[member] else word for index, word in enumerate(words)]
@@ -176,7 +177,7 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
 
 
 def indicator_spans(sample: Sample) -> list[Span]:
-    """Characters of the indicator's word in a prompt."""
+    """Return the character spans in a sample's prompt of the words whose tokens all belong to its indicator."""
     inside = set(sample.indicator_positions)
     words = zip(sample.word_spans, sample.word_positions, strict=True)
     return [span for span, positions in words if positions and set(positions) <= inside]
@@ -184,25 +185,27 @@ def indicator_spans(sample: Sample) -> list[Span]:
 
 @dataclass(frozen=True)
 class TextTowers:
-    """Tokenizers of a pipeline's text encoders, and how the text that the denoiser is given is made of theirs."""
+    """Tokenizers of a pipeline's text encoders, and how their positions make up the text input of the denoiser."""
 
     tokenizers: Mapping[str, Any]  # by encoder: text, text_2
     lengths: Mapping[str, int]  # positions that each encoder is given
     joined: Sequence[str]  # encoders whose positions follow one another in the denoiser's text
 
     @classmethod
-    def of(cls, pipe: Any) -> TextTowers | None:
-        """The towers of a pipeline, which needs no weights; None where a template stands around its prompts."""
+    def from_pipeline(cls, pipe: Any) -> TextTowers | None:
+        """Return a pipeline's `TextTowers`, even without weights; None if a template surrounds its prompts."""
         architecture = architecture_of(pipe)
         if architecture.layouts[-1].template:
             return None
-        read = {name: one for name in TOKENIZERS if (one := tokenizer_of(pipe, name)) is not None}
-        lengths = {name: min(architecture.tokens(pipe, name), read[name].model_max_length) for name in read}
+        by_name = {name: item for name in TOKENIZERS if (item := tokenizer_of(pipe, name)) is not None}
+        lengths = {
+            name: min(architecture.tokens(pipe, name), by_name[name].model_max_length) for name in by_name
+        }
         # of two in a U-Net, side by side, the positions are the same
-        return cls(read, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
+        return cls(by_name, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
 
-    def groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
-        """Token positions around a word (`hooks.position_groups`) by encoder, and `JOINED`; `spans`: its characters."""
+    def position_groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
+        """Return token positions in each group of `hooks.position_groups` around `spans`, by encoder and `JOINED`."""
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")

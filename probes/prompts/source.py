@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo
 
-from probes.fields.types import HINT, PERSON, as_text, fail, nearest, shown, takes
-from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates, WrittenPrompt, parsed
+from probes.fields.types import HINT, PERSON, expects, fail, misspelt_placeholder, shown, text_remedy
+from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates, WrittenPrompt, parse_form
 from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, from_written
 
 if TYPE_CHECKING:
@@ -24,32 +24,32 @@ PLAIN = "plain"  # the indicator of prompts that name no word of one
 _FORMS = "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
 
 
-def _read(written: Any, info: ValidationInfo) -> list[Prompt]:
-    """The prompts of a configuration; the validation context may hold ``folder`` and ``loaded`` (see `defaults`)."""
+def _validate_prompts(written: Any, info: ValidationInfo) -> list[Prompt]:
+    """Return the prompts written in any form, as pydantic's validator; its context is that of `prompt_defaults`."""
     if info.data.get("indicators") is None or "reference" not in info.data:  # whose own error is reported
         return [Prompt(template=PERSON)]
-    return _read_at((), written, info)
+    return _read_prompts((), written, info)
 
 
-def _read_at(at: tuple[Any, ...], written: Any, info: ValidationInfo) -> list[Prompt]:
-    """The prompts that stand at a place of the configuration."""
+def _read_prompts(at: tuple[Any, ...], written: Any, info: ValidationInfo) -> list[Prompt]:
+    """Return the prompts that are written, in any form, at a location of the configuration, or raise an error."""
     if isinstance(written, list):
         return [
             from_written(entry, (*at, index))
-            for index, entry in enumerate(_entries(written, [*info.data["indicators"]], at))
+            for index, entry in enumerate(_normalize_entries(written, [*info.data["indicators"]], at))
         ]
     if not isinstance(written, Mapping) or not {"from", "grid", "template", "system"} & {*written}:
         got = dict(written) if isinstance(written, Mapping) else written
         raise fail(f"expected {_FORMS}, got {shown(got)}{HINT}: write one", at=at)
-    if not is_crossed(written) and "grid" not in written:
+    if not uses_templates(written) and "grid" not in written:
         from probes.prompts import captions, sets
 
-        source = parsed(PromptSource, written, at)
+        source = parse_form(PromptSource, written, at)
         words = {name: entry.forms for name, entry in info.data["indicators"].items()}
         if source.format == "auto" and source.from_ in sets.names():
             return sets.prompts(source, words, info.data["reference"], info.data.get("model", ""))
         context = info.context or {}
-        loaded = captions.load(source, words, Path(context.get("folder", "")))
+        loaded = captions.load_captions(source, words, Path(context.get("folder", "")))
         context.get("loaded", []).append(loaded)
         return loaded.prompts
     from probes.prompts import grids
@@ -57,25 +57,25 @@ def _read_at(at: tuple[Any, ...], written: Any, info: ValidationInfo) -> list[Pr
     if "grid" in written:
         prompts = grids.read_grid(written, at)
     else:
-        section = parsed(Templates, written, at)
-        texts = _read_at((*at, "texts"), written["texts"], info)
-        prompts = grids.crossed(section, texts, info.data["reference"])
+        section = parse_form(Templates, written, at)
+        texts = _read_prompts((*at, "texts"), written["texts"], info)
+        prompts = grids.apply_templates(section, texts, info.data["reference"])
     return [from_written(prompt, (*at, index)) for index, prompt in enumerate(prompts)]
 
 
-def is_crossed(value: Any) -> bool:
-    """Return whether prompts are written as templates or system prompts, and texts."""
+def uses_templates(value: Any) -> bool:
+    """Return whether prompts are written as ``{template: ...}`` or ``{system: ...}``, without ``grid``."""
     return isinstance(value, Mapping) and ("template" in value or "system" in value) and "grid" not in value
 
 
-def _entries(written: Sequence[Any], names: Sequence[str], at: tuple[Any, ...]) -> list[Any]:
-    """Entries of a list of prompts, levels and texts of the one indicator in their places."""
+def _normalize_entries(written: Sequence[Any], names: Sequence[str], at: tuple[Any, ...]) -> list[Any]:
+    """Return a list of prompts with levels under ``levels``, and plain texts under the name of a single indicator."""
     if not written:
         raise fail(f"expected at least 1 entry, got none{HINT}: write one, or leave the key out", at=at)
-    entries = [_with_levels_together(entry, names, (*at, index)) for index, entry in enumerate(written)]
+    entries = [_collect_levels(entry, names, (*at, index)) for index, entry in enumerate(written)]
     if len(names) != 1:
         return entries
-    kinds = [_has_place(entry) if _is_text(entry) else None for entry in entries]
+    kinds = [_has_braces(entry) if _has_text(entry) else None for entry in entries]
     if True in kinds and False in kinds:
         raise fail(
             f"expected {PERSON} in every text or in none, got none here and one in [{kinds.index(True)}]: write"
@@ -90,24 +90,25 @@ def _entries(written: Sequence[Any], names: Sequence[str], at: tuple[Any, ...]) 
     return entries
 
 
-def _has_place(entry: Any) -> bool:
-    """Return whether braces stand in a prompt's text, as in ``{person}`` and what is meant for it."""
+def _has_braces(entry: Any) -> bool:
+    """Return whether a prompt's text has braces or something that resembles ``{person}``."""
     text = entry.get(TEXT, "") if isinstance(entry, Mapping) else entry
-    return isinstance(text, str) and bool("{" in text or "}" in text or nearest(PERSON, text))
+    return isinstance(text, str) and bool("{" in text or "}" in text or misspelt_placeholder(PERSON, text))
 
 
-def _is_text(entry: Any) -> bool:
+def _has_text(entry: Any) -> bool:
+    """Return whether an entry is a text, or a mapping with a text under ``text``."""
     return isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get(TEXT), str))
 
 
-def _with_levels_together(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
-    """A prompt with the levels that stand beside its text under ``levels``; anything else as it is."""
+def _collect_levels(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
+    """Return a prompt's mapping with the levels beside ``text`` moved under ``levels``; any other entry unchanged."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get(TEXT), str) or {TEXT, *entry} & {*names}:
         return entry
     beside = {name: level for name, level in entry.items() if name not in (TEXT, *ABOUT)}
     for name, level in beside.items():
         if not isinstance(level, str) or not level.strip():
-            raise fail(f"expected a level, got {shown(level)}: {as_text(level)}", at=(*at, name))
+            raise fail(f"expected a level, got {shown(level)}: {text_remedy(level)}", at=(*at, name))
     under = entry.get(LEVELS, {})
     if not beside or not isinstance(under, Mapping):
         return entry
@@ -118,10 +119,10 @@ def _with_levels_together(entry: Any, names: Sequence[str], at: tuple[Any, ...])
     return {**rest, LEVELS: {**under, **beside}}
 
 
-def defaults(
+def prompt_defaults(
     data: Mapping[str, Any], reference: str, folder: Path, loaded: list[LoadedPrompts]
 ) -> dict[str, Any]:
-    """Return plain data of a configuration with what its prompts say of other fields, and the rows of a table in place.
+    """Return plain data with prompts read from a table, and fields implied by prompts, such as ``indicators``.
 
     Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
     and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none;
@@ -129,7 +130,7 @@ def defaults(
     """
     data = dict(data)
     written: Any = data.get("prompts")
-    crossed = is_crossed(written)
+    crossed = uses_templates(written)
     texts = written.get("texts") if crossed else written
     if isinstance(texts, Mapping) and "table" in texts:
         from probes.prompts import captions
@@ -139,7 +140,7 @@ def defaults(
         loaded.append(captions.LoadedPrompts(notes=notes))
     indicators = data.get("indicators")
     listed = texts if isinstance(texts, list) and not indicators else []
-    if any(map(_is_text, listed)) and not any(map(_has_place, listed)):
+    if any(map(_has_text, listed)) and not any(map(_has_braces, listed)):
         indicators = {PLAIN: {"word": PLAIN}}
         data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
     if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
@@ -153,11 +154,11 @@ def defaults(
 
 _Written = Annotated[
     Annotated[list[WrittenPrompt], Field(min_length=1)] | PromptSource | PromptTable | Templates | Grid,
-    takes(_FORMS),
+    expects(_FORMS),
 ]
 # The field `prompts` of a configuration: written in any of the forms, a list once it is read.
 Prompts = Annotated[
     list[Any] if TYPE_CHECKING else list[Prompt],  # who checks types passes texts, too
-    PlainValidator(_read, json_schema_input_type=_Written),
+    PlainValidator(_validate_prompts, json_schema_input_type=_Written),
     PlainSerializer(lambda prompts: [prompt.written() for prompt in prompts], return_type=list[Any]),
 ]

@@ -211,8 +211,8 @@ def generate_batch(
         return {}
 
     capture, prompts = config.capture, [sample.prompt for sample in members]
-    towers = TextTowers.of(pipe) if capture.pool else None
-    groups = [towers.groups(one.prompt, indicator_spans(one)) for one in members] if towers else []
+    towers = TextTowers.from_pipeline(pipe) if capture.pool else None
+    groups = [towers.position_groups(one.prompt, indicator_spans(one)) for one in members] if towers else []
     architecture = architecture_of(pipe)
     (system,) = {sample.system_prompt for sample in members}
     probe = Probe(

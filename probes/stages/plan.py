@@ -17,8 +17,16 @@ from hooks.prompt.given import with_system_prompt
 from hooks.prompt.spans import Span, split_words
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.prompt import SKILL, Prompt, fill
-from probes.prompts.sample import Sample, Tokenized, forms, noise_seed, occurrences, shared_words, tokenize
+from probes.prompts.prompt import SKILL, Prompt, fill_person
+from probes.prompts.sample import (
+    Sample,
+    Tokenized,
+    caption_forms,
+    noise_seed,
+    phrase_indices,
+    shared_words,
+    tokenize,
+)
 
 Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of its word
 
@@ -33,7 +41,7 @@ def plan(
     """
     prompts, indicators, size = config.prompts[: config.limit], config.indicators, len(config.indicators)
     texts: list[tuple[str, Span | None]] = [
-        fill(prompt.template, entry.word) if prompt.template else (prompt.texts[indicator], None)
+        fill_person(prompt.template, entry.word) if prompt.template else (prompt.texts[indicator], None)
         for prompt in prompts
         for indicator, entry in indicators.items()
     ]
@@ -41,7 +49,7 @@ def plan(
     for tokenizer in tokenizers:
         tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
     first, *others = [_tokenize_texts(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
-    phrases = {indicator: forms(*entry.forms) for indicator, entry in indicators.items()}
+    phrases = {indicator: caption_forms(*entry.forms) for indicator, entry in indicators.items()}
     samples = []
     for triplet, prompt in enumerate(prompts):
         rows = slice(triplet * size, (triplet + 1) * size)
@@ -130,12 +138,14 @@ def _indicator_and_shared_words(
         ]
         return blocked, shared_words(words, blocked)
     # a free caption names no place for the word
-    blocked = [occurrences(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
+    blocked = [phrase_indices(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
     shared = shared_words(words, blocked)
     if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):
         # the first place of its word alone
         wanted = [tuple(text for text, _ in split_words(entry.word.lower())) for _, entry in indicators]
-        blocked = [{*sorted(occurrences(one, [phrase]))[: len(phrase)]} for one, phrase in zip(words, wanted)]
+        blocked = [
+            {*sorted(phrase_indices(one, [phrase]))[: len(phrase)]} for one, phrase in zip(words, wanted)
+        ]
         shared = shared_words(words, blocked)
     # where its word is not in it, what the others lack is the indicator
     return [

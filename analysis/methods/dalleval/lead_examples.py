@@ -10,7 +10,7 @@ from analysis.methods.dalleval.readings import gender_answers
 from analysis.methods.gep.lead_examples import example
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.method import Example
-from probes.prompts.diagnostic import places
+from probes.prompts.diagnostic import profession_labels
 from probes.runs.run import Run
 
 IMAGES = 3  # of each profession
@@ -31,7 +31,7 @@ def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     samples = samples[samples["indicator"] == run.config.reference]
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
-    called = samples["triplet"].map(places(run.config))
+    called = samples["triplet"].map(profession_labels(run.config))
     samples = samples.assign(profession=called, reading=samples["sample_id"].map(answers), indicator="")
     samples = samples[samples["reading"].notna()].sort_values(["triplet", "seed"], kind="stable")
     found = []

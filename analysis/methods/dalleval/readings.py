@@ -26,7 +26,7 @@ from analysis.methods.dalleval.scores import (
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.objects.human_answers import LABELS, human_answers
 from probes.errors import UserError
-from probes.prompts.diagnostic import places, professions
+from probes.prompts.diagnostic import profession_labels, professions
 from probes.runs.record import REGISTERED
 from probes.runs.run import Run
 
@@ -181,7 +181,7 @@ class _Layout:
     def __init__(self, run: Run):
         self.run, config = run, run.config
         self.professions, self.words = professions(config), tuple(config.indicators)
-        rows = {triplet: self.professions.index(name) for triplet, name in places(config).items()}
+        rows = {triplet: self.professions.index(name) for triplet, name in profession_labels(config).items()}
         samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
         # a run that stops draws as many seeds as it takes, and of another program's images no more are known than
         # there are

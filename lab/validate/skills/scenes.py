@@ -21,7 +21,7 @@ from hashlib import sha256
 import numpy as np
 
 from probes.prompts import sets
-from probes.prompts.paintskills import SkillRequest, grid, prompt_text
+from probes.prompts.paintskills import SkillRequest, prompt_text, skill_requests
 from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, draw, sprite
 from probes.toyworld.scene import Scene
@@ -72,7 +72,7 @@ def scene(request: SkillRequest, seed: str) -> SkillScene:
 def scenes(skill: str, split: str) -> Iterator[SkillScene]:
     """Yield the scenes of a skill and split (``train`` or ``test``), in the order of the prompts."""
     content = sets.read("toyworld-skills")
-    prompts = [one for _, one in grid(skill, content)]
+    prompts = [one for _, one in skill_requests(skill, content)]
     for number in range(content["skills"][skill]["scenes"][split]):
         for one in prompts:
             yield scene(one, f"{split} {number}")
@@ -81,7 +81,7 @@ def scenes(skill: str, split: str) -> Iterator[SkillScene]:
 def total(skill: str, split: str) -> int:
     """Return how many scenes a skill's split has."""
     content = sets.read("toyworld-skills")
-    return len(grid(skill, content)) * content["skills"][skill]["scenes"][split]
+    return len(skill_requests(skill, content)) * content["skills"][skill]["scenes"][split]
 
 
 def draw_scene(drawn: SkillScene) -> np.ndarray:

@@ -16,7 +16,7 @@ from analysis.methods.decoding import fit, places
 from hooks import Probe
 from hooks import sites as site_table
 from lab.train.base.captions import random_caption
-from probes.prompts.prompt import fill
+from probes.prompts.prompt import fill_person
 from probes.prompts.sample import noise_seed
 from probes.runs.images import eight_bits
 from probes.stages.trace.draw import draw
@@ -158,7 +158,12 @@ def readable(subject: Subject, texts: Sequence[str], words: tuple[str, str]) -> 
     `texts` have ``{person}`` where a word goes; the first of `words` is label 1.
     """
     rows = [
-        {"prompt": fill(text, word)[0], "noise": noise_seed(text, 0), "triplet": number, "indicator": word}
+        {
+            "prompt": fill_person(text, word)[0],
+            "noise": noise_seed(text, 0),
+            "triplet": number,
+            "indicator": word,
+        }
         for number, text in enumerate(texts)
         for word in words
     ]

@@ -73,7 +73,7 @@ _BEFORE = re.compile(r"""(?:^|(?<=[\s"'(\[“‘-]))(an?)(\s+["'“‘(\[]?)$"""
 
 @cache
 def singular(text: str) -> str:
-    """Return the singular of a noun in lower case.
+    """Return the singular of a noun that is given in lower case.
 
     >>> [singular(text) for text in ("women", "people", "jeans", "glass", "hoodies")]
     ['woman', 'person', 'jeans', 'glass', 'hoodie']
@@ -92,21 +92,21 @@ def singular(text: str) -> str:
     if text.endswith(tuple(f"{end}es" for end in _HISSING)):
         return text[:-2]
     for end in _IN_VES:
-        if text.endswith(_in_ves(end)):
-            return text.removesuffix(_in_ves(end)) + end
+        if text.endswith(_ves_plural(end)):
+            return text.removesuffix(_ves_plural(end)) + end
     return f"{text[:-3]}y" if text.endswith("ies") and not text.endswith(_IN_IES) else text[:-1]
 
 
 @cache
 def plural(word: str) -> str:
-    """Return the plural of a noun phrase: that of its last word.
+    """Return the plural of a noun phrase, formed from its last word.
 
     >>> [plural(word) for word in ("person", "woman", "gentleman", "lady", "individual", "old person")]
     ['people', 'women', 'gentlemen', 'ladies', 'individuals', 'old people']
     """
     head, space, last = word.rpartition(" ")
     low = last.lower()
-    text = _PLURAL.get(low) or _regular(low)
+    text = _PLURAL.get(low) or _regular_plural(low)
     if text.startswith(low):
         text = last + text[len(low) :]
     elif last[:1].isupper():
@@ -114,7 +114,8 @@ def plural(word: str) -> str:
     return head + space + text
 
 
-def _regular(word: str) -> str:
+def _regular_plural(word: str) -> str:
+    """Return the plural of a lower-case noun by rules of spelling."""
     if word in PLURAL_ONLY:
         return word
     if word.endswith("person"):
@@ -122,18 +123,19 @@ def _regular(word: str) -> str:
     if word.endswith("man") and not word.endswith(_IN_MANS):
         return f"{word[:-3]}men"
     if word.endswith(_IN_VES):
-        return _in_ves(word)
+        return _ves_plural(word)
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith((*_HISSING, "s", "hero", "potato", "tomato")) else f"{word}s"
 
 
-def _in_ves(word: str) -> str:
+def _ves_plural(word: str) -> str:
+    """Return the plural in -ves of a noun in -f or -fe."""
     return f"{word.removesuffix('e')[:-1]}ves"
 
 
 def article(word: str) -> str:
-    """Return ``a`` or ``an``, whichever goes before `word` by its sound.
+    """Return the indefinite article of `word`, ``a`` or ``an``, by the sound that the word begins with.
 
     >>> [article(word) for word in ("80-year-old", "X-ray technician", "MBA student", "Ukrainian")]
     ['an', 'an', 'an', 'a']
@@ -149,7 +151,7 @@ def article(word: str) -> str:
         vowel = first.startswith("8") or (is_teen and first.startswith(("11", "18")))
     elif len(letters) == 1 and word[1:2] not in ("'", "’"):
         vowel = letters.upper() in _VOWEL_NAMES  # X-ray, U-turn, R&B, M16, F.B.I.
-    elif len(initials) > 1 and _read_out(initials):
+    elif len(initials) > 1 and _is_read_letterwise(initials):
         vowel = initials[0] in _VOWEL_NAMES
     elif not initials and low not in _TITLES and (low in _SMALL or not re.search(r"[aeiouy]", low)):
         vowel = low[:1].upper() in _VOWEL_NAMES
@@ -158,20 +160,20 @@ def article(word: str) -> str:
     return "an" if vowel else "a"
 
 
-def _read_out(initials: str) -> bool:
-    """Return whether capitals are read letter by letter."""
+def _is_read_letterwise(initials: str) -> bool:
+    """Return whether capitals are read letter by letter (*MBA*) and not as a word."""
     if initials[0] == "U":
         return len(initials) <= 4
     return initials == "EU" or initials in _READ_OUT or not _SPEAKABLE.match(initials.lower())
 
 
-def mended(before: str, word: str, *, capitals: bool = False) -> str:
-    """Return what stands before `word`, with an article at its end changed where the word does not take it.
+def fit_article(before: str, word: str, *, capitals: bool = False) -> str:
+    """Return the text before `word`, an indefinite article at its end replaced by the one that `word` takes.
 
     `capitals`: the text is in capitals, *AN*, where otherwise *An* is written for *A*.
 
-    >>> mended("near a ", "adult"), mended("An ", "woman"), mended("an old ", "woman"), mended("A ", "EMT")
-    ('near an ', 'A ', 'an old ', 'An ')
+    >>> [fit_article(*pair) for pair in (("near a ", "adult"), ("an old ", "woman"), ("A ", "EMT"))]
+    ['near an ', 'an old ', 'An ']
     """
     match = _BEFORE.search(before)
     right = article(word)

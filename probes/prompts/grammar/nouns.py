@@ -21,7 +21,7 @@ from typing import Any
 
 from probes.errors import UserError
 from probes.prompts.grammar.english import PLURAL_ONLY, SINGULAR, singular
-from probes.prompts.grammar.tagger import noun_spans, readings
+from probes.prompts.grammar.tagger import noun_spans, possible_tags
 
 # Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
 DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
@@ -30,7 +30,7 @@ INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun of a text."""
+    """A noun in a text: as spelled, its lemma, and its half-open range of characters."""
 
     word: str
     lemma: str  # singular, in lower case
@@ -46,7 +46,7 @@ def nouns(
     compounds: bool = False,
     human: Container[str] | None = None,
 ) -> list[Noun]:
-    """Return the nouns of a text, in order.
+    """Return the nouns of a text in order, with lemma, characters, and whether each refers to a human.
 
     NLTK, the paper's backend, needs a download. `compounds` joins nouns that follow one another ("tennis racket"); the
     paper takes single nouns. `human` are the lemmas that refer to humans, by default the paper's.
@@ -55,7 +55,7 @@ def nouns(
     [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
     """
     result: list[Noun] = []
-    for start, end, singular_form in _found(text, backend):
+    for start, end, singular_form in _noun_lemmas(text, backend):
         if compounds and result and start > result[-1].end and not text[result[-1].end : start].strip():
             first = result.pop()
             start, singular_form = first.start, " ".join(f"{first.word.lower()} {singular_form}".split())
@@ -65,97 +65,100 @@ def nouns(
 
 
 def lemma(name: str, *, backend: str = "hanta") -> str:
-    """Return the singular of a noun or of a phrase's last word, in lower case.
+    """Return a noun or phrase in lower case with its last word in the singular; empty for a blank text.
 
     >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
     ['woman', 'bow tie', 'jeans', 'person', 'glass']
     """
     words = name.lower().replace("_", " ").split()
-    return " ".join([*words[:-1], _lemma(words[-1], backend)]) if words else ""
+    return " ".join([*words[:-1], _word_lemma(words[-1], backend)]) if words else ""
 
 
-def head(name: str) -> str:
-    """Return the last word of a phrase: what it is a kind of."""
+def last_word(name: str) -> str:
+    """Return the last word of a phrase, in general its head noun."""
     return name.rsplit(" ", 1)[-1]
 
 
 @dataclass(frozen=True)
 class HumanWords:
-    """The words that refer to humans; ``lemma in words`` asks for one."""
+    """A set of words that refer to humans, as lemmas; test a word by ``lemma in words``."""
 
     choice: str
     lemmas: frozenset[str]
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a lemma refers to a human; in the long list, whether its last word does."""
-        return name in self.lemmas or (self.choice == "long" and head(str(name)) in self.lemmas)
+        """Return whether a lemma refers to a human; with the choice ``long``, also whether its last word does."""
+        return name in self.lemmas or (self.choice == "long" and last_word(str(name)) in self.lemmas)
 
 
 def human_words(words: Iterable[str] = (), *, choice: str = "paper", backend: str = "hanta") -> HumanWords:
-    """Return the words that refer to humans: those of Wu et al. 2025, Definition 2 and Table 2, and of a run.
+    """Return the lemmas that refer to humans: those of Wu et al. 2025, and those of `words`, a run's own.
 
     ``paper`` has the six words of Definition 2, ``long`` also the 105 of Table 2, made to sort captions by; with it a
     name that ends in one of them refers to a human, as "football player". Of `words`, such as "female doctor", each
     counts whole and by its noun, for in a prompt "doctor" is the noun.
     """
     named = (person_lemmas(word, backend=backend) for word in words)
-    return HumanWords(choice, _listed_humans(choice, backend).union(*named))
+    return HumanWords(choice, _listed_human_lemmas(choice, backend).union(*named))
 
 
 @cache
 def human_words_of_table_2() -> tuple[str, ...]:
-    """Return the 105 words by which captions are sorted, in the order of Wu et al. 2025, Table 2."""
+    """Return the 105 words for humans of Wu et al. 2025, Table 2, by which captions are sorted, in that order."""
     with Path(__file__).with_name("human_words.csv").open(encoding="utf-8", newline="") as file:
         return tuple(row["word"] for row in csv.DictReader(file))
 
 
 @cache
-def _listed_humans(choice: str, backend: str) -> frozenset[str]:
+def _listed_human_lemmas(choice: str, backend: str) -> frozenset[str]:
+    """Return the lemmas of the published words for humans, for the choice ``paper`` or ``long``."""
     listed = human_words_of_table_2() if choice == "long" else ()
-    return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word)
+    return frozenset(last_word(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word)
 
 
 def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
-    """Return a word for the person as a lemma, whole and by its noun.
+    """Return the lemmas of a word for a person: that of the whole phrase and that of its head noun.
 
     >>> sorted(person_lemmas("old men")), sorted(person_lemmas("man in a suit"))
     (['man', 'old man'], ['man', 'man in a suit'])
     """
     words = word.split()
     end = next(
-        (i for i, part in enumerate(words) if i and readings(part.lower())[0].startswith("PR")), len(words)
+        (i for i, part in enumerate(words) if i and possible_tags(part.lower())[0].startswith("PR")),
+        len(words),
     )
     phrase = lemma(" ".join(words[:end]), backend=backend)
     whole = phrase if end == len(words) else word.lower()
-    return {whole, head(phrase)} - {""}
+    return {whole, last_word(phrase)} - {""}
 
 
 @lru_cache(maxsize=4096)
-def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
-    """Characters and lemmas of the nouns."""
+def _noun_lemmas(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
+    """Return (start, end, lemma) for each noun of a text, in characters, half open."""
     if backend == "hanta":
         spans = noun_spans(text)
     else:
-        with _nltk() as nltk:
+        with _import_nltk() as nltk:
             words = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
             tags = nltk.pos_tag([text[start:end] for start, end in words])
         spans = [span for span, (_, tag) in zip(words, tags) if tag.startswith("NN")]
     return tuple(
-        (start, end, _lemma(text[start:end].lower().replace("’", "'"), backend)) for start, end in spans
+        (start, end, _word_lemma(text[start:end].lower().replace("’", "'"), backend)) for start, end in spans
     )
 
 
 @cache
-def _lemma(word: str, backend: str) -> str:
+def _word_lemma(word: str, backend: str) -> str:
+    """Return the singular of a lower-case word, by WordNet if the backend is ``nltk``."""
     if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
         return singular(word)
-    with _nltk() as nltk:
+    with _import_nltk() as nltk:
         return nltk.stem.WordNetLemmatizer().lemmatize(word, "n")
 
 
 @contextlib.contextmanager
-def _nltk() -> Iterator[Any]:
-    """NLTK, whose data is no part of its wheel."""
+def _import_nltk() -> Iterator[Any]:
+    """Context manager that provides the module nltk; raises `UserError` if NLTK's data is missing."""
     import nltk
 
     try:

@@ -25,36 +25,37 @@ _WITHIN_PHRASE = (*_NOUNS, "AJ", "CJ", "UNC", "CRD", "ORD")
 
 @cache
 def _tagger() -> Any:
+    """Return HanTa's tagger of English, loaded once."""
     from HanTa.HanoverTagger import HanoverTagger
 
     return HanoverTagger("morphmodel_en.pgz")
 
 
 def is_known(word: str) -> bool:
-    """Return whether a word in lower case is in the model's vocabulary, so that its tags are not guessed."""
+    """Return whether a lower-case word is in the tagger's vocabulary, so that its tags are not guessed."""
     return word in _tagger().cache
 
 
 @cache
-def readings(word: str) -> tuple[str, ...]:
-    """Return the tags that a word can have (British National Corpus, C5), likeliest first."""
+def possible_tags(word: str) -> tuple[str, ...]:
+    """Return the part-of-speech tags that a word can have (British National Corpus, C5), likeliest first."""
     tags = _tagger().tag_word(word, cutoff=3, casesensitive=False)
     return tuple(tag for tag, _ in tags)
 
 
 def known_singular(word: str) -> str | None:
-    """Return the singular of a word in lower case, itself where it is read as no plural; None if it is not known."""
+    """Return a lower-case word's singular, the word itself if it is not read as a plural; None if it is unknown."""
     if not is_known(word):
         return None
-    noun = next((reading for reading in readings(word) if reading.startswith(_NOUNS)), "")
+    noun = next((reading for reading in possible_tags(word) if reading.startswith(_NOUNS)), "")
     return str(_tagger().analyze(word, pos="NN2")[0]).lower() if noun == "NN2" else word
 
 
 def noun_spans(text: str) -> list[tuple[int, int]]:
-    """Return the characters of the nouns of a text, half open, in order."""
+    """Return the half-open character spans of a text's nouns, in order."""
     matches = list(_WORD.finditer(text))
     prepositions = {match.start(1) for match in _IN_FRONT_OF.finditer(text)}
-    tags = _tags([match[0] for match in matches])
+    tags = _corrected_tags([match[0] for match in matches])
     return [
         match.span()
         for match, tag in zip(matches, tags, strict=True)
@@ -65,50 +66,50 @@ def noun_spans(text: str) -> list[tuple[int, int]]:
     ]
 
 
-def _tags(words: list[str]) -> list[str]:
-    """Return the tagger's tag of each word, corrected for captions."""
+def _corrected_tags(words: list[str]) -> list[str]:
+    """Return the tagger's part-of-speech tag of each word, with corrections for captions."""
     tags = _tagger().tag_sent(words, taglevel=0)
     words = [word.lower() for word in words]
-    for place, word in enumerate(words):
-        if word.endswith("ing") and tags[place].startswith("NN") and readings(word)[0].startswith("V"):
-            tags[place] = "VVG"  # "a female laying on a couch"
+    for index, word in enumerate(words):
+        if word.endswith("ing") and tags[index].startswith("NN") and possible_tags(word)[0].startswith("V"):
+            tags[index] = "VVG"  # "a female laying on a couch"
         elif word.endswith(_PERSON_ENDINGS) and not is_known(word):
-            tags[place] = "NN1"  # "a puppeteer"
-    for place in range(len(words)):
-        if _ends_phrase(words, tags, place):
-            tags[place] = "NN1"  # "a human sitting"
-    for place in range(len(words)):
-        if _is_verb(words, tags, place):
-            tags[place] = "VVZ"  # "a fashion designer pins fabric"
+            tags[index] = "NN1"  # "a puppeteer"
+    for index in range(len(words)):
+        if _is_phrase_final_noun(words, tags, index):
+            tags[index] = "NN1"  # "a human sitting"
+    for index in range(len(words)):
+        if _is_mistagged_verb(words, tags, index):
+            tags[index] = "VVZ"  # "a fashion designer pins fabric"
     return tags
 
 
-def _ends_phrase(words: list[str], tags: list[str], place: int) -> bool:
-    """Return whether a word that is not tagged a noun is one: nothing follows that it could describe."""
-    tag, before = tags[place], tags[place - 1] if place else ""
+def _is_phrase_final_noun(words: list[str], tags: list[str], index: int) -> bool:
+    """Return whether a word that is not tagged as a noun is one, because no word that it could describe follows."""
+    tag, before = tags[index], tags[index - 1] if index else ""
     if tag not in ("AJ0", "AV0", "UNC", "VVB", "VVI", "ITJ") or not before.startswith(_BEFORE_NOUN):
         return False
     determined = before.startswith(("AT", "DPS", "DT"))
-    after, after_tag = (words[place + 1], tags[place + 1]) if place + 1 < len(words) else ("", "PUN")
+    after, after_tag = (words[index + 1], tags[index + 1]) if index + 1 < len(words) else ("", "PUN")
     goes_on = after_tag.startswith(_WITHIN_PHRASE if determined else (*_WITHIN_PHRASE, "PUN", "PUQ"))
     if goes_on and after != "next":
         return False
-    if not is_known(words[place]):
+    if not is_known(words[index]):
         return True
-    can_be_noun = any(reading.startswith(_NOUNS) for reading in readings(words[place]))
+    can_be_noun = any(reading.startswith(_NOUNS) for reading in possible_tags(words[index]))
     return can_be_noun and (tag == "AJ0" or before.startswith(("AT", "DPS")))
 
 
-def _is_verb(words: list[str], tags: list[str], place: int) -> bool:
-    """Return whether a word in -s tagged a plural is the verb of the phrase before it, which is singular."""
-    if not _could_be_verb(words, tags, place):
+def _is_mistagged_verb(words: list[str], tags: list[str], index: int) -> bool:
+    """Return whether a word in -s that is tagged as a plural noun is the verb of the singular phrase before it."""
+    if not _could_be_verb(words, tags, index):
         return False
-    first = place
+    first = index
     while first and tags[first - 1].startswith((*_NOUNS, "AJ")):
         first -= 1
     if not first or words[first - 1] not in _SINGULAR_DETERMINERS:
         return False
-    for after in range(place + 1, len(words)):
+    for after in range(index + 1, len(words)):
         if not tags[after].startswith((*_NOUNS, "AJ")):
             return not tags[after].startswith(("VVZ", "VBZ"))
         if _could_be_verb(words, tags, after):
@@ -116,10 +117,11 @@ def _is_verb(words: list[str], tags: list[str], place: int) -> bool:
     return True
 
 
-def _could_be_verb(words: list[str], tags: list[str], place: int) -> bool:
+def _could_be_verb(words: list[str], tags: list[str], index: int) -> bool:
+    """Return whether a word in -s is tagged as a plural noun and follows a singular one."""
     return (
-        words[place].endswith("s")
-        and tags[place] == "NN2"
-        and place > 0
-        and tags[place - 1].startswith("NN1")
+        words[index].endswith("s")
+        and tags[index] == "NN2"
+        and index > 0
+        and tags[index - 1].startswith("NN1")
     )

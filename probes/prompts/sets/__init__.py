@@ -23,7 +23,7 @@ from probes.prompts import paintskills
 from probes.prompts.diagnostic import ALL, AXIS, NONE
 from probes.prompts.forms import PromptSource
 from probes.prompts.grammar.english import article
-from probes.prompts.grids import cells, named, slug
+from probes.prompts.grids import grid_prompts, phrases_by_level, slug
 from probes.prompts.prompt import Prompt
 from probes.toyworld import MODELS
 
@@ -42,30 +42,30 @@ TAKEN_BY = {
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of the sets."""
+    """Return the names of the bundled sets of prompts, sorted."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
 @cache
 def read(name: str) -> Mapping[str, Any]:
-    """Return what a set's file says."""
+    """Return the content of a bundled set's file, over that of the set named by ``like`` if it has this key."""
     data = read_yaml(FOLDER / f"{name}.yaml").data
     return {**read(data["like"]), **data} if "like" in data else data
 
 
 def skill_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data of a configuration with defaults where its prompts are a set of skills."""
+    """Return plain data with defaults for skill prompts if ``prompts`` names a set of skills, else a copy."""
     source = data.get("prompts")
     name = source.get("from") if isinstance(source, Mapping) else None
     content = read(name) if name in names() else {}
-    return paintskills.defaults(data, content) if "skills" in content else dict(data)
+    return paintskills.apply_skill_defaults(data, content) if "skills" in content else dict(data)
 
 
-def require_fitting(source: PromptSource, content: Mapping[str, Any]) -> None:
-    """Refuse options of sets beside a source that does not take them; `content` is that of its set, if it is one."""
+def require_supported_options(source: PromptSource, content: Mapping[str, Any]) -> None:
+    """Raise `UserError` for options that the set, with this `content` (empty for captions), does not support."""
     for option in TAKEN_BY:
-        if getattr(source, option) is not None and not _takes(content, option):
-            takers = ", ".join(name for name in names() if _takes(read(name), option))
+        if getattr(source, option) is not None and not _supports_option(content, option):
+            takers = ", ".join(name for name in names() if _supports_option(read(name), option))
             raise UserError(
                 f"prompts.{option}: expected a set that takes it ({takers}), got {source.from_!r}: take it"
                 " out, or name one of those"
@@ -76,21 +76,21 @@ def require_fitting(source: PromptSource, content: Mapping[str, Any]) -> None:
         )
 
 
-def _takes(content: Mapping[str, Any], option: str) -> bool:
-    """Return whether a set takes an option; the sentences of one with `bare` have no capital in the paper either."""
+def _supports_option(content: Mapping[str, Any], option: str) -> bool:
+    """Return whether a set supports an option; one with the key ``bare`` never supports ``written``."""
     return TAKEN_BY[option] in content and not (option == "written" and "bare" in content)
 
 
 def prompts(
     source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, model: str
 ) -> list[Prompt]:
-    """Return the prompts of the set that a source names: a text by each indicator, or a template, with id and levels.
+    """Return the prompts of a bundled set with ids and levels, as templates or with a text for each indicator.
 
     `words` has for each indicator the word for a person and its plural; `reference` is put before no profession.
     Sentences are written as the `model` reads them where the source does not say.
     """
     content = read(source.from_)
-    require_fitting(source, content)
+    require_supported_options(source, content)
     if "skills" in content:
         return paintskills.prompts(content, source.skill, source.object)
     settings = content.get("grids", {})
@@ -101,22 +101,22 @@ def prompts(
         )
     result: list[Prompt] = []
     if settings:
-        axes = {axis: named(levels) for axis, levels in content["axes"].items()}
+        axes = {axis: phrases_by_level(levels) for axis, levels in content["axes"].items()}
         if source.profession is not None:
-            axes[AXIS] = named(_check_professions(source.profession))
+            axes[AXIS] = phrases_by_level(_check_professions(source.profession))
         for setting, text in settings.items():
             if source.setting in (None, setting):
                 fixed = {"setting": setting}
                 if "bare" in content:
                     identifier, levels = slug(f"{setting} {NONE}"), {**fixed, AXIS: NONE}
                     result.append(Prompt(template=content["bare"], id=identifier, levels=levels))
-                result += cells(text, axes, fixed)
+                result += grid_prompts(text, axes, fixed)
         if (source.written or ("plain" if model in MODELS else "paper")) == "paper":
             return result
-        plain = ((one, one.template[:1].lower() + one.template[1:].removesuffix(".")) for one in result)
-        return [replace(one, template=text) for one, text in plain]
+        plain = ((item, item.template[:1].lower() + item.template[1:].removesuffix(".")) for item in result)
+        return [replace(item, template=text) for item, text in plain]
     for topic, entries in content["topics"].items():
-        for profession, said in named(entries).items():
+        for profession, activity in phrases_by_level(entries).items():
             # initials alone keep their capitals within a sentence
             noun = " ".join(word if word.isupper() else word.lower() for word in profession.split())
             texts = {}
@@ -124,15 +124,15 @@ def prompts(
                 phrase = noun if indicator == reference else f"{BEFORE.get(word, word)} {noun}"
                 before = article(phrase if source.articles == "fitting" else noun)
                 shape = content.get("sentence", "{noun} {said}")
-                texts[indicator] = shape.format(noun=f"{before} {phrase}", said=said)
+                texts[indicator] = shape.format(noun=f"{before} {phrase}", said=activity)
             levels = {"setting": content["setting"], "context": noun} if "setting" in content else {}
             result.append(Prompt(texts, id=slug(f"{topic} {profession}"), levels=levels))
     return result
 
 
 def _check_professions(names: Sequence[str]) -> Sequence[str]:
-    """Refuse names that no prompt could say as they are, and those that two prompts would have."""
-    before: dict[str, int] = {}
+    """Return names of professions; raise an error for braces, articles, odd spaces, and reserved or repeated names."""
+    seen: dict[str, int] = {}
     for index, name in enumerate(names):
         first, *rest = name.split() or [""]
         wrong = ""
@@ -145,14 +145,14 @@ def _check_professions(names: Sequence[str]) -> Sequence[str]:
         at = ("profession", index)
         if wrong:
             raise fail(f"expected {wrong}, got {shown(name)}: {remedy}", at=at)
-        if (key := slug(name)) in before:
-            raise fail(f"the same as profession[{before[key]}], got {shown(name)}: keep one", at=at)
-        before[key] = index
+        if (key := slug(name)) in seen:
+            raise fail(f"the same as profession[{seen[key]}], got {shown(name)}: keep one", at=at)
+        seen[key] = index
     return names
 
 
 def without_preposition(phrase: str) -> str:
-    """Return an attribute's phrase without its preposition.
+    """Return an attribute's phrase without *in*, *with* or *wearing* at its beginning.
 
     >>> [without_preposition(phrase) for phrase in ("in a dress", "with gloves", "boots")]
     ['a dress', 'gloves', 'boots']

@@ -22,8 +22,8 @@ import pandas as pd
 from hooks.prompt.spans import split_words
 from probes.errors import UserError
 from probes.fields.types import PERSON, shown
-from probes.prompts.prompt import ID_LENGTH, Prompt, fill, normal
-from probes.prompts.sample import forms, occurrences
+from probes.prompts.prompt import ID_LENGTH, Prompt, fill_person, normalize_text
+from probes.prompts.sample import caption_forms, phrase_indices
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
 
@@ -149,7 +149,7 @@ def group_triplets(
 def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
     """Return a key that the rows of a triplet share: its name, or the prompt's words but for the indicator's word."""
     texts = [word for word, _ in split_words(row.prompt)]
-    places = occurrences(texts, forms(*words))
+    places = phrase_indices(texts, caption_forms(*words))
     if not places and (row.triplet is None or not any_words):
         spoken = ", ".join(dict.fromkeys(words))
         remedy = (
@@ -178,7 +178,7 @@ def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str 
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         template = text.replace(word, PERSON, 1)
-        if all(fill(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
+        if all(fill_person(template, words[member][0])[0] == prompt for member, prompt in texts.items()):
             return Prompt(template=template)
     return Prompt(texts, id=name if name and len(name) <= ID_LENGTH and name not in words else "")
 
@@ -231,4 +231,4 @@ def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[st
 
 def _normalized(text: str) -> str:
     """Return a text normalized for comparison, without final periods and blanks."""
-    return normal(text).rstrip(" .")
+    return normalize_text(text).rstrip(" .")

@@ -81,7 +81,7 @@ def require_traceable(config: Config, source: Source, samples: Sequence[Sample])
 def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
-    towers, seeds = TextTowers.of(without_weights(source)), set(config.seeds[: config.trace.seeds])
+    towers, seeds = TextTowers.from_pipeline(without_weights(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
     return [TripletDraw.from_samples(members, towers) for members in batched(chosen, len(config.indicators))]
 

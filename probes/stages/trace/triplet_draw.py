@@ -43,7 +43,7 @@ class TripletDraw:
             spans[name] = [next(span for word, span in split_words(text) if word == words[name])]
         noise, groups = (
             noise_seed(next(iter(prompts.values())), seed),
-            _groups_by_encoder(TextTowers.of(pipe), prompts, spans),
+            _groups_by_encoder(TextTowers.from_pipeline(pipe), prompts, spans),
         )
         return cls(triplet, seed, noise, dict(prompts), tokens, groups)
 
@@ -105,7 +105,7 @@ def _groups_by_encoder(
     """Return groups of token positions by text encoder, then by indicator; empty for a word that is not contiguous."""
     found: dict[str, dict[str, PositionGroups]] = {}
     for name, prompt in prompts.items() if towers else ():
-        groups = towers.groups(prompt, spans[name])
+        groups = towers.position_groups(prompt, spans[name])
         words = [groups[tower][WORD] for tower in towers.tokenizers]
         one_place = all(word and word[-1] - word[0] == len(word) - 1 for word in words)
         for tower, positions in groups.items():

@@ -1,12 +1,12 @@
 """Choosing captions: what is kept once, what is left out for which reason, and how a triplet is made of one."""
 
-from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral
+from probes.prompts.captions import DUPLICATE, LONG, UNPRINTABLE, neutral_prompts
 from probes.prompts.forms import PromptSource
 from probes.prompts.neutral import HUMAN, NO_PERSON
 
 
 def test_every_caption_is_kept_or_has_a_reason():
-    said = neutral(
+    said = neutral_prompts(
         [
             "A  person\tin a hat.",
             "a person in a hat",

@@ -51,7 +51,7 @@ def test_other_professions_and_groups():
         "an elderly person who works as an X-ray technician",
         "an elderly person who works as an heir",
     ]
-    assert [*diagnostic.places(config)] == [0, 1, 2, 3, 4]
+    assert [*diagnostic.profession_labels(config)] == [0, 1, 2, 3, 4]
 
 
 def test_the_example_beside_triplets_yaml():
@@ -74,7 +74,7 @@ def test_what_is_no_audit_and_what_a_limit_leaves():
     written = Config(
         prompts=["a {person}", {"text": "a {person} in a kitchen", "levels": {"profession": "cook"}}]
     )
-    assert diagnostic.places(written) == {1: "cook"}
+    assert diagnostic.profession_labels(written) == {1: "cook"}
 
 
 @pytest.mark.parametrize(

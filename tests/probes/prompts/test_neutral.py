@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probes.prompts.grammar.nouns import human_words_of_table_2
-from probes.prompts.neutral import HUMAN, NO_PERSON, NUMBER, PHRASE, judge, swap
+from probes.prompts.neutral import HUMAN, NO_PERSON, NUMBER, PHRASE, exclusion_reason, replace_person
 
 REASONS = {"kept": "", "none": NO_PERSON, "phrase": PHRASE, "human": HUMAN, "number": NUMBER}
 with Path(__file__).with_name("neutral_captions.csv").open(encoding="utf-8", newline="") as file:
@@ -22,9 +22,9 @@ def test_there_are_300_different_sentences_of_every_kind():
 def test_decision_and_swap_are_those_by_hand():
     for case in CASES:
         caption = case["caption"]
-        assert judge(caption)[0] == REASONS[case["decision"]], caption
+        assert exclusion_reason(caption)[0] == REASONS[case["decision"]], caption
         if case["decision"] == "kept":
-            swapped = [swap(caption, word) for word in ("woman", "man", "person")]
+            swapped = [replace_person(caption, word) for word in ("woman", "man", "person")]
             assert swapped == [case["feminine"], case["masculine"], caption]
 
 
@@ -32,13 +32,13 @@ def test_decision_and_swap_are_those_by_hand():
 def test_every_word_of_table_2_is_a_reason_in_any_case_and_form(forms):
     for word in human_words_of_table_2():
         for text in (word, word.upper(), word.capitalize(), f"({word})", f"{word}'s", f'"{word}"'):
-            assert judge(f"A person and {text} on a bench", forms)[0] == HUMAN, text
+            assert exclusion_reason(f"A person and {text} on a bench", forms)[0] == HUMAN, text
 
 
 @pytest.mark.parametrize("text", ["two men", "some ladies", "a bridesmaid", "a mans hat"])
 def test_printed_words_alone_leave_plurals_and_repairs_in(text):
-    assert judge(f"a person with {text}")[0] == HUMAN
-    assert judge(f"a person with {text}", "printed")[0] == ""
+    assert exclusion_reason(f"a person with {text}")[0] == HUMAN
+    assert exclusion_reason(f"a person with {text}", "printed")[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_printed_words_alone_leave_plurals_and_repairs_in(text):
     ],
 )
 def test_other_words(caption, word, expected):
-    assert swap(caption, word) == expected
+    assert replace_person(caption, word) == expected
 
 
 def test_the_plural_may_be_said_and_the_article_kept():
-    assert swap("a person and people", "ze", "zes") == "a ze and zes"
-    assert swap("A person", "adult", articles="kept") == "A adult"
-    assert swap("a person", "individual", articles="kept") == "a individual"
+    assert replace_person("a person and people", "ze", "zes") == "a ze and zes"
+    assert replace_person("A person", "adult", articles="kept") == "A adult"
+    assert replace_person("a person", "individual", articles="kept") == "a individual"

@@ -9,7 +9,7 @@ import pytest
 from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, grid, prompt_text
+from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, prompt_text, skill_requests
 from probes.prompts.prompt import asks_for_skills
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
@@ -46,14 +46,14 @@ def test_templates_and_objects_are_the_printed_ones():
 
 def test_every_combination_stands_once_and_a_beginning_is_even():
     for skill in SKILLS:
-        everything = [one for _, one in grid(skill, SET)]
+        everything = [one for _, one in skill_requests(skill, SET)]
         assert len({tuple(one.levels.values()) for one in everything}) == len(everything)
         for axis in AXES[skill]:
             numbers = Counter(getattr(one, axis) for one in everything[:300])
             even = 300 / len(numbers)
             assert len(numbers) == len({getattr(one, axis) for one in everything})
             assert all(abs(number - even) <= 0.1 * even for number in numbers.values())
-    both = Counter((one.object, one.count) for _, one in grid("count", SET)[:60])
+    both = Counter((one.object, one.count) for _, one in skill_requests("count", SET)[:60])
     assert set(both.values()) == {1}
 
 

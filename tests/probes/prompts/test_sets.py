@@ -5,7 +5,7 @@ from pathlib import Path
 
 from probes.prompts import sets
 from probes.prompts.forms import PromptSource
-from probes.prompts.neutral import judge
+from probes.prompts.neutral import exclusion_reason
 
 REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
@@ -26,7 +26,7 @@ def test_the_names_are_those_of_table_3_in_its_order():
 def test_no_sentence_has_another_word_for_a_human_or_stands_twice():
     said = [text for entries in TOPICS.values() for text in entries.values()]
     assert len(set(said)) == 320
-    assert [text for text in said if judge(f"a person {text}")[0]] == []
+    assert [text for text in said if exclusion_reason(f"a person {text}")[0]] == []
 
 
 def test_the_members_differ_by_the_word_before_the_profession():

@@ -19,7 +19,7 @@ from analysis.methods.skills.scores import (
 )
 from probes.config.measurement import Skills
 from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS, SkillRequest, grid
+from probes.prompts.paintskills import SKILLS, SkillRequest, skill_requests
 
 CLASSES = ("dog", "cat", "cup")
 
@@ -132,4 +132,6 @@ def test_shuffled_is_the_mean_over_all_permutations():
 def test_chance_of_the_papers_prompts():
     content = sets.read("paintskills")
     for skill, expected in zip(SKILLS, (1 / 15, 1 / 60, 2 / 900), strict=True):
-        assert chances([one for _, one in grid(skill, content)]).mean() == pytest.approx(expected, abs=1e-15)
+        assert chances([one for _, one in skill_requests(skill, content)]).mean() == pytest.approx(
+            expected, abs=1e-15
+        )

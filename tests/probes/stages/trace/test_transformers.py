@@ -156,7 +156,7 @@ def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given
 
 
 def test_no_positions_of_a_word_at_two_places_or_in_a_template():
-    towers = TextTowers.of(pipeline("sd3"))
+    towers = TextTowers.from_pipeline(pipeline("sd3"))
     sample = SimpleNamespace(
         **dict.fromkeys(("triplet", "seed", "noise_seed"), 0),
         indicator="neutral",
@@ -169,7 +169,7 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
     found = TripletDraw.from_samples([sample], towers).groups
     assert set(found) == {"text", "text_2", "text_3", JOINED}
     assert not any(groups["neutral"] for groups in found.values())
-    assert TextTowers.of(pipeline("sana")) is None
+    assert TextTowers.from_pipeline(pipeline("sana")) is None
 
 
 @pytest.mark.parametrize(
