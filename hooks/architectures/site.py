@@ -346,7 +346,7 @@ class Batch:
         return -(-self._stream_length(stream, text_tokens) // self.multiple) * self.multiple
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
-        """Rows (rows, ...) of one branch of guidance in values of all branches; HookError for another number of rows."""
+        """Rows (rows, ...) of one branch of guidance in values of all branches; HookError if their number differs."""
         if values.shape[0] != self.rows * len(self.branches):
             raise HookError(
                 f"{address}: expected {self.rows * len(self.branches)} rows "

@@ -163,7 +163,7 @@ class Transformer(Architecture):
         are_prompt_states: Callable[[Tensor], bool],
         runs: int,
     ) -> tuple[str, ...] | None:
-        """Branches in the batch, by comparing texts with the prompts'; HookError if none match. Mostly None (see base)."""
+        """Branches in the batch, by comparing texts with the prompts'; HookError if none match; usually None."""
         if self.row.branches != "text":
             return None
         states = self._arguments_by_name(args, kwargs)["encoder_hidden_states"]
