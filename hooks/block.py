@@ -146,7 +146,7 @@ class HookedBlock:
     def _wrap_scheduler(self, stack: contextlib.ExitStack) -> None:
         """Wrap the scheduler's `step` method so that each `Step` is passed to `_on_step` first, until `stack` closes.
 
-        Closing the stacks of several blocks, in any order, puts back what was there.
+        Closing the stacks of several blocks, in any order, restores the scheduler's own method.
         """
         scheduler = self._scheduler = self._pipe.scheduler
         method, before = scheduler.step, vars(scheduler).get("step")
@@ -156,10 +156,10 @@ class HookedBlock:
         def step(instance: Any, *args: Any, **kwargs: Any) -> Any:
             if instance is not scheduler:  # a copy of it, in a callback
                 return type(instance).step(instance, *args, **kwargs)
-            given = [*signature.bind_partial(instance, *args, **kwargs).arguments.values()]
+            arguments = [*signature.bind_partial(instance, *args, **kwargs).arguments.values()]
             if self._in_step and not step.left:
                 with torch.no_grad():
-                    self._on_step(Step(*given[1:4]))
+                    self._on_step(Step(*arguments[1:4]))
             self._in_step, self._steps = False, self._steps + 1
             return method(*args, **kwargs)
 

@@ -187,6 +187,7 @@ class Intervention(HookedBlock):
         self._forget()
 
     def _on_step(self, step: Step) -> None:
+        """Raise a HookError if the scheduler gets another number of images than the denoiser's batch."""
         self._last.require_images(self._pipe, len(step.output))
 
     def _patched_values(self, site: Site, values: Tensor) -> Tensor | None:
@@ -280,7 +281,7 @@ class Intervention(HookedBlock):
     def _local_donors(
         self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[tuple[int, str], Tensor]:
-        """Activations of this call if recipients had their donors' text, by (patch number, address); for local donors.
+        """Local donors: the activations if recipients had their donors' texts at this call, by (patch number, address).
 
         The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
         the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one
@@ -298,18 +299,18 @@ class Intervention(HookedBlock):
                     break
             else:
                 passes.append((patch.donors, [number]))
-        found: dict[tuple[int, str], Tensor] = {}
+        values_of: dict[tuple[int, str], Tensor] = {}
         for donors, numbers in passes:
             rows = [donors.get(row, row) for row in range(batch.rows)]
             texts = [branch * batch.rows + row for branch in range(len(batch.branches)) for row in rows]
-            args_given, given = self._architecture.exchange_texts(args, kwargs, texts)
+            new_args, new_kwargs = self._architecture.exchange_texts(args, kwargs, texts)
             with contextlib.ExitStack() as stack:
                 for key in ((number, one) for number in numbers for one in self._patches[number].addresses):
-                    keep = partial(lambda key, values: found.update({key: values.clone()}), key)
+                    keep = partial(lambda key, values: values_of.update({key: values.clone()}), key)
                     stack.callback(self._sites[key[1]].attach_reader(self._pipe, keep).remove)
                 # not the call: hooks on the denoiser itself stay out of it
-                self._architecture.denoiser(self._pipe).forward(*args_given, **given)
-        return found
+                self._architecture.denoiser(self._pipe).forward(*new_args, **new_kwargs)
+        return values_of
 
     # Latents
 

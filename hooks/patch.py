@@ -161,9 +161,9 @@ class Patch:
                 )
         if self.source_positions is not None and self.positions is None:
             self.refuse("source_positions: expected positions beside them, but got none")
-        written, given = len(self.positions or ()), len(self.source_positions or self.positions or ())
-        if written != given:
-            self.refuse(f"source_positions: expected {written}, one for each position, but got {given}")
+        written, read = len(self.positions or ()), len(self.source_positions or self.positions or ())
+        if written != read:
+            self.refuse(f"source_positions: expected {written}, one for each position, but got {read}")
         if not self.into or min(self.into) < 0 or len(set(self.into)) != len(self.into):
             self.refuse(f"into: expected rows from 0, each once, but got {self.into!r}")
         if (self.mode in OF_DONORS) != bool(self.source):

@@ -92,7 +92,7 @@ class Architecture(ABC):
                     f"{name}.{part}: expected a plain module, but got a compiled one, into which no hook reaches: load"
                     " the pipeline again and leave compile out"
                 )
-        classes = list(dict.fromkeys(one for layout in self.layouts for one in layout.denoiser.classes))
+        classes = list(dict.fromkeys(name for layout in self.layouts for name in layout.denoiser.classes))
         denoiser = type(getattr(pipe, self.denoiser_part, None))
         if classes and not any(base.__name__ in classes for base in denoiser.__mro__):
             raise HookError(
@@ -291,13 +291,13 @@ class Architecture(ABC):
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """(height, width) of the latent for an image of this size in pixels; None: the model's default size.
 
-        A transformer of packed latents has no size of its own, its pipelines 128.
+        The default of a transformer of packed latents is 128, as in its pipelines.
         """
         side, scale = getattr(self.denoiser(pipe).config, "sample_size", None) or 128, self.latent_scale(pipe)
-        own_height, own_width = (side, side) if isinstance(side, int) else side
+        default_height, default_width = (side, side) if isinstance(side, int) else side
         return (
-            own_height if height is None else height // scale,
-            own_width if width is None else width // scale,
+            default_height if height is None else height // scale,
+            default_width if width is None else width // scale,
         )
 
     def patch_size(self, pipe: Any) -> int:
@@ -314,9 +314,9 @@ class Architecture(ABC):
 
     def image_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
         """(height, width) of the image in pixels; a side that is None is the model's default."""
-        own_height, own_width = self.latent_size(pipe)
+        default_height, default_width = self.latent_size(pipe)
         scale = self.latent_scale(pipe)
-        return height or own_height * scale, width or own_width * scale
+        return height or default_height * scale, width or default_width * scale
 
     @abstractmethod
     def image_multiple(self, pipe: Any) -> int:
@@ -327,8 +327,8 @@ class Architecture(ABC):
     def without_weights(self, pipe: Any) -> Any:
         """A namespace with the pipeline's scheduler, and its denoiser and VAE built without weights (meta device)."""
         networks = {name: getattr(pipe, name) for name in (self.denoiser_part, "vae")}
-        blank = {name: build_on_meta(type(network), network.config) for name, network in networks.items()}
-        return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
+        copies = {name: build_on_meta(type(network), network.config) for name, network in networks.items()}
+        return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **copies)
 
     @abstractmethod
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:

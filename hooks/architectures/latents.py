@@ -91,8 +91,8 @@ def final_latent(vae: Any, decoder_input: Tensor, normalized: bool = False) -> T
 
 def decode(vae: Any, latent: Tensor) -> Tensor:
     """Decode latents of shape (rows, channels, h, w), as the VAE takes them, to images (rows, 3, height, width)."""
-    given = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
-    image = vae.decode(given).sample
+    values = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
+    image = vae.decode(values).sample
     return image.squeeze(2) if image.ndim == 5 else image
 
 
@@ -104,8 +104,8 @@ def check_scaling(config: Any) -> None:
         raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
     for key in ("latents_mean", "latents_std"):
         values = getattr(config, key, None)
-        whole = isinstance(values, (list, tuple)) and len(values) == _latent_channels(config)
-        if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
+        complete = isinstance(values, (list, tuple)) and len(values) == _latent_channels(config)
+        if values is not None and not (complete and all(isinstance(value, (int, float)) for value in values)):
             expected = f"`{key}`, {_latent_channels(config)} numbers or null"
             raise MisfitError("vae", expected, f"{values!r:.40}", "mend it")
 

@@ -161,13 +161,13 @@ class Site:
 
         def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> Any:
             container = args if self.read == "input" else output
-            given = self.values_in(container)
-            value = given - self.values_in(args) if self.read == "update" else given
-            values = change(value)
-            if values is None:
+            held = self.values_in(container)
+            values = held - self.values_in(args) if self.read == "update" else held
+            changed = change(values)
+            if changed is None:
                 return None
             # what stays of an update leaves the output as it is, to the last bit
-            return self.replace_in(container, given + (values - value) if self.read == "update" else values)
+            return self.replace_in(container, held + (changed - values) if self.read == "update" else changed)
 
         module = module_at(pipe, self.module)
         if self.read == "input":

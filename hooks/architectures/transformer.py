@@ -46,7 +46,7 @@ class Transformer(Architecture):
     # What it is made of
 
     def require_readable(self, pipe: Any) -> None:
-        """As the base class; also raises a HookError for caches, parallelism, fused projections and unseeded noise."""
+        """Raise a HookError as the base class, and for caches, parallelism, fused projections or unseeded noise."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
@@ -77,7 +77,7 @@ class Transformer(Architecture):
             )
 
     def check_configuration(self, pipe: Any) -> None:
-        """As the base class, but without `sample_size`, where the transformer has none or its latents are packed."""
+        """Raise a MisfitError for an unusable VAE scaling or, where set and latents are not packed, `sample_size`."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
             latents.check_scaling(pipe.vae.config)
         else:
@@ -217,7 +217,7 @@ class Transformer(Architecture):
         return values
 
     def _arguments_by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of a transformer call by the names that most classes use, such as "hidden_states"."""
+        """Arguments of a transformer call by the names that limit classes use, such as "hidden_states"."""
         arguments = {**dict(zip(self.row.arguments or ("hidden_states",), args)), **kwargs}
         return {self.row.arguments.get(name, name): value for name, value in arguments.items()}
 
@@ -311,29 +311,29 @@ class Transformer(Architecture):
         row, denoiser = self.row, self.denoiser(pipe)
         config, tokens = denoiser.config, text["encoder_hidden_states"].shape[1]
         shape: tuple[int, ...] = (1, config.in_channels, *size)
-        given = {"timestep": torch.zeros(1, device="meta"), **text}
-        for argument, shapes in row.blank.items():
-            given[argument] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
+        arguments = {"timestep": torch.zeros(1, device="meta"), **text}
+        for name, shapes in row.blank.items():
+            arguments[name] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
         if row.packed:
             pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here
             grid = [side // self.patch_size(pipe) for side in size]
             shape = (1, grid[0] * grid[1], config.in_channels)
             if "img_shapes" in inspect.signature(type(denoiser).forward).parameters:
-                given["img_shapes"] = [[(1, *grid)]]
+                arguments["img_shapes"] = [[(1, *grid)]]
             else:
-                given["img_ids"] = torch.zeros(shape[1], 3, device="meta")
-                given["txt_ids"] = torch.zeros(tokens, 3, device="meta")
+                arguments["img_ids"] = torch.zeros(shape[1], 3, device="meta")
+                arguments["txt_ids"] = torch.zeros(tokens, 3, device="meta")
         if row.own_lengths:
-            given[row.masks[0]] = _meta_mask_of_ones(tokens)
+            arguments[row.masks[0]] = _meta_mask_of_ones(tokens)
         if config.get("guidance_embeds"):
-            given["guidance"] = torch.zeros(1, device="meta")
-        given["hidden_states"] = torch.zeros(shape, device="meta")
-        renamed = {name: given.pop(common) for name, common in row.arguments.items()}
+            arguments["guidance"] = torch.zeros(1, device="meta")
+        arguments["hidden_states"] = torch.zeros(shape, device="meta")
+        renamed = {name: arguments.pop(common) for name, common in row.arguments.items()}
         if row.listed:
             latent, _, states = renamed
             renamed[latent] = [image.unsqueeze(1) for image in renamed[latent]]
             renamed[states] = list(renamed[states])
-        return {**renamed, **given}
+        return {**renamed, **arguments}
 
     # Sizes
 
@@ -351,9 +351,9 @@ class Transformer(Architecture):
 
     def tokens(self, pipe: Any, encoder: str) -> int:
         """Token positions of a text encoder: the pipeline's limit, or the encoder's own if that is lower."""
-        most = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
+        limit = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
-        return min(most, longest_text(tower) or most) if tower else most
+        return min(limit, longest_text(tower) or limit) if tower else limit
 
 
 def _pipeline_site(address: str, read_only: str) -> Site:

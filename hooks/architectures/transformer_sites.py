@@ -91,9 +91,9 @@ def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
             for stream, element in stack.streams.items():
                 if stream == "text" and _ends_text_stream(block):
                     continue
-                where, whole = f"{address}.{stream}", element is None
-                more = stack.stream_attributes(stream) if whole or not stack.single else {}
-                yield Site(where, path, element=0 if whole else element, **more)
+                where, joined = f"{address}.{stream}", element is None
+                more = stack.stream_attributes(stream) if joined or not stack.single else {}
+                yield Site(where, path, element=0 if joined else element, **more)
 
 
 def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Iterator[Site]:

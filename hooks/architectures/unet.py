@@ -67,7 +67,7 @@ class UNet(Architecture):
     predicts = ("epsilon", "v_prediction", "sample")
 
     def check_configuration(self, pipe: Any) -> None:
-        """As the base class; also raises a MisfitError if the U-Net's channels in and out are not the latent's."""
+        """Raise a MisfitError as the base class, and for a U-Net whose channels in and out are not the latent's."""
         super().check_configuration(pipe)
         config, latent = pipe.unet.config, pipe.vae.config.latent_channels
         if (config.in_channels, config.out_channels) != (latent, latent):
@@ -123,15 +123,15 @@ class UNet(Architecture):
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of a U-Net call in which batch row i has the token states and pooled text of row `rows[i]`."""
-        given, named = list(args), dict(kwargs)
-        if len(given) > TEXT:
-            given[TEXT] = given[TEXT][list(rows)]
+        positional, named = list(args), dict(kwargs)
+        if len(positional) > TEXT:
+            positional[TEXT] = positional[TEXT][list(rows)]
         else:
             named["encoder_hidden_states"] = named["encoder_hidden_states"][list(rows)]
         added = named.get("added_cond_kwargs") or {}
         if "text_embeds" in added:
             named["added_cond_kwargs"] = {**added, "text_embeds": added["text_embeds"][list(rows)]}
-        return tuple(given), named
+        return tuple(positional), named
 
     def final_latent(self, pipe: Any, decoder_input: Tensor) -> Tensor:
         """The final latent z0 from the decoder's input; for SDXL, the VAE's mean and deviation are undone, too."""
@@ -212,7 +212,7 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
         return Site(f"unet.{address}", f"unet.{path}", **more)
 
-    def transformer(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
+    def transformer_sites(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
         for k, inner in enumerate(blocks):
             number = f".{k}" if len(blocks) > 1 else ""
             where = f"{path}.transformer_blocks.{k}"
@@ -225,7 +225,7 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
                 yield site(f"{address}.ff{number}", f"{where}.ff", default=False)
             yield site(f"{address}.block{number}", where, default=False)
 
-    def block(address: str, path: str, module: Any) -> Iterator[Site]:
+    def block_sites(address: str, path: str, module: Any) -> Iterator[Site]:
         resnets = children(module, "resnets")
         attentions = children(module, "attentions")
         for i in range(max(len(resnets), len(attentions))):
@@ -233,7 +233,7 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
                 yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
             if i < len(attentions):
                 inside = children(attentions[i], "transformer_blocks")
-                yield from transformer(f"{address}.attn.{i}", f"{path}.attentions.{i}", inside)
+                yield from transformer_sites(f"{address}.attn.{i}", f"{path}.attentions.{i}", inside)
                 yield site(
                     f"{address}.attn.{i}.update", f"{path}.attentions.{i}", default=False, read="update"
                 )
@@ -245,11 +245,11 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
 
     yield site("conv_in", "conv_in")
     for b, module in enumerate(unet.down_blocks):
-        yield from block(f"down.{b}", f"down_blocks.{b}", module)
+        yield from block_sites(f"down.{b}", f"down_blocks.{b}", module)
     if unet.mid_block is not None:
-        yield from block("mid", "mid_block", unet.mid_block)
+        yield from block_sites("mid", "mid_block", unet.mid_block)
     for b, module in enumerate(unet.up_blocks):
-        yield from block(f"up.{b}", f"up_blocks.{b}", module)
+        yield from block_sites(f"up.{b}", f"up_blocks.{b}", module)
 
 
 def _grid_factors(unet: Any) -> dict[str, int]:
