@@ -27,7 +27,7 @@ _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block tha
 
 
 class HookedBlock:
-    """A context manager that is entered once: what attaches hooks when it begins says what it saw when it has ended.
+    """Base of `Probe` and `Intervention`: a context manager that keeps hooks on a pipeline during one call of it.
 
     A class of it has `_prepare` (before anything is attached), `_attach_sites`, `_before_denoiser`, `_after_denoiser`,
     `_on_step`, `_finish` (after a block without an exception) and `_forget` (after any), and reads ``_phase``: "new",
@@ -51,6 +51,7 @@ class HookedBlock:
     _forget: Callable[[], None]
 
     def __enter__(self) -> Self:
+        """Attach all hooks; a HookError if the block was entered before."""
         name = type(self).__name__
         if self._phase != "new":
             raise HookError(f"{name}: entered a second time; one {name} is for one block: make a new one")
@@ -61,14 +62,14 @@ class HookedBlock:
         self._in_step = False
         denoiser = self._architecture.denoiser(self._pipe)
         with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
-            self._take_thread(stack)
+            self._claim_thread(stack)
             self._paths |= {self._architecture.denoiser_part, "scheduler"}
             here = [path for path in self._paths if has_module(self._pipe, path)]
             self._parts = {path: module_at(self._pipe, path) for path in here}
             # the denoiser's batch is known before, and forgotten after, its modules run
             self._wrap_scheduler(stack)
             before = denoiser.register_forward_pre_hook(
-                self._at_denoiser, with_kwargs=True, prepend=self._first
+                self._on_denoiser_call, with_kwargs=True, prepend=self._first
             )
             stack.callback(before.remove)
             for reader in self._readers:
@@ -80,6 +81,7 @@ class HookedBlock:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Remove all hooks and, after a block without an exception, compute the results."""
         self._hooks.close()
         self._phase = "failed"
         try:
@@ -91,17 +93,18 @@ class HookedBlock:
             self._parts, self._readers = {}, []
             self._forget()
 
-    def _state(self, doing: str) -> str:
-        """State of a block that is not done, for its `repr`."""
+    def _phase_text(self, activity: str) -> str:
+        """Text for the `repr` of a block that is not done: unused, `activity` (within the block), or failed."""
         states = {
             "new": f"to be used as `with {type(self).__name__.lower()}:`, around one call of the pipeline",
-            "inside": doing,
+            "inside": activity,
             "failed": "ended with an exception, nothing was recorded",
         }
         return states[self._phase]
 
     @torch.no_grad()
-    def _at_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _on_denoiser_call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Pass a step's first denoiser call to `_before_denoiser`; a HookError if the pipeline is called again."""
         timesteps = getattr(self._scheduler, "timesteps", None)
         self._timesteps = timesteps if self._timesteps is None else self._timesteps
         again = self._timesteps is not timesteps  # they were set anew since
@@ -109,7 +112,7 @@ class HookedBlock:
         self._in_step = True
         if further:
             return  # a further call in this step
-        planned = self._architecture.planned(self._pipe)
+        planned = self._architecture.planned_steps(self._pipe)
         again = again or (self._calls > 0 and any(reader.runs for reader in self._readers))
         if again or (planned is not None and self._calls >= planned):
             name = type(self).__name__
@@ -119,7 +122,7 @@ class HookedBlock:
             )
         if self._calls == 0:
             self._require_unchanged()
-            self._branches = self._branches_by_text(args, kwargs)
+            self._branches = self._branches_argument(args, kwargs)
         self._before_denoiser(
             self._architecture.inputs(self._pipe, args, kwargs, **self._branches), args, kwargs
         )
@@ -127,37 +130,36 @@ class HookedBlock:
             reader.runs.clear()
         self._calls += 1
 
-    def _branches_by_text(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Branches of guidance known by their texts, where the pipeline does not say which rows are the prompts'.
+    def _branches_argument(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Argument `branches` of `Architecture.inputs`, if only comparing text states shows them; empty otherwise.
 
-        As an argument for `architecture.inputs`, or nothing. Before the first call of the denoiser the first runs of
-        the readers are the prompts'.
+        Before the first call of the denoiser, the first run of each text encoder is that of the prompts.
         """
 
-        def of_prompts(states: torch.Tensor) -> bool:
+        def are_prompt_states(states: torch.Tensor) -> bool:
             return any(reader.runs and reader.select(states) is reader.runs[0] for reader in self._readers)
 
         runs = max((len(reader.runs) for reader in self._readers), default=0)
-        branches = self._architecture.branches(self._pipe, args, kwargs, of_prompts, runs)
+        branches = self._architecture.branches_from_texts(self._pipe, args, kwargs, are_prompt_states, runs)
         return {} if branches is None else {"branches": branches}
 
     def _wrap_scheduler(self, stack: contextlib.ExitStack) -> None:
-        """Hand each `Step` to `_on_step` before the scheduler goes on, by its method on this instance.
+        """Wrap the scheduler's `step` method so that each `Step` is passed to `_on_step` first, until `stack` closes.
 
-        Closing the stacks of several blocks, in any order, puts back what was there.
+        Closing the stacks of several blocks, in any order, restores the scheduler's own method.
         """
         scheduler = self._scheduler = self._pipe.scheduler
         method, before = scheduler.step, vars(scheduler).get("step")
         signature = inspect.signature(type(scheduler).step)  # whatever was put over it
 
         @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
-        def step(own: Any, *args: Any, **kwargs: Any) -> Any:
-            if own is not scheduler:  # a copy of it, in a callback
-                return type(own).step(own, *args, **kwargs)
-            given = [*signature.bind_partial(own, *args, **kwargs).arguments.values()]
+        def step(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            if instance is not scheduler:  # a copy of it, in a callback
+                return type(instance).step(instance, *args, **kwargs)
+            arguments = [*signature.bind_partial(instance, *args, **kwargs).arguments.values()]
             if self._in_step and not step.left:
                 with torch.no_grad():
-                    self._on_step(Step(*given[1:4]))
+                    self._on_step(Step(*arguments[1:4]))
             self._in_step, self._steps = False, self._steps + 1
             return method(*args, **kwargs)
 
@@ -174,7 +176,7 @@ class HookedBlock:
         stack.callback(put_back)
 
     def _require_unchanged(self) -> None:
-        """Refuse another module in the place of one that is hooked: hooks stay on the one that was there."""
+        """Raise a HookError if a hooked module or the scheduler was replaced in the pipeline since the block began."""
         self._architecture.require_readable(self._pipe)
         for path, part in self._parts.items():
             if not has_module(self._pipe, path) or module_at(self._pipe, path) is not part:
@@ -184,8 +186,8 @@ class HookedBlock:
                     "scheduler?): do that before the block"
                 )
 
-    def _take_thread(self, stack: contextlib.ExitStack) -> None:
-        """Note that this thread runs the pipeline while the block is open, and refuse any other."""
+    def _claim_thread(self, stack: contextlib.ExitStack) -> None:
+        """Reserve the denoiser for this thread until `stack` closes; a HookError if another thread has reserved it."""
         denoiser = self._architecture.denoiser(self._pipe)
         self._thread = threading.get_ident()
         blocks = _THREADS.setdefault(id(denoiser), [])
@@ -198,13 +200,15 @@ class HookedBlock:
                     module.register_forward_pre_hook(self._require_own_thread, prepend=True).remove
                 )
         if set(blocks) != {self._thread}:
-            self._refuse_thread()
+            self._refuse_other_thread()
 
     def _require_own_thread(self, module: Any, args: Any) -> None:
+        """Forward hook that raises a HookError in any thread but the one that entered the block."""
         if threading.get_ident() != self._thread:
-            self._refuse_thread()
+            self._refuse_other_thread()
 
-    def _refuse_thread(self) -> None:
+    def _refuse_other_thread(self) -> None:
+        """Raise the HookError for a pipeline that two threads use."""
         raise HookError(
             f"{type(self).__name__}: expected a pipeline that one thread runs, but another thread runs it: enter the "
             "block in the thread that calls it, under one lock for all threads, or load a pipeline for each"

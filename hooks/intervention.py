@@ -29,7 +29,7 @@ from hooks.architectures.site import Batch, Inputs, Step
 from hooks.architectures.text_encoders import text_cores
 from hooks.block import HookedBlock
 from hooks.errors import HookError
-from hooks.patch import Patch, write
+from hooks.patch import Patch, apply_patch
 from hooks.prompt.text import TextReader, select_runs
 from hooks.results import counted
 from hooks.sites import TEXT_ENCODERS, Site
@@ -40,7 +40,7 @@ _AT_EVERY_STEP = ("latent", "text.pooled")  # which the denoiser is given at eac
 
 @dataclass(frozen=True)
 class Written:
-    """Record of a patch: at how many runs of its modules it wrote, and the largest change of a number by it.
+    """What a patch did: the number of module runs that it wrote at, and its largest change of a value, by row.
 
     A patch of several parts writes at several modules at each call of the denoiser, one of both halves of a guided
     batch once for both. ``changes`` are the largest changes row by row, in the order of ``patch.into``.
@@ -52,12 +52,12 @@ class Written:
 
     @property
     def largest_change(self) -> float:
-        """Of all rows that were written."""
+        """The largest absolute change of a value in any row that the patch wrote."""
         return max(self.changes)
 
 
 class Intervention(HookedBlock):
-    """Writes at sites of a pipeline during one call of it.
+    """Context manager that applies patches to the activations of a pipeline during one call of it.
 
     Enter it beside a `hooks.Probe`, in either order: the probe reads what was written. Latents are written through the
     pipeline's step callback: pass ``callback_on_step_end=intervention.on_step_end``. What a multistep scheduler
@@ -90,53 +90,50 @@ class Intervention(HookedBlock):
     def __repr__(self) -> str:
         about = f"{type(self._pipe).__name__}, {counted(len(self._patches), 'patch')}"
         if self._phase != "done":
-            return f"Intervention({about}; {self._state('writing')})"
+            return f"Intervention({about}; {self._phase_text('writing')})"
         lines = [
-            f"  {one.patch}: {counted(one.writes, 'write')}, largest change {one.largest_change:.4g}"
-            for one in self.written
+            f"  {result.patch}: {counted(result.writes, 'write')}, largest change {result.largest_change:.4g}"
+            for result in self.written
         ]
         return "\n".join([f"Intervention({about}; done)", *lines])
 
     # Entering and leaving
 
     def _forget(self) -> None:
+        """Drop the current batch and the values of local donors."""
         self._batch: Batch | None = None
         self._local: dict[tuple[int, str], Tensor] = {}
 
     @property
     def written(self) -> list[Written]:
-        """By patch, in the order in which they were passed.
-
-        Raises
-        ------
-        HookError
-            The block has not ended yet, or ended with an exception.
-        """
+        """A `Written` for each patch, in the order passed; HookError before the block ended without an exception."""
         if self._phase != "done":
             raise HookError("Intervention.written: read before the block has ended without an exception")
         counts = zip(self._patches, self._writes, self._changes, strict=True)
         return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in counts]
 
     def _prepare(self) -> None:
+        """Look up each patch's sites and check them; start the counts of writes and changes at 0."""
         self._forget()
         self._architecture = architecture_of(self._pipe)
         self._sites = {site.address: site for site in site_table.available(self._pipe)}
-        self._at: dict[str, list[int]] = {}
+        self._patches_at: dict[str, list[int]] = {}
         for number, patch in enumerate(self._patches):
             for address in patch.addresses:
-                self._check(patch, address)
-                self._at.setdefault(address, []).append(number)
-        self._paths = {self._sites[address].module for address in self._at}
+                self._check_address(patch, address)
+                self._patches_at.setdefault(address, []).append(number)
+        self._paths = {self._sites[address].module for address in self._patches_at}
         self._writes = [0] * len(self._patches)
         self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         watched = self._architecture.transformer  # texts may tell which rows are the prompts'
         self._readers = [
             TextReader(self._pipe, name, TEXT_ENCODERS[name])
             for name in text_cores(self._pipe)
-            if watched or any(address.startswith(f"{name}.") for address in self._at)
+            if watched or any(address.startswith(f"{name}.") for address in self._patches_at)
         ]
 
-    def _check(self, patch: Patch, address: str) -> None:
+    def _check_address(self, patch: Patch, address: str) -> None:
+        """Raise a HookError if the pipeline has no site at `address`, or the patch cannot write there as asked."""
         if address not in self._sites:
             (base,) = site_table.resolve(self._pipe, patch.site)[:1]  # names the nearest where there is none
             if base.address != patch.site:
@@ -149,7 +146,7 @@ class Intervention(HookedBlock):
         if address not in LATENTS:
             site.require_writable()
         text = site.space == "prompt"
-        if patch.positions is not None and not site.of_tokens:
+        if patch.positions is not None and not site.is_by_token:
             patch.refuse(f"positions: {address} is not by token")
         if patch.steps is not None and not (site.per_step or address in _AT_EVERY_STEP):
             patch.refuse(f"steps: {address} does not run at every step: leave them out")
@@ -157,7 +154,7 @@ class Intervention(HookedBlock):
             patch.refuse(f"donor: {address} lies outside the denoiser, where there is no local one")
         if address == "latent" and patch.steps is not None and 0 in patch.steps:
             patch.refuse("steps: the latent of step 0 is the noise: pass it to the pipeline")
-        heads = self._heads(address)
+        heads = self._attention_heads(address)
         if patch.heads and heads is None:
             patch.refuse(
                 f"heads: expected an attention whose heads are known, but got {address}: leave them out"
@@ -165,20 +162,22 @@ class Intervention(HookedBlock):
         if patch.heads and max(patch.heads) >= heads:
             patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {max(patch.heads)}")
 
-    def _heads(self, address: str) -> int | None:
-        """Heads of the attention that a part is of; both streams have as many."""
+    def _attention_heads(self, address: str) -> int | None:
+        """Number of heads of the attention that a site is a part of; None if it is no part of an attention."""
         site = self._sites.get(f"{address.rpartition('.')[0].removesuffix('.text')}.heads")
         return None if site is None else site.heads
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
-        for address in self._at:
+        """Attach a writer at each patched site but the latents, until `stack` closes."""
+        for address in self._patches_at:
             if address not in LATENTS:
                 site = self._sites[address]
-                stack.callback(site.attach_writer(self._pipe, partial(self._change, site)).remove)
+                stack.callback(site.attach_writer(self._pipe, partial(self._patched_values, site)).remove)
 
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Compute the local donors of this denoiser call; at the first, check the text encoders' runs."""
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
@@ -188,14 +187,16 @@ class Intervention(HookedBlock):
         self._forget()
 
     def _on_step(self, step: Step) -> None:
+        """Raise a HookError if the scheduler gets another number of images than the denoiser's batch."""
         self._last.require_images(self._pipe, len(step.output))
 
-    def _change(self, site: Site, values: Tensor) -> Tensor | None:
+    def _patched_values(self, site: Site, values: Tensor) -> Tensor | None:
+        """A site's values with its patches applied; None if no patch writes now."""
         call = None if self._batch is None else self._calls - 1
-        return self._changed(site.address, values, self._starts(site, values), call)
+        return self._apply_patches(site.address, values, self._branch_starts(site, values), call)
 
-    def _starts(self, site: Site, values: Tensor) -> dict[str, int]:
-        """First row of each half of the batch; of none where nothing is written now."""
+    def _branch_starts(self, site: Site, values: Tensor) -> dict[str, int]:
+        """First row of each branch of guidance in a site's values; empty where nothing is to be written."""
         runs = {reader.name: len(reader.runs) for reader in self._readers}
         encoder = site.address.partition(".")[0]
         if encoder in runs and site.address != "text.pooled":  # which is written on its way into the denoiser
@@ -207,57 +208,62 @@ class Intervention(HookedBlock):
         rows = self._batch.rows * len(self._batch.branches)
         if values.shape[0] != rows:
             raise HookError(f"{site.address}: expected {rows} rows, but got {values.shape[0]}")
-        return {name: self._batch.rows * place for place, name in enumerate(self._batch.branches)}
+        return {name: self._batch.rows * index for index, name in enumerate(self._batch.branches)}
 
-    def _changed(
+    def _apply_patches(
         self, address: str, values: Tensor, starts: dict[str, int], call: int | None
     ) -> Tensor | None:
-        """Values with what patches write at a call, None for any; the half that is called "" is every patch's."""
+        """A copy of `values` with the patches of an address applied; None if none writes at this denoiser call.
+
+        `starts` is the first row of each branch ("" is written by every patch); a `call` of None fits any patch.
+        """
         new = None
-        for number in self._at.get(address, ()):
+        for number in self._patches_at.get(address, ()):
             patch = self._patches[number]
             if call is not None and not patch.writes_at(call):
                 continue
-            halves = [start for name, start in starts.items() if not name or patch.branch in ("both", name)]
-            for start in halves:
+            chosen = [start for name, start in starts.items() if not name or patch.branch in ("both", name)]
+            for start in chosen:
                 self._require_rows(patch, values.shape[0] // len(starts), address)
                 base, donors = values if new is None else new, self._local.get((number, address), values)
-                new = self._applied(number, address, base, donors, start)
-            self._writes[number] += bool(halves)
+                new = self._apply_one_patch(number, address, base, donors, start)
+            self._writes[number] += bool(chosen)
         return new
 
-    def _require_rows(self, patch: Patch, there: int, place: str) -> None:
+    def _require_rows(self, patch: Patch, available: int, where: str) -> None:
+        """Raise a HookError if a donor or recipient row of a patch is not below the number `available`."""
         rows = max((*patch.into, *patch.source))
-        if rows >= there:  # a batch may grow while it is drawn
-            patch.refuse(f"rows: expected less than {there}, the rows of {place}, but got {rows}")
+        if rows >= available:  # a batch may grow while it is drawn
+            patch.refuse(f"rows: expected less than {available}, the rows of {where}, but got {rows}")
 
-    def _applied(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
+    def _apply_one_patch(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
+        """A copy of `base` with one patch applied to the branch from row `start`; keeps its largest changes."""
         patch, site, new = self._patches[number], self._sites[address], base.clone()
-        heads = None if site.heads else self._heads(address)
+        heads = None if site.heads else self._attention_heads(address)
         changes = self._changes[number] = self._changes[number].to(new.device)
-        for span, chosen in self._spans(site, patch, start).items():
-            rows, where = [patch.into[one] for one in chosen], slice(*span)
-            write(patch, rows, new[:, where], donors[:, where], start, heads)
-            there = [start + row for row in rows]
-            changed = (new[there, where] - base[there, where]).detach().abs().flatten(1).amax(1).float()
+        for span, chosen in self._span_rows(site, patch, start).items():
+            rows, where = [patch.into[index] for index in chosen], slice(*span)
+            apply_patch(patch, rows, new[:, where], donors[:, where], start, heads)
+            target = [start + row for row in rows]
+            changed = (new[target, where] - base[target, where]).detach().abs().flatten(1).amax(1).float()
             changes[chosen] = torch.maximum(changed, changes[chosen])
         return new
 
-    def _spans(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
-        """Positions of a site's stream where its module runs over a sequence of both, and whose they are in `into`."""
+    def _span_rows(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
+        """Indices into `patch.into` by the (start, end) of the site's stream in their rows; (None,) if it has none."""
         if site.stream is None or self._batch is None:
             return {(None,): [*range(len(patch.into))]}
-        found: dict[tuple[int | None, ...], list[int]] = {}
-        for place, row in enumerate(patch.into):
-            rows = [start + one for one in (row, *patch.sources(row))]
-            found.setdefault(self._batch.span(site.stream, site.sequence, rows), []).append(place)
-        return found
+        recipients: dict[tuple[int | None, ...], list[int]] = {}
+        for index, row in enumerate(patch.into):
+            rows = [start + number for number in (row, *patch.sources(row))]
+            recipients.setdefault(self._batch.span(site.stream, site.sequence, rows), []).append(index)
+        return recipients
 
     # Rows, texts, donors
 
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
-        """Raise unless prompts were encoded before negative prompts, one row per image: else rows were mistaken."""
-        patched = {address.partition(".")[0] for address in self._at if address != "text.pooled"}
+        """Raise a HookError unless patched text encoders ran on the prompts first, with one row per image."""
+        patched = {address.partition(".")[0] for address in self._patches_at if address != "text.pooled"}
         runs = select_runs(self._readers, states, pooled) if patched else {}
         for reader, run in (runs[name] for name in runs if name in patched):
             if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
@@ -275,7 +281,7 @@ class Intervention(HookedBlock):
     def _local_donors(
         self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[tuple[int, str], Tensor]:
-        """Values that sites would hold now if recipients had their donors' text, by number of the patch and address.
+        """Local donors: the activations if recipients had their donors' texts at this call, by (patch number, address).
 
         The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
         the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one
@@ -293,34 +299,35 @@ class Intervention(HookedBlock):
                     break
             else:
                 passes.append((patch.donors, [number]))
-        found: dict[tuple[int, str], Tensor] = {}
+        values_of: dict[tuple[int, str], Tensor] = {}
         for donors, numbers in passes:
             rows = [donors.get(row, row) for row in range(batch.rows)]
-            texts = [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
-            args_given, given = self._architecture.with_texts(args, kwargs, texts)
+            texts = [branch * batch.rows + row for branch in range(len(batch.branches)) for row in rows]
+            new_args, new_kwargs = self._architecture.exchange_texts(args, kwargs, texts)
             with contextlib.ExitStack() as stack:
                 for key in ((number, one) for number in numbers for one in self._patches[number].addresses):
-                    keep = partial(lambda key, values: found.update({key: values.clone()}), key)
+                    keep = partial(lambda key, values: values_of.update({key: values.clone()}), key)
                     stack.callback(self._sites[key[1]].attach_reader(self._pipe, keep).remove)
                 # not the call: hooks on the denoiser itself stay out of it
-                self._architecture.denoiser(self._pipe).forward(*args_given, **given)
-        return found
+                self._architecture.denoiser(self._pipe).forward(*new_args, **new_kwargs)
+        return values_of
 
     # Latents
 
     def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
+        """Step callback that applies patches of latents; pass it to the pipeline as ``callback_on_step_end``."""
         latents = kwargs["latents"]
-        planned = self._architecture.planned(self._pipe)
+        planned = self._architecture.planned_steps(self._pipe)
         final = planned is not None and self._calls >= planned
         address = "latent.final" if final else "latent"
-        new = self._changed(address, latents, {"": 0}, None if final else step + 1)
+        new = self._apply_patches(address, latents, {"": 0}, None if final else step + 1)
         return kwargs if new is None else {**kwargs, "latents": new}
 
     # Results
 
     def _finish(self) -> None:
-        for patch in (one for one, writes in zip(self._patches, self._writes, strict=True) if not writes):
+        """Raise a HookError with the likely reason if a patch wrote nothing."""
+        for patch in (patch for patch, writes in zip(self._patches, self._writes, strict=True) if not writes):
             why = "its module did not run in this call, or the batch has no such branch"
             if not self._calls:
                 why = "the pipeline was not called inside the block"

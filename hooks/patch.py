@@ -25,7 +25,7 @@ BRANCHES = ("conditional", "unconditional", "both")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Patch:
-    """One write at a site.
+    """One activation patch: which rows of a site's activations are replaced or changed, by what, and when.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Patch:
     addresses: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Bring rows, parts and positions to tuples, and check what the pipeline is not needed for."""
+        """Convert rows, parts and positions to tuples and check all that can be checked without a pipeline."""
         put = object.__setattr__
         put(self, "part", (self.part,) if isinstance(self.part, str) else tuple(self.part))
         base, _, last = self.site.rpartition(".")
@@ -116,17 +116,18 @@ class Patch:
         put(self, "addresses", tuple(dict.fromkeys(addresses)))
 
     def __repr__(self) -> str:
-        given = [repr(self.site)]
-        for one in fields(self)[1:]:
-            value = getattr(self, one.name)
-            if one.name == "direction" and value is not None:
+        arguments = [repr(self.site)]
+        for parameter in fields(self)[1:]:
+            name, value = parameter.name, getattr(self, parameter.name)
+            if name == "direction" and value is not None:
                 shape = torch.as_tensor(value).shape
-                given.append(f"direction=<{' x '.join(map(str, shape))} numbers>")
-            elif one.name != "addresses" and value is not None and value not in (one.default, (one.default,)):
-                given.append(f"{one.name}={sorted(value) if one.name == 'steps' else value!r}")
-        return f"Patch({', '.join(given)})"
+                arguments.append(f"direction=<{' x '.join(map(str, shape))} numbers>")
+            elif name != "addresses" and value not in (None, parameter.default, (parameter.default,)):
+                arguments.append(f"{name}={sorted(value) if name == 'steps' else value!r}")
+        return f"Patch({', '.join(arguments)})"
 
     def _check(self) -> None:
+        """Raise a HookError if an argument is invalid or two do not go together."""
         for name in ("positions", "source_positions", "heads", "steps"):
             numbers = getattr(self, name)
             if numbers is not None and not numbers:
@@ -160,9 +161,9 @@ class Patch:
                 )
         if self.source_positions is not None and self.positions is None:
             self.refuse("source_positions: expected positions beside them, but got none")
-        written, given = len(self.positions or ()), len(self.source_positions or self.positions or ())
-        if written != given:
-            self.refuse(f"source_positions: expected {written}, one for each position, but got {given}")
+        written, read = len(self.positions or ()), len(self.source_positions or self.positions or ())
+        if written != read:
+            self.refuse(f"source_positions: expected {written}, one for each position, but got {read}")
         if not self.into or min(self.into) < 0 or len(set(self.into)) != len(self.into):
             self.refuse(f"into: expected rows from 0, each once, but got {self.into!r}")
         if (self.mode in OF_DONORS) != bool(self.source):
@@ -191,32 +192,32 @@ class Patch:
                     f"latents: expected numbers from 0 below {self.autoencoder.latents}, but got {latent}"
                 )
 
-    def refuse(self, why: str) -> None:
-        """Raise a HookError with the name of this patch."""
-        raise HookError(f"Patch({self.site!r}): {why}")
+    def refuse(self, reason: str) -> None:
+        """Raise a HookError with this patch's site and the reason."""
+        raise HookError(f"Patch({self.site!r}): {reason}")
 
     @property
     def donors(self) -> dict[int, int]:
-        """Of "swap": by recipient its donor."""
+        """Donor row of each recipient row, for patches of the mode "swap" only."""
         sources = self.source * len(self.into) if len(self.source) == 1 else self.source
         return dict(zip(self.into, sources, strict=True))
 
     def sources(self, row: int) -> tuple[int, ...]:
-        """Rows of the donors of a recipient."""
+        """Donor rows of a recipient row: one for "swap", all of `source` for other modes."""
         return (self.donors[row],) if self.mode == "swap" else self.source
 
     def writes_at(self, call: int) -> bool:
-        """Return whether it writes at this call of the denoiser."""
+        """Return whether this patch writes at a call of the denoiser, numbered from 0."""
         return self.steps is None or call in self.steps
 
 
-def write(
-    patch: Patch, rows: Sequence[int], values: Tensor, other: Tensor, start: int, heads: int | None
+def apply_patch(
+    patch: Patch, rows: Sequence[int], values: Tensor, donor_values: Tensor, first: int, heads: int | None
 ) -> None:
-    """Apply a patch to some of its rows, in place.
+    """Write a patch into `values` (a site's activations, all rows of the batch) for these recipient rows, in place.
 
-    `other` is where donors are taken from: what the site held, or the same of a pass with the donors' text; `start` the
-    first row of the branch; `heads` those of the last dimension, where `patch.heads` chooses among them.
+    Donors are read from `donor_values`: the site's own, or those of a pass with the donors' text. `first` is the first
+    row of the branch; `heads` the number of heads in the last dimension, where `patch.heads` chooses among them.
     """
     for name in ("positions", "source_positions"):
         last = max(getattr(patch, name) or (0,))
@@ -225,51 +226,53 @@ def write(
                 f"{name}: expected less than {values.shape[1]}, the tokens of {patch.site}, but got {last}"
             )
     for row in rows:
-        view, index = _region(patch, values[start + row], patch.positions, heads)
-        view[index] = _new_value(patch, row, view[index], other, start, heads).to(view)
+        view, index = _view_and_index(patch, values[first + row], patch.positions, heads)
+        view[index] = _new_value(patch, row, view[index], donor_values, first, heads).to(view)
 
 
-def _region(
+def _view_and_index(
     patch: Patch, row: Tensor, positions: Sequence[int] | None, heads: int | None
 ) -> tuple[Tensor, tuple[Any, ...]]:
-    """A view of one row's activation, by heads where some are chosen, and the index of these tokens and heads."""
+    """A view of one row's activation, split into heads if the patch chooses some, and the index of what it changes."""
     if patch.heads is None:
         return row, (slice(None) if positions is None else list(positions),)
-    places = range(len(row)) if positions is None else positions
-    view = (
-        row if heads is None else row.unflatten(-1, (heads, -1))
-    )  # rows of tokens or pixels, heads, width of a head
-    return view, (torch.tensor(list(places))[:, None], torch.tensor(list(patch.heads))[None, :])
+    tokens = range(len(row)) if positions is None else positions
+    # tokens or pixels, heads, width of a head
+    view = row if heads is None else row.unflatten(-1, (heads, -1))
+    return view, (torch.tensor(list(tokens))[:, None], torch.tensor(list(patch.heads))[None, :])
 
 
-def _new_value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
-    """The values that replace `value`, part of one row; a local donor is computed in the row itself."""
-    of_heads = "heads" in patch.part or patch.heads is not None
-    image = value.ndim == 3 and not of_heads  # whose channels come first
+def _new_value(
+    patch: Patch, row: int, value: Tensor, source: Tensor, first: int, heads: int | None
+) -> Tensor:
+    """The tensor that replaces `value`, the patched part of a recipient row, by the patch's mode and donors."""
+    by_head = "heads" in patch.part or patch.heads is not None
+    image = value.ndim == 3 and not by_head  # whose channels come first
 
     def channels_last(tensor: Tensor) -> Tensor:
         return tensor.movedim(0, -1) if image else tensor
 
-    places = patch.positions if patch.source_positions is None else patch.source_positions
+    positions = patch.positions if patch.source_positions is None else patch.source_positions
+    # a local donor is computed in the row itself
     rows = (row,) if patch.donor == "local" else patch.sources(row)
-    regions = (_region(patch, other[start + one], places, heads) for one in rows)
+    regions = (_view_and_index(patch, source[first + donor], positions, heads) for donor in rows)
     donors = [channels_last(view[index]) for view, index in regions]
     vectors, coder = channels_last(value), patch.autoencoder
     if coder is None:
-        new = _changed(patch, vectors, donors)
+        new = _apply_mode(patch, vectors, donors)
     else:
         coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
-        chosen = [coder.encode(one)[..., list(patch.latents)] for one in donors]
-        new = coder.rewritten(vectors, patch.latents, lambda latents: _changed(patch, latents, chosen))
+        chosen = [coder.encode(donor)[..., list(patch.latents)] for donor in donors]
+        new = coder.rewritten(vectors, patch.latents, lambda latents: _apply_mode(patch, latents, chosen))
     return new.movedim(-1, 0) if image else new
 
 
-def _changed(patch: Patch, vectors: Tensor, donors: Sequence[Tensor]) -> Tensor:
-    """Vectors, or latents of them, as the mode says; sums in float32, copies bit for bit."""
+def _apply_mode(patch: Patch, vectors: Tensor, donors: Sequence[Tensor]) -> Tensor:
+    """Activation vectors (or autoencoder latents) changed by the patch's mode; sums in float32, swaps bit for bit."""
     if patch.mode == "swap":
         return donors[0]
     if patch.mode == "mean":
-        return torch.stack([one.float() for one in donors]).mean(0)
+        return torch.stack([donor.float() for donor in donors]).mean(0)
     if patch.mode == "zero":
         return torch.zeros_like(vectors)
     values = vectors.float()

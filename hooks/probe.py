@@ -28,7 +28,7 @@ from torch import Tensor
 
 from hooks import sites as site_table
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Call, Inputs, Step, has_module, other_branches
+from hooks.architectures.site import Call, Inputs, Step, branches_error, has_module
 from hooks.architectures.text_encoders import text_cores
 from hooks.attention.attention import AttentionSums, RefineSums
 from hooks.attention.definitions import Definition, default_name, get
@@ -249,10 +249,10 @@ class Probe(ProbeResults):
         prompts = {len(run.states[0]) for reader in self._readers for run in reader.runs}
         if prompts and all(rows % number for number in prompts):
             got = f"texts of {max(prompts)} prompts"
-            raise other_branches(self._pipe, inputs.batch.branches, rows * len(inputs.batch.branches), got)
+            raise branches_error(self._pipe, inputs.batch.branches, rows * len(inputs.batch.branches), got)
         if self._attention and inputs.masked:
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
-        self._call = Call(inputs.batch, self._calls, self._architecture.planned(self._pipe))
+        self._call = Call(inputs.batch, self._calls, self._architecture.planned_steps(self._pipe))
         self._inputs = inputs
         self._recorder.next_call(rows, inputs.timestep)
         if known is None:
@@ -280,7 +280,7 @@ class Probe(ProbeResults):
 
     def _in_denoiser(self, site: Site, values: Tensor) -> None:
         if self._call is not None and (site.per_step or self._call.number == 0):
-            rows = site.of_stream(self._call.batch.conditional(values, site.address), self._call.batch)
+            rows = site.stream_tokens(self._call.batch.conditional(values, site.address), self._call.batch)
             self._recorder.record(site.address, rows, once=not site.per_step)
 
     @torch.no_grad()
@@ -302,7 +302,7 @@ class Probe(ProbeResults):
         if cross is not None:
             self._maps = cross.word_maps(self._attention.get("self"))
             self._layer_maps = cross.layer_maps(self._calls)
-            scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch(self._pipe)
+            scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch_size(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
 
     def _require_whole_call(self) -> None:
@@ -314,7 +314,7 @@ class Probe(ProbeResults):
                 f"Probe: expected a call of this {name} inside the block, but got none: call the very pipeline that "
                 "was passed to Probe, not one that shares its parts"
             )
-        planned = self._architecture.planned(self._pipe)
+        planned = self._architecture.planned_steps(self._pipe)
         if planned is not None and calls < planned and not getattr(self._pipe, "interrupt", False):
             raise HookError(
                 f"Probe: expected {planned} calls of the denoiser, as {name} plans, but got {calls}: let exceptions "

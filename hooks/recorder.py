@@ -95,7 +95,7 @@ class Recorder:
 
     def _require_groups(self, pooled: Sequence[Site]) -> None:
         for site in pooled:
-            if site.of_tokens and not self._groups_of(site):
+            if site.is_by_token and not self._groups_of(site):
                 raise HookError(
                     f"{site.address}: expected groups of token positions to pool over, but got none: "
                     "pass position_groups, one mapping a row (hooks.position_groups makes one)"
@@ -231,7 +231,7 @@ class Recorder:
     def _pooled(self, site: Site, values: Tensor) -> Tensor:
         """The mean over all places of a picture, or over each row's groups of positions, NaN of an empty group."""
         of_rows = self._groups_of(site)
-        if not site.of_tokens or of_rows is None:
+        if not site.is_by_token or of_rows is None:
             return _over_space(site, values)
         if len(of_rows) != len(values):
             raise HookError(

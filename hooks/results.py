@@ -121,7 +121,7 @@ class ProbeResults(HookedBlock):
     def __repr__(self) -> str:
         about = [type(self._pipe).__name__]
         if self._phase != "done":
-            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {self._state('reading')})"
+            return f"Probe({about[0]}, {counted(len(self._pairs), 'pair')}; {self._phase_text('reading')})"
         if self._similarity:
             sites = len({key.partition(":")[0] for key in self._similarity})
             about.append(f"similarity at {counted(sites, 'site')} of {counted(len(self._pairs), 'pair')}")

@@ -64,27 +64,21 @@ DEFAULT_SITES = "*"  # a pattern chooses among the default sites
 
 
 def available(pipe: Any) -> list[Site]:
-    """All sites of a pipeline, in the order in which they run.
-
-    Raises
-    ------
-    HookError
-        If the pipeline is of a kind that is not supported; the message names it.
-    """
+    """All sites of a pipeline, in the order in which they run; a HookError for an unsupported pipeline."""
     architecture = architecture_of(pipe)
     architecture.require_readable(pipe)
     return list(architecture.sites(pipe))
 
 
 def attention_sites(pipe: Any, kind: str) -> list[Site]:
-    """The sites of the denoiser's cross-attentions or self-attentions, in the order in which they run."""
+    """Sites of the denoiser's attentions of a kind ("cross" or "self"), in the order in which they run."""
     architecture = architecture_of(pipe)
     architecture.require_readable(pipe)
     return [site for site, _ in architecture.attentions(pipe, kind)]
 
 
 def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
-    """The sites that match any of the patterns, in the order of `available`, each once.
+    """The sites of a pipeline whose addresses match any of the glob patterns, in the order in which they run.
 
     Patterns are shell globs whose `*` also matches dots: `unet.*` is everything inside the UNet, `latent`
     only the site of that name, `latent*` also `latent.final`. A pattern chooses among the default sites;
@@ -104,7 +98,7 @@ def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
         glob = pattern.removeprefix("+")
         matched = [site for site in sites if fnmatch.fnmatchcase(site.address, glob)]
         if not matched:
-            raise HookError(_nothing_matches(glob, sites, pipe))
+            raise HookError(_no_match_message(glob, sites, pipe))
         if glob == pattern:
             matched = [site for site in matched if site.default] or matched
         wanted |= {site.address for site in matched}
@@ -112,17 +106,17 @@ def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
 
 
 def table(pipe: Any, height: int | None = None, width: int | None = None) -> str:
-    """All sites with the shape that a row has at each, as text, one line a site.
+    """A printable table of a pipeline's sites: one line each with address and shape of the values of one image.
 
     Parameters
     ----------
     height, width : int, optional
-        Of the image in pixels; the model's own, by default.
+        Size of the image in pixels; the model's default if omitted.
     """
-    found = shapes(pipe, height, width)
+    row_shapes = shapes(pipe, height, width)
     lines = [("address", "row", "")]
     for site in available(pipe):
-        shape = "(" + ", ".join(map(str, found[site.address])) + ")"
+        shape = "(" + ", ".join(map(str, row_shapes[site.address])) + ")"
         lines.append((site.address, shape, "" if site.default else "*"))
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     text = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in lines]
@@ -130,7 +124,7 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
 
 
 def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> dict[str, tuple[int, ...]]:
-    """Shape of a row at each site, by address, for an image of this size in pixels or the model's own.
+    """Shape of one image's values at each site, by address; the image size in pixels defaults to the model's.
 
     Denoiser and decoder are built anew without weights (torch's meta device) and run once with the hooks that a
     probe attaches; a text encoder's shapes follow from its configuration.
@@ -142,23 +136,23 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     row: dict[str, tuple[int, ...]] = {}
     batches: list[Batch] = []
 
-    def before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def record_inputs(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         inputs = architecture.inputs(bare, args, kwargs)
         batches.append(inputs.batch)
-        given = {"latent": inputs.latent, "text.final": inputs.text, "text.pooled": inputs.pooled}
-        row.update({name: tuple(one.shape[1:]) for name, one in given.items() if one is not None})
+        tensors = {"latent": inputs.latent, "text.final": inputs.text, "text.pooled": inputs.pooled}
+        row.update({name: tuple(values.shape[1:]) for name, values in tensors.items() if values is not None})
 
-    def keep(site: Site, values: Any) -> None:
-        row[site.address] = tuple((site.of_stream(values, batches[0]) if batches else values).shape[1:])
+    def record_shape(site: Site, values: Any) -> None:
+        row[site.address] = tuple((site.stream_tokens(values, batches[0]) if batches else values).shape[1:])
 
-    architecture.denoiser(bare).register_forward_pre_hook(before, with_kwargs=True)
+    architecture.denoiser(bare).register_forward_pre_hook(record_inputs, with_kwargs=True)
     for site in architecture.sites(bare):
         if site.read != "pipeline":
-            site.attach_reader(bare, functools.partial(keep, site))
+            site.attach_reader(bare, functools.partial(record_shape, site))
     size = architecture.latent_size(pipe, height, width)
     with torch.no_grad():
-        text = architecture.blank_text(bare, architecture.prompt_tokens(pipe))
-        latents.decode(bare.vae, architecture.blank_prediction(bare, size, text))
+        text = architecture.meta_text_arguments(bare, architecture.prompt_tokens(pipe))
+        latents.decode(bare.vae, architecture.meta_prediction(bare, size, text))
     for site in architecture.sites(pipe):
         if site.address in row:
             continue
@@ -171,8 +165,9 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     return row
 
 
-def _nothing_matches(pattern: str, sites: list[Site], pipe: Any) -> str:
-    reason = architecture_of(pipe).unavailable(pipe, pattern)
+def _no_match_message(pattern: str, sites: list[Site], pipe: Any) -> str:
+    """Error text for a pattern without a match: why the site is unavailable, or the nearest addresses."""
+    reason = architecture_of(pipe).why_unavailable(pipe, pattern)
     if reason is not None:
         return f"sites: {pattern!r} cannot be computed, {reason}: leave it out"
     addresses = [site.address for site in sites]

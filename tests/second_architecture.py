@@ -155,7 +155,7 @@ class TinyTransformer(Architecture):
         text = batch.conditional(kwargs["encoder_hidden_states"], "text.final")
         return Inputs(batch, kwargs["timestep"][0], batch.conditional(latents, "latent"), text, masked=False)
 
-    def with_texts(
+    def exchange_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """By the states of the tokens."""
@@ -173,12 +173,12 @@ class TinyTransformer(Architecture):
         """The encoder's last states."""
         return {"encoder_hidden_states": outputs[0][0]}
 
-    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
+    def meta_text_arguments(self, pipe: Any, tokens: int) -> dict[str, Any]:
         """Of the width that captions have."""
         width = pipe.transformer.config.caption_channels
         return {"encoder_hidden_states": torch.zeros(1, tokens, width, device="meta")}
 
-    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+    def meta_arguments(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
         """Latents, time and text."""
         latents = torch.zeros(1, pipe.transformer.config.in_channels, *size, device="meta")
         return {"hidden_states": latents, "timestep": torch.zeros(1, device="meta"), **text}

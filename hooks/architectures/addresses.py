@@ -46,9 +46,9 @@ class Place:
 
 
 def place(address: str) -> Place:
-    """Find group, order, label, space and moment of a site.
+    """The `Place` of a site's address in the network: sort order, group, label, space and moment.
 
-    An address that is not known sorts behind all others, in the group ``other``, without a space.
+    An unknown address sorts after all others, in the group ``other``, with space and moment None.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def place(address: str) -> Place:
     ['dit.in.text', 'dit.block.2.joint', 'dit.block.2.image', 'dit.block.10.mod']
     """
     for pattern, place_of in PATTERNS:
-        if (match := re.fullmatch(pattern, address)) and (found := place_of(*match.groups())):
-            return found
+        if (match := re.fullmatch(pattern, address)) and (result := place_of(*match.groups())):
+            return result
     return Place((_RANK["other"], *map(ord, address)), "other", address, None, None)
 
 
 def readable(address: str) -> str:
-    """Name a site in running text: its group, then its label.
+    """Name of a site for running text, such as "mid · attn 0 · cross", from its address.
 
     Examples
     --------
@@ -86,21 +86,21 @@ def readable(address: str) -> str:
 
 
 def space(site: str) -> str:
-    """Return the space that a site lies in.
+    """The space of a site ("prompt", "denoising" or "image"); a ValueError for an unknown address.
 
     Examples
     --------
     >>> space("text.layers.3"), space("unet.up.2.attn.1.cross"), space("vae.decoder.mid")
     ('prompt', 'denoising', 'image')
     """
-    lies_in = place(site).space
-    if lies_in is None:
+    result = place(site).space
+    if result is None:
         raise ValueError(f"site: expected an address such as unet.mid, got {site!r}")
-    return lies_in
+    return result
 
 
 def has_steps(site: str) -> bool:
-    """Return whether a site has a value at every call of the denoiser, and not one for the whole generation.
+    """Return whether a site has a value at every call of the denoiser, instead of one per generated image.
 
     Examples
     --------
@@ -129,11 +129,12 @@ _OUT = (
 _LAST = 9999  # runs after whatever is numbered
 
 
-def _text(encoder: str | None, name: str, layer: str | None, inner: str | None) -> Place:
+def _text_place(encoder: str | None, name: str, layer: str | None, inner: str | None) -> Place:
+    """Place of a text encoder's site: embeddings, a layer or a module in it, final states, pooled text."""
     label, before = name.replace("layers.", "layer "), int(encoder or 0)
     rank: tuple[int, ...] = (before, -1)
     if layer is not None:
-        rank = (before, int(layer), _order(_IN_TEXT_LAYER, inner))
+        rank = (before, int(layer), _index_or_last(_IN_TEXT_LAYER, inner))
         label = f"layer {layer}" + (f" · {inner.replace('.', ' ')}" if inner else "")
     elif name in ("final", "pooled"):
         rank = (_LAST, *((1,) if name == "pooled" else ()))  # made of the texts of all encoders
@@ -142,7 +143,8 @@ def _text(encoder: str | None, name: str, layer: str | None, inner: str | None) 
     return Place((0, *rank), "text", labelled, "prompt", ENCODING, normed)
 
 
-def _entrance(address: str) -> Place:
+def _entrance_place(address: str) -> Place:
+    """Place of the latent and of the modules that embed image and text in the denoiser."""
     order, label = {
         "latent": ((0,), "latent"),
         "unet.conv_in": ((1,), "conv_in"),
@@ -153,22 +155,25 @@ def _entrance(address: str) -> Place:
     return Place((_RANK["in"], *order), "in", label, "denoising", DENOISING, between_blocks=states)
 
 
-def _out(address: str) -> Place:
+def _output_place(address: str) -> Place:
+    """Place of a noise prediction, the x0 prediction or the final latent."""
     final = address == "latent.final"
     label = "final latent" if final else address.replace("noise_pred.", "noise ")
     rank = (_RANK["out"], _OUT.index(address))
     return Place(rank, "out", label, "denoising", DECODING if final else DENOISING)
 
 
-def _unet_block(side: str | None, number: str | None, mid: str | None, inner: str | None) -> Place:
-    rank, label = _within_block(inner)
+def _unet_block_place(side: str | None, number: str | None, mid: str | None, inner: str | None) -> Place:
+    """Place of a U-Net block, or of the module `inner` in it."""
+    rank, label = _block_rank_and_label(inner)
     group = side or "mid"
     labelled = label if number is None else f"{number} · {label}"
     rank = (_RANK[group], int(number or 0), *rank)
     return Place(rank, group, labelled, "denoising", DENOISING, between_blocks=inner is None)
 
 
-def _transformer_block(group: str, number: str, inner: str) -> Place | None:
+def _transformer_block_place(group: str, number: str, inner: str) -> Place | None:
+    """Place of a site in a block of a diffusion transformer; None for an unknown `inner` part."""
     if inner not in _IN_BLOCK:
         return None
     label = f"{group} {number} · {inner.replace('.', ' ')}"
@@ -176,19 +181,20 @@ def _transformer_block(group: str, number: str, inner: str) -> Place | None:
     return Place(rank, group, label, "denoising", DENOISING, between_blocks=inner == "image")
 
 
-def _decoder(name: str) -> Place:
+def _decoder_place(name: str) -> Place:
+    """Place of a site of the VAE decoder, by its address without the prefix."""
     if match := re.fullmatch(r"up\.(\d+)(?:\.(.+))?", name):
-        rank: tuple[int, ...] = (3, int(match[1]), *_within_block(match[2])[0])
+        rank: tuple[int, ...] = (3, int(match[1]), *_block_rank_and_label(match[2])[0])
     elif match := re.fullmatch(r"mid(?:\.(.+))?", name):
-        rank = (2, *_within_block(match[1])[0])
+        rank = (2, *_block_rank_and_label(match[1])[0])
     else:
-        rank = (_order(("post_quant", "conv_in"), name),)
+        rank = (_index_or_last(("post_quant", "conv_in"), name),)
     label = name.replace("_", " ").replace(".", " ")
     return Place((_RANK["decoder"], *rank), "decoder", label, "image", DECODING)
 
 
-def _within_block(inner: str | None) -> tuple[tuple[int, ...], str]:
-    """Rank and label of what lies in a block of residual blocks and transformers; None stands for its output."""
+def _block_rank_and_label(inner: str | None) -> tuple[tuple[int, ...], str]:
+    """Rank and label of a module such as "attn.0.cross" in a U-Net or VAE block; None is the block's output."""
     if inner is None:
         return (2,), "block output"
     match = re.fullmatch(r"(resnet|attn)\.(\d+)(?:\.(.+))?", inner)
@@ -196,27 +202,29 @@ def _within_block(inner: str | None) -> tuple[tuple[int, ...], str]:
         return (1,), inner.replace(".", " ")
     kind, index, rest = match[1], int(match[2]), match[3]
     # what is inside the transformer comes before the transformer's output
-    rank = (0,) if kind == "resnet" else (1, *_within_transformer(rest)) if rest else (2,)
+    rank = (0,) if kind == "resnet" else (1, *_transformer_rank(rest)) if rest else (2,)
     return (0, index, *rank), f"{kind} {index}" + (f" · {rest}" if rest else "")
 
 
-def _within_transformer(rest: str) -> tuple[int, ...]:
-    match = re.fullmatch(r"(self|cross|ff|block)(?:\.(\d+))?(?:\.(query|key|value|heads))?", rest)
+def _transformer_rank(inner: str) -> tuple[int, ...]:
+    """Rank of a module in a U-Net's transformer, such as "cross.1.key"; the last rank for an unknown one."""
+    match = re.fullmatch(r"(self|cross|ff|block)(?:\.(\d+))?(?:\.(query|key|value|heads))?", inner)
     if not match:
         return (_LAST,)
     return int(match[2] or 0), _IN_TRANSFORMER.index(match[1]), _IN_ATTENTION.index(match[3])
 
 
-def _order(names: tuple[str, ...], name: str | None) -> int:
+def _index_or_last(names: tuple[str, ...], name: str | None) -> int:
+    """Index of a name in `names`; their number if it is None or not among them."""
     return names.index(name) if name in names else len(names)
 
 
 PATTERNS: list[tuple[str, Callable[..., Place | None]]] = [  # of addresses; another architecture adds its own
-    (r"text(?:_(\d+))?\.(embeddings|final|pooled|layers\.(\d+)(?:\.(.+))?)", _text),
-    (r"(latent|unet\.conv_in|dit\.in\.(?:image|text))", _entrance),
-    (r"unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?", _unet_block),
-    (r"dit\.(block|single)\.(\d+)\.(.+)", _transformer_block),
-    (rf"({'|'.join(map(re.escape, _OUT))})", _out),
-    (r"vae\.(?:decoder\.)?(.+)", _decoder),
+    (r"text(?:_(\d+))?\.(embeddings|final|pooled|layers\.(\d+)(?:\.(.+))?)", _text_place),
+    (r"(latent|unet\.conv_in|dit\.in\.(?:image|text))", _entrance_place),
+    (r"unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?", _unet_block_place),
+    (r"dit\.(block|single)\.(\d+)\.(.+)", _transformer_block_place),
+    (rf"({'|'.join(map(re.escape, _OUT))})", _output_place),
+    (r"vae\.(?:decoder\.)?(.+)", _decoder_place),
     (r"(image)", lambda name: Place((_RANK[name],), name, name, "image", DECODING)),
 ]

@@ -27,7 +27,7 @@ MOST_LATENTS = 1024  # along a side; beyond what any model has
 
 
 class Architecture(ABC):
-    """Properties of a kind of model: its components, sites, batches, sizes, guidance and predictions.
+    """Interface to one kind of diffusion model: its components, sites, batches, sizes, guidance and predictions.
 
     A `pipe` is a pipeline of diffusers, or whatever has its components under the same names, with or without
     weights. What is not overridden holds for latent diffusion models as diffusers lays them out: a denoiser with
@@ -78,11 +78,11 @@ class Architecture(ABC):
     # What it is made of
 
     def denoiser(self, pipe: Any) -> Any:
-        """The module that runs at every step."""
+        """The pipeline's denoiser, the module that runs at every step (U-Net or transformer)."""
         return getattr(pipe, self.denoiser_part)
 
     def require_readable(self, pipe: Any) -> None:
-        """Refuse compiled modules, into which no hook reaches, and a denoiser of another class."""
+        """Raise a HookError if a module of the pipeline is compiled, or its denoiser is of an unsupported class."""
         name = type(pipe).__name__
         for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             modules = getattr(getattr(pipe, part, None), "modules", list)()
@@ -92,15 +92,15 @@ class Architecture(ABC):
                     f"{name}.{part}: expected a plain module, but got a compiled one, into which no hook reaches: load"
                     " the pipeline again and leave compile out"
                 )
-        classes = list(dict.fromkeys(one for layout in self.layouts for one in layout.denoiser.classes))
+        classes = list(dict.fromkeys(name for layout in self.layouts for name in layout.denoiser.classes))
         denoiser = type(getattr(pipe, self.denoiser_part, None))
         if classes and not any(base.__name__ in classes for base in denoiser.__mro__):
             raise HookError(
                 f"{name}.{self.denoiser_part}: expected a {' or '.join(classes)}, but got {denoiser.__name__}"
             )
 
-    def check(self, pipe: Any) -> None:
-        """Refuse descriptions with numbers that the pipeline computes with and its components do not."""
+    def check_configuration(self, pipe: Any) -> None:
+        """Raise a MisfitError if the denoiser's `sample_size` or the VAE's scaling of latents is not usable."""
         size = getattr(self.denoiser(pipe).config, "sample_size", None)
         sides = size if isinstance(size, (list, tuple)) else [size, size]
         if len(sides) != 2 or not all(type(side) is int and 0 < side <= MOST_LATENTS for side in sides):
@@ -108,23 +108,23 @@ class Architecture(ABC):
             got = "none" if size is None else f"{size!r:.40}"
             remedy = "add it, such as 64 for images of 512 pixels"
             raise MisfitError(self.denoiser_part, expected, got, remedy)
-        latents.check(pipe.vae.config)
+        latents.check_scaling(pipe.vae.config)
 
     # Its sites
 
     @abstractmethod
     def sites(self, pipe: Any) -> Iterator[Site]:
-        """All sites, in the order in which they run."""
+        """All sites of a pipeline, in the order in which they run."""
 
     @abstractmethod
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """Attentions of a kind ("cross", "self"), in the order of running, with the factor of their grids.
+        """Sites of the "cross" or "self" attentions, each with (side of the latent / side of the attention's grid).
 
-        Each with the side of the latent over the side of its grid: 1, 2, 4 or 8.
+        In the order in which they run; the factor is 1, 2, 4 or 8.
         """
 
-    def unavailable(self, pipe: Any, address: str) -> str | None:
-        """Return why `x0_pred` cannot be computed under the pipeline's scheduler, or None if it can."""
+    def why_unavailable(self, pipe: Any, address: str) -> str | None:
+        """The reason why the scheduler does not allow computing `x0_pred`; None if it does, or for other addresses."""
         if address != "x0_pred":
             return None
         scheduler = pipe.scheduler
@@ -142,46 +142,47 @@ class Architecture(ABC):
 
     @abstractmethod
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
-        """Inputs of the denoiser, from the arguments of its call."""
+        """Timestep, latents and texts of the conditional rows, from the arguments of a denoiser call."""
 
     @abstractmethod
-    def with_texts(
+    def exchange_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of the denoiser's call by which each row of the whole batch has the text of the row named."""
+        """Arguments of a denoiser call in which batch row i has the text of row `rows[i]`; all else is unchanged."""
 
     def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the denoiser's output says, of the prompts' rows.
+        """(address, values) of the noise prediction of each branch of guidance, from the output of a denoiser call.
 
-        `second`: of a further call in one step, of which `inputs` are the first call's.
+        `second`: a further call within one step, with `inputs` of the step's first call; it yields nothing here.
         """
         values = None if second else self.prediction(inputs, output)
         for name in inputs.batch.branches if values is not None else ():
             yield f"noise_pred.{name}", inputs.batch.branch(name, values, "noise_pred")
 
-    def branches(
+    def branches_from_texts(
         self,
         pipe: Any,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        of_prompts: Callable[[Tensor], bool],
+        are_prompt_states: Callable[[Tensor], bool],
         runs: int,
     ) -> tuple[str, ...] | None:
-        """Branches of guidance in the batch of a first call, where only the texts tell them; None: the pipeline does.
+        """Branches of guidance in the batch, if only comparing text states shows them; None if the pipeline says so.
 
-        Where it is not None, `inputs` is passed it as `branches`. `of_prompts` says whether states (rows, tokens,
-        width) are those of the prompts, `runs` how often a text encoder has run.
+        A result that is not None is passed to `inputs` as `branches`. `are_prompt_states` returns whether states (rows,
+        tokens, width) are the prompts'; `runs` is how often a text encoder has run before the first denoiser call.
         """
         return None
 
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Address and values of what the scheduler is given, of the prompts' rows; `inputs` are the step's first.
+        """(address, values) of the guided prediction and, if wanted, of the x0 prediction at one scheduler step.
 
-        x0 of a flow is the sample less sigma times the velocity; of others, see `hooks.architectures.latents`.
+        `inputs` are those of the step's first denoiser call. x0 of a flow is the sample less sigma times the
+        velocity; of others, see `hooks.architectures.latents`.
         """
-        guided = self.unpacked(step.output, inputs.batch)
+        guided = self.unpack_latents(step.output, inputs.batch)
         yield "noise_pred.guided", guided
         kind = self.prediction_type(pipe.scheduler)
         if "x0_pred" not in wanted:
@@ -189,33 +190,33 @@ class Architecture(ABC):
         if kind == "flow_prediction":
             sigma = latents.current_sigma(pipe.scheduler, step.timestep)
             x0 = step.sample.float() - sigma.float() * step.output.float()
-            yield "x0_pred", self.unpacked(x0, inputs.batch)
+            yield "x0_pred", self.unpack_latents(x0, inputs.batch)
         else:
             level = latents.signal_level(pipe.scheduler, step.timestep, guided.device)
             yield "x0_pred", latents.predict_x0(inputs.latent, guided, level, kind)
 
-    def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
-        """Latents or predictions as pictures, shape (rows, c, h, w)."""
+    def unpack_latents(self, values: Tensor, batch: Batch) -> Tensor:
+        """Latents or predictions in the shape (rows, channels, h, w); packed ones are unpacked."""
         return values
 
-    def planned(self, pipe: Any) -> int | None:
-        """Steps that the pipeline plans, while it draws; None where it does not say."""
+    def planned_steps(self, pipe: Any) -> int | None:
+        """Number of timesteps of the pipeline call in progress; None if the pipeline does not state it."""
         return getattr(pipe, "num_timesteps", None)
 
     def word_layers(self, pipe: Any) -> tuple[str, ...]:
-        """Globs of the attentions that a definition of word maps takes which names none."""
+        """Address patterns of the attentions that word maps are made from by default."""
         return ("*",)
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
-        """The prediction in what the denoiser returned, shape (rows of all branches, c, h, w)."""
+        """The prediction in the denoiser's output, shape (rows of all branches, channels, h, w)."""
         return tensor_of(output)
 
-    def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
-        """z0, as the denoiser sees latents, from what the decoder is given; both of shape (rows, c, h, w)."""
-        return latents.final_latent(pipe.vae, given)
+    def final_latent(self, pipe: Any, decoder_input: Tensor) -> Tensor:
+        """The final latent z0 as the denoiser scales it, from the decoder's input; both (rows, channels, h, w)."""
+        return latents.final_latent(pipe.vae, decoder_input)
 
-    def calls(self, pipe: Any, steps: int) -> int:
-        """Calls of the denoiser in so many steps: some schedulers make more of them than steps."""
+    def denoiser_calls(self, pipe: Any, steps: int) -> int:
+        """Number of timesteps at which the denoiser is called in this many steps; second-order schedulers have more."""
         scheduler = copy.deepcopy(pipe.scheduler)
         set_steps(scheduler, steps)
         return len(scheduler.timesteps)
@@ -223,48 +224,48 @@ class Architecture(ABC):
     # Guidance and predictions
 
     def default_guidance(self, pipeline: type) -> float:
-        """The guidance scale that a class of pipelines takes where none is given, under the name that it has for it."""
+        """The guidance scale that a pipeline class uses by default, read from the signature of its call."""
         name = "true_cfg_scale" if self.layouts[0].guidance == "true" else "guidance_scale"
         return float(inspect.signature(pipeline.__call__).parameters[name].default)
 
-    def guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
-        """Return whether a denoiser of this configuration is called without the prompt, too, at these guidance scales.
+    def is_guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
+        """Return whether guidance at these scales also needs an unconditional prediction, given the denoiser's config.
 
-        `true_scale` is that beside guidance that was distilled into the denoiser. A distilled U-Net takes the scale as
-        an input, and is called once.
+        `true_scale` is the classifier-free scale of a model with distilled guidance. A distilled U-Net takes the scale
+        as an input and needs none.
         """
         if self.layouts[0].guidance == "distilled":
             return true_scale is not None and true_scale > 1
         return scale > self.layouts[0].unguided and config.get("time_cond_proj_dim") is None
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
-        """Return whether a guidance scale alters anything; FLUX.1-schnell was distilled without one."""
+        """Return whether the guidance scale changes the images; False for FLUX.1-schnell, which has no such input."""
         return self.layouts[0].guidance != "distilled" or bool(config.get("guidance_embeds"))
 
     def call_arguments(
         self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
     ) -> dict[str, Any]:
-        """Arguments of the pipeline's call that say how it guides, and those that a run always passes.
+        """Arguments of the pipeline's call: guidance scales, negative prompts, and those that a run always passes.
 
-        `negative` is a negative prompt for each image, or an empty text; `true_scale`: see `guided`.
+        `negative` has a negative prompt for each image, "" for none; `true_scale`: see `is_guided`.
         """
         layout = self.layouts[0]
         if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
             return {**layout.fixed, "true_cfg_scale": scale, "negative_prompt": list(negative)}
-        found = {**layout.fixed, "guidance_scale": scale}
+        arguments = {**layout.fixed, "guidance_scale": scale}
         if true_scale is not None:
-            found["true_cfg_scale"] = true_scale
+            arguments["true_cfg_scale"] = true_scale
         # some pipelines tell an empty negative prompt from none, or take none at all for a fault
         if any(negative) or true_scale is not None:
-            found["negative_prompt"] = list(negative)
-        return found
+            arguments["negative_prompt"] = list(negative)
+        return arguments
 
     def step_callback(
         self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Arguments of the pipeline's call by which it calls a function after each step.
+        """Arguments that make the pipeline call `after_step` after each step, under the name its class has for them.
 
-        That is given the pipeline, the number of the step, its timestep and tensors by name, at least `latents`.
+        `after_step` gets the pipeline, the step number, the timestep and tensors by name, at least `latents`.
         """
         taken = inspect.signature(pipe.__call__).parameters
         if "callback" in taken and "callback_on_step_end" not in taken:  # PixArt's pipelines
@@ -274,90 +275,90 @@ class Architecture(ABC):
         return {"callback_on_step_end": after_step}
 
     def prediction_type(self, scheduler: Any) -> str:
-        """Return what a scheduler takes the denoiser's output for, one of `predicts` where it can drive it."""
+        """The `prediction_type` of a scheduler's configuration; if it has none, the first of `predicts`."""
         return scheduler.config.get("prediction_type", self.predicts[0])
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
-        """The number format in which a pipeline that draws in `dtype` decodes."""
+        """The number format in which a pipeline run in `dtype` decodes latents: `dtype` itself except for SDXL."""
         return dtype
 
     # Sizes
 
     def latent_scale(self, pipe: Any) -> int:
-        """Pixels of the image to one of the latent, along a side."""
+        """Pixels of the image per pixel of the latent, along a side."""
         return latents.latent_scale(pipe.vae)
 
     def latent_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """Height and width of the latent for an image of this size in pixels; None: the model's own size.
+        """(height, width) of the latent for an image of this size in pixels; None: the model's default size.
 
-        A transformer of packed latents has no size of its own, its pipelines 128.
+        The default of a transformer of packed latents is 128, as in its pipelines.
         """
         side, scale = getattr(self.denoiser(pipe).config, "sample_size", None) or 128, self.latent_scale(pipe)
-        own_height, own_width = (side, side) if isinstance(side, int) else side
+        default_height, default_width = (side, side) if isinstance(side, int) else side
         return (
-            own_height if height is None else height // scale,
-            own_width if width is None else width // scale,
+            default_height if height is None else height // scale,
+            default_width if width is None else width // scale,
         )
 
-    def patch(self, pipe: Any) -> int:
-        """Side of the square of the latent that one position of an attention's finest grid stands for."""
+    def patch_size(self, pipe: Any) -> int:
+        """Latent pixels per position of the finest attention grid, along a side: 1, or a transformer's patch size."""
         return 1
 
     def prompt_tokens(self, pipe: Any) -> int:
-        """Positions of a text that the denoiser is given."""
+        """Number of token positions in the text that the denoiser is given."""
         return prompt_tokens(pipe)
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """Positions of a text that a text encoder ("text", "text_2") is given."""
+        """Number of token positions in the text that a text encoder ("text", "text_2", …) is given."""
         return longest_text(getattr(pipe, TEXT_ENCODERS[encoder]))
 
     def image_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
-        """Height and width of the image in pixels; None: the model's own size."""
-        own_height, own_width = self.latent_size(pipe)
+        """(height, width) of the image in pixels; a side that is None is the model's default."""
+        default_height, default_width = self.latent_size(pipe)
         scale = self.latent_scale(pipe)
-        return height or own_height * scale, width or own_width * scale
+        return height or default_height * scale, width or default_width * scale
 
     @abstractmethod
     def image_multiple(self, pipe: Any) -> int:
-        """Number that an image's height and width must be multiples of."""
+        """The number of pixels that an image's height and width must be multiples of."""
 
     # Without weights
 
     def without_weights(self, pipe: Any) -> Any:
-        """Denoiser and decoder built anew on torch's meta device, beside the pipeline's own scheduler."""
+        """A namespace with the pipeline's scheduler, and its denoiser and VAE built without weights (meta device)."""
         networks = {name: getattr(pipe, name) for name in (self.denoiser_part, "vae")}
-        blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
-        return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
+        copies = {name: build_on_meta(type(network), network.config) for name, network in networks.items()}
+        return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **copies)
 
     @abstractmethod
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """Arguments of the denoiser's call that say the text, from what each text encoder returned."""
+        """Text arguments of a denoiser call (token states, pooled text), from the outputs of the text encoders."""
 
     @abstractmethod
-    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
-        """The same of a text of so many tokens, on the meta device, as the denoiser's configuration asks for them."""
+    def meta_text_arguments(self, pipe: Any, tokens: int) -> dict[str, Any]:
+        """Text arguments of a denoiser call for one text of this many tokens, as meta tensors (shapes, no values)."""
 
     @abstractmethod
-    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments of a call of the denoiser on the meta device, for one image of a latent of this size."""
+    def meta_arguments(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of a denoiser call for one latent of (height, width) `size` and `text`, as meta tensors."""
 
-    def blank_prediction(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> Tensor:
-        """The prediction of a denoiser without weights, for one image with a latent of this size."""
-        call = self.blank_call(pipe, size, text)
+    def meta_prediction(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> Tensor:
+        """The prediction for one latent of this size by a denoiser on the meta device: its shape, no values."""
+        call = self.meta_arguments(pipe, size, text)
         return self.prediction(self.inputs(pipe, (), call), self.denoiser(pipe)(**call))
 
 
 def set_steps(scheduler: Any, steps: int) -> None:
-    """Set so many steps of a scheduler, on the CPU.
+    """Set a scheduler's number of steps, on the CPU.
 
-    Pipelines of flows tell it by how much the size of the image shifts them; none is taken off or added by that.
+    Flow pipelines also pass a shift `mu` that depends on the image size; it does not change the number of steps.
     """
     shift = {"mu": 1.0} if scheduler.config.get("use_dynamic_shifting") else {}
     scheduler.set_timesteps(steps, device="cpu", **shift)
 
 
-def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:
-    """Build a network of diffusers or transformers for evaluation on torch's meta device, where it takes no memory."""
+def build_on_meta(kind: Any, config: Mapping[str, Any]) -> Any:
+    """Build a network of class `kind` from its configuration on the meta device (no memory), in eval mode."""
     import torch
 
     with torch.device("meta"):

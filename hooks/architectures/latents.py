@@ -27,30 +27,30 @@ _LAST = "nothing runs after it: change the image that the pipeline returns"
 
 
 def latent_scale(vae: Any) -> int:
-    """Pixels of the image to one of the latent, along a side: every level of the VAE but the last halves."""
-    return 2 ** (len(_levels(vae.config)) - 1)
+    """Pixels of the image per pixel of the latent, along a side: 2 to the power of (levels of the VAE - 1)."""
+    return 2 ** (len(_channels_by_level(vae.config)) - 1)
 
 
-def _levels(config: Any) -> Sequence[int]:
-    """Channels by level; an AutoencoderDC names those of its decoder apart, Qwen's VAE multiples of the first."""
+def _channels_by_level(config: Any) -> Sequence[int]:
+    """Channels of each resolution level, from the configuration of an AutoencoderKL, AutoencoderDC or Qwen's VAE."""
     if getattr(config, "dim_mult", None) is not None:
         return [config.base_dim * multiple for multiple in config.dim_mult]
     return getattr(config, "block_out_channels", None) or config.decoder_block_out_channels
 
 
-def _channels(config: Any) -> int:
-    """Channels of the latent."""
+def _latent_channels(config: Any) -> int:
+    """Number of channels of the latent, from a VAE's configuration."""
     return int(config.z_dim if hasattr(config, "z_dim") else config.latent_channels)
 
 
 def decoder_sites(vae: Any) -> Iterator[Site]:
-    """The final latent, the decoder's sites and the image, in the order in which they run."""
+    """Sites of the final latent, the VAE decoder's blocks and the image, in the order in which they run."""
     decoder = vae.decoder
 
     def site(address: str, path: str, default: bool = False) -> Site:
         return Site(f"vae.{address}", f"vae.{path}", default=default)
 
-    def inside(address: str, path: str, module: Any) -> Iterator[Site]:
+    def block_sites(address: str, path: str, module: Any) -> Iterator[Site]:
         for i in range(len(children(module, "resnets"))):
             yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
             if i < len(children(module, "attentions")) and module.attentions[i] is not None:
@@ -67,51 +67,51 @@ def decoder_sites(vae: Any) -> Iterator[Site]:
     if hasattr(decoder, "conv_in"):
         yield site("decoder.conv_in", "decoder.conv_in")
     if getattr(decoder, "mid_block", None) is not None:
-        yield from inside("decoder.mid", "decoder.mid_block", decoder.mid_block)
+        yield from block_sites("decoder.mid", "decoder.mid_block", decoder.mid_block)
     for b, module in enumerate(children(decoder, "up_blocks")):
-        yield from inside(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
+        yield from block_sites(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
     yield Site("image", "vae.decoder", read_only=_LAST)
 
 
-def final_latent(vae: Any, given: Tensor, normalized: bool = False) -> Tensor:
-    """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w).
+def final_latent(vae: Any, decoder_input: Tensor, normalized: bool = False) -> Tensor:
+    """The final latent z0 as the denoiser scales it, from the decoder's input; both (rows, channels, h, w).
 
     `normalized`: the pipeline shifts and scales by the mean and deviation that the VAE's configuration may have.
     """
     config = vae.config
-    given = given.squeeze(2) if given.ndim == 5 else given  # a video of one frame
+    latent = decoder_input.squeeze(2) if decoder_input.ndim == 5 else decoder_input  # a video of one frame
     mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
     factor = getattr(config, "scaling_factor", None)
     if (normalized or factor is None) and mean is not None and std is not None:
-        mean, std = (given.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
-        return (given - mean) * (1.0 if factor is None else factor) / std
+        mean, std = (latent.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
+        return (latent - mean) * (1.0 if factor is None else factor) / std
     shift = getattr(config, "shift_factor", None)
-    return (given if shift is None else given - shift) * factor
+    return (latent if shift is None else latent - shift) * factor
 
 
 def decode(vae: Any, latent: Tensor) -> Tensor:
-    """Image of a VAE, shape (rows, 3, height, width), from what it is given as (rows, channels, h, w)."""
-    given = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
-    image = vae.decode(given).sample
+    """Decode latents of shape (rows, channels, h, w), as the VAE takes them, to images (rows, 3, height, width)."""
+    values = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
+    image = vae.decode(values).sample
     return image.squeeze(2) if image.ndim == 5 else image
 
 
-def check(config: Any) -> None:
-    """Refuse a VAE's configuration whose scaling of latents is none."""
+def check_scaling(config: Any) -> None:
+    """Raise a MisfitError if a VAE's scaling factor, or its mean or deviation of latents, is not usable."""
     factor = getattr(config, "scaling_factor", None)
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
     if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
         raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
     for key in ("latents_mean", "latents_std"):
         values = getattr(config, key, None)
-        whole = isinstance(values, (list, tuple)) and len(values) == _channels(config)
-        if values is not None and not (whole and all(isinstance(value, (int, float)) for value in values)):
-            expected = f"`{key}`, {_channels(config)} numbers or null"
+        complete = isinstance(values, (list, tuple)) and len(values) == _latent_channels(config)
+        if values is not None and not (complete and all(isinstance(value, (int, float)) for value in values)):
+            expected = f"`{key}`, {_latent_channels(config)} numbers or null"
             raise MisfitError("vae", expected, f"{values!r:.40}", "mend it")
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
-    """Share of signal in the variance of x_t (`alphas_cumprod`) at the UNet call under way, float32 on `device`.
+    """Share of signal in the variance of x_t (`alphas_cumprod`) at the current step, a float32 scalar on `device`.
 
     Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
     the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. Nothing
@@ -130,7 +130,7 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 
 
 def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
-    """The sigma of a scheduler's step that is about to be made, shape (); None of one that has no sigmas."""
+    """Sigma of the scheduler's current step, shape (); None for a scheduler without `sigmas` or `step_index`."""
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None
@@ -144,7 +144,7 @@ def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
 
 
 def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:
-    """The image latent, float32, that a guided prediction at x_t points to; `level`: see `signal_level`.
+    """The image latent x0, float32, from the prediction `output` at the noisy latent `sample` and its signal level.
 
     Examples
     --------

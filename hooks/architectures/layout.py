@@ -12,7 +12,7 @@ from hooks.errors import HookError
 
 @dataclass(frozen=True)
 class Component:
-    """A component of a pipeline.
+    """One component of a pipeline, such as its U-Net or a tokenizer: name, library and allowed classes.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Layout:
-    """The components of a pipeline that draws from text alone, beside its scheduler.
+    """The components of a text-to-image pipeline (without the scheduler) and how its call is made.
 
     Attributes
     ----------
@@ -80,22 +80,22 @@ class Layout:
         decoder: str = "AutoencoderKL",
         **more: Any,
     ) -> Layout:
-        """A layout of a denoiser, its name and its classes, and of towers of text.
+        """Build a layout from (name, *classes) of the denoiser and one tuple for each tokenizer with its text encoder.
 
-        A tower is (classes of the tokenizer, classes of the encoder, most tokens), without the last where that is the
-        tokenizer's own limit. Other arguments are the attributes.
+        Such a tuple is (classes of the tokenizer, classes of the encoder, most tokens), without the last where that is
+        the tokenizer's own limit. Other arguments are the attributes.
         """
         suffixes = ("", *(f"_{number}" for number in range(2, len(towers) + 1)))
         tokenizers, encoders, *lengths = zip(*towers)
         return cls(
             pipeline,
             tuple(
-                Component(f"tokenizer{suffix}", "transformers", one)
-                for suffix, one in zip(suffixes, tokenizers)
+                Component(f"tokenizer{suffix}", "transformers", classes)
+                for suffix, classes in zip(suffixes, tokenizers)
             ),
             tuple(
-                Component(f"text_encoder{suffix}", "transformers", one)
-                for suffix, one in zip(suffixes, encoders)
+                Component(f"text_encoder{suffix}", "transformers", classes)
+                for suffix, classes in zip(suffixes, encoders)
             ),
             Component(denoiser[0], "diffusers", denoiser[1:]),
             Component("vae", "diffusers", (decoder,)),
@@ -105,21 +105,21 @@ class Layout:
 
     @property
     def networks(self) -> tuple[Component, ...]:
-        """The components that have weights, in the order in which they run."""
+        """The components with weights, in the order in which they run: text encoders, denoiser, decoder."""
         return (*self.text_encoders, self.denoiser, self.decoder)
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """All of them."""
+        """All components: the tokenizers, then those with weights."""
         return (*self.tokenizers, *self.networks)
 
     def pipeline_class(self) -> Any:
-        """The class of the pipeline."""
+        """Import and return the class of the pipeline."""
         return getattr(importlib.import_module(self.library), self.pipeline)
 
 
 class MisfitError(HookError):
-    """A description of a component that does not fit the architecture."""
+    """Error for a component whose configuration does not fit the architecture."""
 
     def __init__(self, component: str, expected: str, got: str, remedy: str) -> None:
         super().__init__(f"{component}: expected {expected}, but got {got}: {remedy}")

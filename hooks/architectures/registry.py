@@ -44,13 +44,13 @@ _UNREAD = (
 )
 
 
-def drawing_pipelines() -> dict[str, tuple[Architecture, Layout]]:
-    """Names of the pipeline classes that a run can draw with: the architecture, and what the pipeline is made of."""
-    return {layout.pipeline: (one, layout) for one in ARCHITECTURES for layout in one.layouts}
+def generating_pipelines() -> dict[str, tuple[Architecture, Layout]]:
+    """Architecture and layout of each pipeline that a run can generate images with, by class name."""
+    return {layout.pipeline: (kind, layout) for kind in ARCHITECTURES for layout in kind.layouts}
 
 
 def architecture_of(pipe: Any) -> Architecture:
-    """The architecture of a pipeline's denoiser."""
+    """The architecture that reads a pipeline; a HookError with reason and remedy if its class is not supported."""
     classes = [base.__name__ for base in type(pipe).__mro__]
     for architecture in ARCHITECTURES:
         if not {*classes}.isdisjoint(architecture.pipelines):
@@ -71,7 +71,7 @@ def architecture_of(pipe: Any) -> Architecture:
 
 
 def why_unread(pipeline: str) -> str | None:
-    """Reason why a class of pipelines of diffusers that is known cannot be read; None for others.
+    """The reason why hooks cannot read this pipeline class of diffusers; None if no reason is listed for its name.
 
     Examples
     --------

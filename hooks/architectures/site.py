@@ -24,7 +24,7 @@ BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_s
 
 @dataclass(frozen=True)
 class Site:
-    """One place to read, and to write where `read_only` is None.
+    """A named point of a pipeline whose activations can be read, and written where `read_only` is None.
 
     Attributes
     ----------
@@ -62,73 +62,73 @@ class Site:
 
     @functools.cached_property
     def place(self) -> Place:
-        """Order, label, space, moment and layer norm, by the address alone."""
+        """The `Place` of this address in the network: sort order, label, space, moment and layer norm."""
         return place(self.address)
 
     @property
     def space(self) -> str | None:
-        """The space it lies in: prompt, denoising or image."""
+        """The space of the activations here: "prompt", "denoising" or "image"; None for an unknown address."""
         return self.place.space
 
     @property
     def per_step(self) -> bool:
-        """Return whether it is read at every call of the denoiser."""
+        """Return whether this site has a value at every call of the denoiser."""
         return self.place.moment == DENOISING
 
     @property
     def decoded(self) -> bool:
-        """Return whether it is read when the image is decoded."""
+        """Return whether this site has its value after denoising: the final latent, the VAE decoder, the image."""
         return self.place.moment == DECODING
 
     @property
     def layer_norm(self) -> bool:
-        """Return whether its values are compared behind the text encoder's final layer norm."""
+        """Return whether values here are compared after the text encoder's final layer norm is applied to them."""
         return self.place.layer_norm
 
-    def take(self, whole: Any) -> Tensor:
-        """The value here, in what the module was given (its positional arguments) or gave.
+    def values_in(self, container: Any) -> Tensor:
+        """A view of this site's values, for all rows of the batch, in the module's positional arguments or its output.
 
-        A view of all rows of the batch: what is written into it is written into `whole`.
+        What is written into the view is written into `container`.
         """
-        return self._view(tensor_of(whole, self.element))
+        return self._select_view(tensor_of(container, self.element))
 
-    def of_stream(self, values: Tensor, batch: Batch) -> Tensor:
-        """The rows' tokens of this site's stream, of values `take` gave; all where its module has one stream."""
-        return values if self.stream is None else batch.of_stream(values, self.stream, self.sequence)
+    def stream_tokens(self, values: Tensor, batch: Batch) -> Tensor:
+        """The positions of this site's stream (image or text) in `values`; all if its module runs over one stream."""
+        return values if self.stream is None else batch.narrow(values, self.stream, self.sequence)
 
-    def give(self, whole: Any, values: Tensor) -> Any:
-        """Return what the module was given or gave, with `values` here; `whole` itself stays as it is.
+    def replace_in(self, container: Any, values: Tensor) -> Any:
+        """Return a copy of the module's arguments or output with `values` at this site; `container` is not changed.
 
-        Where a module returns the tensor twice (a block of the U-Net's way down hands it to the next block and
-        to the skip connection), both are replaced.
+        Raises a HookError at a read-only site and for values of another shape. Where a module returns the tensor twice
+        (a U-Net's down block, to the next block and to the skip connection), both are replaced.
         """
         self.require_writable()
-        tensor = tensor_of(whole, self.element)
+        tensor = tensor_of(container, self.element)
         written = tensor.clone()  # as strided as before, so that no kernel downstream computes otherwise
-        view = self._view(written)
+        view = self._select_view(written)
         if values.shape != view.shape:
             raise HookError(
                 f"{self.address}: expected values of shape {tuple(view.shape)}, but got {tuple(values.shape)}"
             )
         view.copy_(values)
-        return _replaced(whole, tensor, written)
+        return _replace_tensor(container, tensor, written)
 
     def require_writable(self) -> None:
-        """Raise a HookError that says why, if no value can be put here."""
+        """Raise a HookError with the reason if this site is read-only."""
         if self.read_only is not None:
             raise HookError(f"{self.address}: cannot be written: {self.read_only}")
 
     @property
-    def of_tokens(self) -> bool:
-        """Return whether a row is of a token: in text encoders and streams, cross-attention's keys and values."""
+    def is_by_token(self) -> bool:
+        """Return whether a row of values holds one vector for each text token (the pooled text has a single one)."""
         if self.address == "text.pooled":
             return False
         return self.space == "prompt" or _OF_TOKENS.search(self.address) is not None
 
     def vectors(self, values: Tensor) -> Tensor:
-        """The channels of each place of a picture, row by row, or of each token: shape (rows, places, c).
+        """Values as one channel vector for each pixel or token, shape (rows, positions, channels).
 
-        A vector has one place; heads stand one after another.
+        Values of shape (rows, channels) have one position; the heads' channels are joined.
         """
         if values.ndim == 2:
             return values[:, None]
@@ -137,13 +137,13 @@ class Site:
         return values.flatten(2)
 
     def attach_reader(self, pipe: Any, receive: Callable[[Tensor], None]) -> Any:
-        """Hand what is here, at every run of the module, to `receive`; the hook's handle."""
+        """Register a hook that calls `receive` with this site's values at each run of its module; return the handle."""
         import torch
 
         @torch.no_grad()
         def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> None:
-            values = self.take(args if self.read == "input" else output)
-            receive(values - self.take(args) if self.read == "update" else values)
+            values = self.values_in(args if self.read == "input" else output)
+            receive(values - self.values_in(args) if self.read == "update" else values)
 
         module = module_at(pipe, self.module)
         if self.read == "input":
@@ -151,30 +151,31 @@ class Site:
         return module.register_forward_hook(hook)
 
     def attach_writer(self, pipe: Any, change: Callable[[Tensor], Tensor | None]) -> Any:
-        """Put what `change` makes of the value here in its place, at every run of the module; the hook's handle.
+        """Register a hook that replaces this site's values by `change(values)` at each run; return the handle.
 
         It runs before the hooks that are on the module already, so that readers, and what transformers gathers as
-        hidden states, see what was written. `change` is handed the value, of all rows of the batch, must not alter it,
-        and returns another of this shape, or None to leave it.
+        hidden states, see what was written. `change` gets the values of all rows of the batch, must not alter them,
+        and returns others of this shape, or None to leave them. Raises a HookError at a read-only site.
         """
         self.require_writable()
 
         def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> Any:
-            whole = args if self.read == "input" else output
-            given = self.take(whole)
-            value = given - self.take(args) if self.read == "update" else given
-            values = change(value)
-            if values is None:
+            container = args if self.read == "input" else output
+            held = self.values_in(container)
+            values = held - self.values_in(args) if self.read == "update" else held
+            changed = change(values)
+            if changed is None:
                 return None
             # what stays of an update leaves the output as it is, to the last bit
-            return self.give(whole, given + (values - value) if self.read == "update" else values)
+            return self.replace_in(container, held + (changed - values) if self.read == "update" else changed)
 
         module = module_at(pipe, self.module)
         if self.read == "input":
             return module.register_forward_pre_hook(hook, prepend=True)
         return module.register_forward_hook(hook, prepend=True)
 
-    def _view(self, tensor: Tensor) -> Tensor:
+    def _select_view(self, tensor: Tensor) -> Tensor:
+        """A view of the slice of a module's tensor that this site reads, its last dimension split into heads."""
         if tensor.ndim == 5 and tensor.shape[2] == 1:  # a video of one frame
             tensor = tensor.squeeze(2)
         if self.part is not None:
@@ -185,32 +186,32 @@ class Site:
         return tensor
 
 
-def tensor_of(whole: Any, element: int = 0) -> Tensor:
-    """The tensor of a module's output: the output itself, or this element of a tuple or output object."""
-    return whole[element] if isinstance(whole, tuple | list | Mapping) else whole
+def tensor_of(output: Any, element: int = 0) -> Tensor:
+    """The tensor of a module's output: the output itself, or this element of a tuple, list or mapping."""
+    return output[element] if isinstance(output, tuple | list | Mapping) else output
 
 
-def _replaced(whole: Any, old: Tensor, new: Tensor) -> Any:
-    """The same with `new` wherever `old` itself stands."""
-    if whole is old:
+def _replace_tensor(container: Any, old: Tensor, new: Tensor) -> Any:
+    """A copy of nested tuples, lists and mappings in which the object `old` is replaced by `new`."""
+    if container is old:
         return new
-    if isinstance(whole, tuple | list):
-        return type(whole)(_replaced(one, old, new) for one in whole)
-    if isinstance(whole, Mapping):
-        changed = copy.copy(whole)
-        for name, value in whole.items():
-            changed[name] = _replaced(value, old, new)
+    if isinstance(container, tuple | list):
+        return type(container)(_replace_tensor(item, old, new) for item in container)
+    if isinstance(container, Mapping):
+        changed = copy.copy(container)
+        for name, value in container.items():
+            changed[name] = _replace_tensor(value, old, new)
         return changed
-    return whole
+    return container
 
 
 def module_at(pipe: Any, path: str) -> Any:
-    """The module at a dotted path from the pipeline."""
+    """The submodule at a dotted path from a pipeline or module; AttributeError if there is none."""
     return functools.reduce(getattr, path.split("."), pipe)
 
 
 def has_module(module: Any, path: str) -> bool:
-    """Return whether there is a module at a dotted path from another."""
+    """Return whether `module` has a submodule at a dotted path that is not None."""
     try:
         return module_at(module, path) is not None
     except AttributeError:
@@ -218,17 +219,17 @@ def has_module(module: Any, path: str) -> bool:
 
 
 def children(module: Any, name: str) -> Sequence[Any]:
-    """A list of modules under this name, empty if there is none."""
+    """The list of submodules that `module` has as this attribute; empty if the attribute is missing or None."""
     modules = getattr(module, name, None)
     return [] if modules is None else modules
 
 
-def attention_parts(
+def attention_part_sites(
     address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **more: Any
 ) -> Iterator[Site]:
-    """Sites of an attention's query, key and value, and of its heads before the output projection.
+    """Sites of an attention's query, key, value and head outputs, as far as it has modules for them.
 
-    `names` are those of its modules, `more` attributes of each site.
+    `names` are those of the projections ({} for q, k, v) and of the output projection; `more` are attributes of `Site`.
     """
     for name in ("query", "key", "value"):
         module, part = names[0].format(name[0]), None
@@ -243,14 +244,14 @@ def attention_parts(
 
 
 def runs_fused(attention: Any) -> bool:
-    """Return whether the processor in use runs the fused projections (which stay there after unfusing)."""
+    """Return whether an attention's processor uses its fused projection of query, key and value."""
     processor = type(getattr(attention, "processor", None)).__name__
     return getattr(attention, "fused_projections", False) and processor.startswith("Fused")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The call under way: `rows` images, once for each branch, in the order in which they are stacked.
+    """Layout of the denoiser's batch at one call: `rows` images, once for each branch of guidance, in this order.
 
     Of a transformer: `patch` is the side of the square of the latent that a token of the image stands for,
     `text_tokens` the positions of the text beside those of the image, where both run through one attention, `lengths`
@@ -268,13 +269,13 @@ class Batch:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Height and width of the image in tokens."""
+        """Height and width of the latent in image tokens (patches)."""
         return self.height // self.patch, self.width // self.patch
 
     def spans(self, stream: str, sequence: tuple[str | int, ...]) -> list[slice]:
-        """Positions of a stream ("image", "text") in a sequence, by row of the prompts.
+        """Slice of a stream ("image" or "text") in a joint sequence, for each row of the conditional branch.
 
-        A number in `sequence` stands for so many positions of neither.
+        A number in `sequence` stands for so many positions of neither stream.
 
         Examples
         --------
@@ -287,10 +288,10 @@ class Batch:
         """
         first = self.branches.index("conditional") * self.rows
         lengths = self.lengths[first : first + self.rows] or (self.text_tokens,) * self.rows
-        return [self._span(stream, sequence, text) for text in lengths]
+        return [self._stream_span(stream, sequence, text) for text in lengths]
 
     def span(self, stream: str, sequence: tuple[str | int, ...], rows: Sequence[int]) -> tuple[int, int]:
-        """Where a stream and what pads it begin and end in a sequence, which is one in all of these rows of the batch.
+        """Start and end of a stream, padding included, in a joint sequence; a HookError if these batch rows differ.
 
         Examples
         --------
@@ -303,25 +304,26 @@ class Batch:
         (32, 64)
         """
         lengths = sorted({self.lengths[row] for row in rows}) if self.lengths else [self.text_tokens]
-        if len({self._padded("text", one) for one in lengths}) > 1:
+        if len({self._padded_length("text", length) for length in lengths}) > 1:
             raise HookError(
                 f"texts: expected as many tokens of donor and recipient, so that they stand at the same positions, but"
                 f" got {' and '.join(map(str, lengths))}: choose words of as many tokens, or write at the text encoder"
             )
-        start = self._span(stream, sequence, lengths[0]).start
-        return start, start + self._padded(stream, lengths[0])
+        start = self._stream_span(stream, sequence, lengths[0]).start
+        return start, start + self._padded_length(stream, lengths[0])
 
-    def _span(self, stream: str, sequence: tuple[str | int, ...], text: int) -> slice:
-        start = sum(self._padded(one, text) for one in sequence[: sequence.index(stream)])
-        return slice(start, start + self._length(stream, text))
+    def _stream_span(self, stream: str, sequence: tuple[str | int, ...], text_tokens: int) -> slice:
+        """Positions of a stream, without padding, in a joint sequence with a text of this many tokens."""
+        start = sum(self._padded_length(before, text_tokens) for before in sequence[: sequence.index(stream)])
+        return slice(start, start + self._stream_length(stream, text_tokens))
 
-    def length(self, sequence: tuple[str | int, ...]) -> int:
-        """Positions of a sequence that joins these streams: as many as the longest row of the batch has."""
+    def sequence_length(self, sequence: tuple[str | int, ...]) -> int:
+        """Number of positions of a sequence that joins these streams, padded, for the longest text of the batch."""
         longest = max(self.lengths, default=self.text_tokens)
-        return sum(self._padded(one, longest) for one in sequence)
+        return sum(self._padded_length(stream, longest) for stream in sequence)
 
-    def of_stream(self, values: Tensor, stream: str, sequence: tuple[str | int, ...], dim: int = 1) -> Tensor:
-        """Positions of a stream along `dim` in values of the prompts' rows; of shorter texts 0 stands at the end."""
+    def narrow(self, values: Tensor, stream: str, sequence: tuple[str | int, ...], dim: int = 1) -> Tensor:
+        """Positions of a stream along `dim` of the conditional rows' values; shorter rows end in zeros."""
         spans, dim = self.spans(stream, sequence), dim % values.ndim
         if all(span == spans[0] for span in spans):
             return values.narrow(dim, spans[0].start, spans[0].stop - spans[0].start)
@@ -333,16 +335,18 @@ class Batch:
         ]
         return pad_sequence(rows, batch_first=True).movedim(1, dim)
 
-    def _length(self, one: str | int, text: int) -> int:
-        if isinstance(one, int):
-            return one
-        return text if one == "text" else self.grid[0] * self.grid[1]
+    def _stream_length(self, stream: str | int, text_tokens: int) -> int:
+        """Positions of "text" or "image"; a number stands for itself."""
+        if isinstance(stream, int):
+            return stream
+        return text_tokens if stream == "text" else self.grid[0] * self.grid[1]
 
-    def _padded(self, one: str | int, text: int) -> int:
-        return -(-self._length(one, text) // self.multiple) * self.multiple
+    def _padded_length(self, stream: str | int, text_tokens: int) -> int:
+        """Positions of a stream, rounded up to the multiple that streams are padded to."""
+        return -(-self._stream_length(stream, text_tokens) // self.multiple) * self.multiple
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
-        """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...)."""
+        """Rows (rows, ...) of one branch of guidance in values of all branches; HookError if their number differs."""
         if values.shape[0] != self.rows * len(self.branches):
             raise HookError(
                 f"{address}: expected {self.rows * len(self.branches)} rows "
@@ -352,18 +356,18 @@ class Batch:
         return values[start : start + self.rows] if len(self.branches) > 1 else values
 
     def require_images(self, pipe: Any, images: int) -> None:
-        """Raise a HookError if these are not the branches of so many images."""
+        """Raise a HookError if the scheduler gets another number of images than the denoiser's batch has."""
         if images != self.rows:
             rows = self.rows * len(self.branches)
-            raise other_branches(pipe, self.branches, rows, f"{images} at scheduler.step")
+            raise branches_error(pipe, self.branches, rows, f"{images} at scheduler.step")
 
     def conditional(self, values: Tensor, address: str) -> Tensor:
-        """Rows of the prompts, see :meth:`branch`."""
+        """Rows of the conditional branch (the prompts'), shape (rows, ...), of values of all branches."""
         return self.branch("conditional", values, address)
 
 
-def other_branches(pipe: Any, branches: Sequence[str], rows: int, got: str) -> HookError:
-    """The error where a batch of so many rows does not hold these branches of guidance."""
+def branches_error(pipe: Any, branches: Sequence[str], rows: int, got: str) -> HookError:
+    """The HookError for a denoiser's batch whose number of rows does not fit these branches of guidance."""
     return HookError(
         f"{type(pipe).__name__}: expected {len(branches)} rows for each image ({', '.join(branches)}) in the "
         f"denoiser's batch of {rows}, but got {got}: its guidance runs other branches than diffusers' own pipelines: "
@@ -373,7 +377,7 @@ def other_branches(pipe: Any, branches: Sequence[str], rows: int, got: str) -> H
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs of a denoiser at one call, of the prompts' rows.
+    """Inputs of the denoiser at one call, for the rows of the conditional branch.
 
     The latent x_t has shape (rows, c, h, w), the text (rows, tokens, width) and, where the denoiser is given it as one
     vector, `pooled` (rows, width). `masked`: tokens are masked in attention, so that projections alone do not tell what
@@ -390,7 +394,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Call:
-    """A call under way: its batch, its number from 0, and how many the pipeline plans (None: unknown)."""
+    """A call of the denoiser: its batch, its number from 0, and the number of calls planned (None: unknown)."""
 
     batch: Batch
     number: int
@@ -399,7 +403,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """The guided prediction that a scheduler is given, as the pipeline lays it out, its timestep, and x_t."""
+    """Arguments of `scheduler.step`: the guided prediction in the pipeline's own shape, the timestep, and x_t."""
 
     output: Tensor
     timestep: Any

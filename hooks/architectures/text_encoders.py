@@ -27,7 +27,7 @@ _PASSED_ON = (
 
 @dataclass(frozen=True)
 class TextFamily:
-    """How text encoders of one family are built; paths are from their core, those of a layer from the layer.
+    """Module paths in the text encoders of one family (CLIP, T5, …), relative to their core or to a layer.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class TextFamily:
     causal: bool = True
 
     def fits(self, core: Any) -> bool:
-        """Return whether a module is a core of this family."""
+        """Return whether a module has the embeddings, layers and norm of this family at its paths."""
         if not all(has_module(core, path) for path in (self.embeddings, self.layers, self.norm)):
             return False
         layers = module_at(core, self.layers)
@@ -122,9 +122,9 @@ FAMILIES = (
 
 
 def text_core(pipe: Any, part: str) -> TextFamily | None:
-    """The family of a text encoder, such as "text_encoder_2", with its core's paths from the pipeline.
+    """The family of a pipeline's text encoder ("text_encoder", "text_encoder_2", …), its core's paths made absolute.
 
-    None if there is no such encoder, or one of no known family.
+    None if the pipeline has no such encoder, or the encoder is of no known family.
     """
     encoder = getattr(pipe, part, None)
     for family in FAMILIES if encoder is not None else ():
@@ -137,23 +137,23 @@ def text_core(pipe: Any, part: str) -> TextFamily | None:
 
 
 def text_cores(pipe: Any) -> dict[str, TextFamily]:
-    """The text encoders of known families by their names in addresses ("text", "text_2", "text_3")."""
-    found = {name: text_core(pipe, part) for name, part in TEXT_ENCODERS.items()}
-    return {name: core for name, core in found.items() if core is not None}
+    """The `text_core` of each text encoder of a pipeline by its name ("text", "text_2", "text_3"); None left out."""
+    cores = {name: text_core(pipe, part) for name, part in TEXT_ENCODERS.items()}
+    return {name: core for name, core in cores.items() if core is not None}
 
 
 def text_config(encoder: Any) -> Any:
-    """The configuration of a text encoder's language model."""
+    """The configuration of a text encoder's language model: its `text_config` if it has one, else its own."""
     return getattr(encoder.config, "text_config", encoder.config)
 
 
 def longest_text(encoder: Any) -> int | None:
-    """Positions that a text encoder has; None where they are relative, and without a limit of their own."""
+    """Most token positions of a text encoder, from its configuration; None if it sets no limit (as T5)."""
     return getattr(text_config(encoder), "max_position_embeddings", None)
 
 
 def prompt_tokens(pipe: Any) -> int:
-    """Token positions of a prompt: what the first text encoder there is takes."""
+    """Token positions of a prompt, from the pipeline's first text encoder with a limit; 77 if none has one."""
     for part in TEXT_ENCODERS.values():
         encoder = getattr(pipe, part, None)
         if encoder is not None and hasattr(encoder, "config") and longest_text(encoder) is not None:
@@ -162,13 +162,15 @@ def prompt_tokens(pipe: Any) -> int:
 
 
 def text_sites(pipe: Any, denoiser: str) -> Iterator[Site]:
-    """The sites of all text encoders, and what they give the denoiser, in the order in which they run."""
+    """Sites of all text encoders of a known family, in the order in which they run, then `text.final`."""
     for name, core in text_cores(pipe).items():
         yield from _encoder_sites(pipe, name, core)
     yield Site("text.final", denoiser, read="pipeline", read_only=_PASSED_ON)
 
 
 def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
+    """Sites of one text encoder: the embeddings, and the output and inner modules of each layer."""
+
     def site(address: str, path: str, **more: Any) -> Site:
         return Site(f"{name}.{address}", path, **more)
 
@@ -177,7 +179,7 @@ def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
         address, path = f"layers.{k}", f"{core.layers}.{k}"
         if has_module(layer, core.attention):
             if has_module(layer, core.projection):
-                heads, projection = _heads(layer, core.projection), f"{path}.{core.projection}"
+                heads, projection = _head_count(layer, core.projection), f"{path}.{core.projection}"
                 yield site(f"{address}.attn.heads", projection, default=False, read="input", heads=heads)
             yield site(f"{address}.attn", f"{path}.{core.attention}", default=False)
         if has_module(layer, core.middle):
@@ -188,8 +190,8 @@ def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
         yield site(address, path)
 
 
-def _heads(layer: Any, projection: str) -> int:
-    """Heads of the attention that a projection belongs to: its own number, or its configuration's."""
+def _head_count(layer: Any, projection: str) -> int:
+    """Number of heads of the attention with this output projection, from the module or its configuration."""
     attention = module_at(layer, projection.rpartition(".")[0])
     for name in ("num_heads", "n_heads"):
         if hasattr(attention, name):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture
-from hooks.architectures.site import BY_STEP, Batch, Inputs, Site, children, other_branches, tensor_of
+from hooks.architectures.site import BY_STEP, Batch, Inputs, Site, branches_error, children, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites
@@ -27,7 +27,7 @@ _SKIPPING = re.compile(
 
 
 class Transformer(Architecture):
-    """A diffusion transformer, as a row says."""
+    """Architecture of a diffusion transformer (SD3, FLUX.1, …), as a `TransformerRow` describes it."""
 
     denoiser_name = "transformer"
     denoiser_part = PART
@@ -46,7 +46,7 @@ class Transformer(Architecture):
     # What it is made of
 
     def require_readable(self, pipe: Any) -> None:
-        """Refuse what skips, splits or fuses modules that are read, and noise that no generator of the run draws."""
+        """Raise a HookError as the base class, and for caches, parallelism, fused projections or unseeded noise."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
@@ -67,30 +67,30 @@ class Transformer(Architecture):
                 f"call pipe.{PART}.unfuse_qkv_projections(), or load the pipeline again"
             )
         scheduler = pipe.scheduler
-        config, found = getattr(scheduler, "config", {}), type(scheduler).__name__
-        draws = found in _DRAWING or config.get("stochastic_sampling")
+        config, kind = getattr(scheduler, "config", {}), type(scheduler).__name__
+        draws = kind in _DRAWING or config.get("stochastic_sampling")
         draws = draws or str(config.get("algorithm_type", "")).startswith("sde-")
         if draws and not self.row.own_generator:
             raise HookError(
-                f"{type(pipe).__name__}.scheduler: expected steps without noise of their own, but got {found}, which "
+                f"{type(pipe).__name__}.scheduler: expected steps without noise of their own, but got {kind}, which "
                 "draws it without the call's generator, so that images of one seed would not share it: use another"
             )
 
-    def check(self, pipe: Any) -> None:
-        """See `Architecture.check`; some transformers have no size of their own."""
+    def check_configuration(self, pipe: Any) -> None:
+        """Raise a MisfitError for an unusable VAE scaling or, where set and latents are not packed, `sample_size`."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
-            latents.check(pipe.vae.config)
+            latents.check_scaling(pipe.vae.config)
         else:
-            super().check(pipe)
+            super().check_configuration(pipe)
 
     # Its sites
 
     def sites(self, pipe: Any) -> Iterator[Site]:
-        """All sites, in the order in which they run."""
+        """All sites of a pipeline with this transformer, in the order in which they run."""
         yield from text_sites(pipe, PART)
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
-        yield _made("latent", BY_STEP)
+        yield _pipeline_site("latent", BY_STEP)
         for address, path in self.row.entrances.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
@@ -98,26 +98,26 @@ class Transformer(Architecture):
             yield Site(address, f"{PART}.{path}", **more)
         yield from block_sites(self.denoiser(pipe), self.row.stacks)
         for branch in ("unconditional", "conditional", "guided"):
-            yield _made(f"noise_pred.{branch}", _AFTER)
-        if self.unavailable(pipe, "x0_pred") is None:
-            yield _made("x0_pred", _AFTER)
+            yield _pipeline_site(f"noise_pred.{branch}", _AFTER)
+        if self.why_unavailable(pipe, "x0_pred") is None:
+            yield _pipeline_site("x0_pred", _AFTER)
         yield from latents.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """The attentions by which the image reads the text, on the grid of patches; maps of no others are read."""
+        """Sites of the attentions from image to text, each with the patch size; none if `kind` is "self"."""
         if kind != "cross":
             return
         ends = tuple(f".{stack.role}" for stack in self.row.stacks)
         for site in block_sites(self.denoiser(pipe), self.row.stacks):
             if site.address.endswith(ends):
-                yield site, self.patch(pipe)
+                yield site, self.patch_size(pipe)
 
     def stack_of(self, address: str) -> Stack:
-        """The stack that a site lies in."""
+        """The stack of blocks that a site's address lies in; StopIteration for an address outside the blocks."""
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
     def word_layers(self, pipe: Any) -> tuple[str, ...]:
-        """See `Architecture.word_layers`: those that the literature prefers."""
+        """Addresses of the attentions that word maps use by default: those of the row, else all of the first stack."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
         dual = (
@@ -135,144 +135,149 @@ class Transformer(Architecture):
         kwargs: Mapping[str, Any],
         branches: tuple[str, ...] | None = None,
     ) -> Inputs:
-        """Return what the transformer is given; latents are unpacked."""
-        row, given = self.row, self._named(args, kwargs)
-        lengths = self._text_lengths(given)
-        latent, states = stacked(given["hidden_states"]), stacked(given["encoder_hidden_states"])
-        branches = branches or self._branches(pipe)
+        """Timestep, latents and texts of the conditional rows, from the arguments of a call; latents are unpacked."""
+        row, arguments = self.row, self._arguments_by_name(args, kwargs)
+        lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
+        latent = stack_rows(arguments["hidden_states"])
+        branches = branches or self._pipeline_branches(pipe)
         if latent.shape[0] % len(branches):
-            raise other_branches(pipe, branches, len(latent), "a number that they do not divide")
+            raise branches_error(pipe, branches, len(latent), "a number that they do not divide")
         rows = latent.shape[0] // len(branches)
-        size = self._size(pipe, {**given, "hidden_states": latent})
-        batch = Batch(rows, branches, *size, self.patch(pipe), states.shape[1], lengths, row.multiple)
-        pooled = None if row.pooled is None else batch.conditional(given[row.pooled[0]], "text.pooled")
+        size = self._read_latent_size(pipe, {**arguments, "hidden_states": latent})
+        batch = Batch(rows, branches, *size, self.patch_size(pipe), states.shape[1], lengths, row.multiple)
+        pooled = None if row.pooled is None else batch.conditional(arguments[row.pooled[0]], "text.pooled")
         return Inputs(
             batch,
-            given["timestep"],
-            self.unpacked(batch.conditional(latent, "latent"), batch),
+            arguments["timestep"],
+            self.unpack_latents(batch.conditional(latent, "latent"), batch),
             batch.conditional(states, "text.final"),
             masked=False,  # masks are read with the attention
             pooled=pooled,
         )
 
-    def branches(
+    def branches_from_texts(
         self,
         pipe: Any,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        of_prompts: Callable[[Tensor], bool],
+        are_prompt_states: Callable[[Tensor], bool],
         runs: int,
     ) -> tuple[str, ...] | None:
-        """See `Architecture.branches`."""
+        """Branches in the batch, by comparing texts with the prompts'; HookError if none match; usually None."""
         if self.row.branches != "text":
             return None
-        states = self._named(args, kwargs)["encoder_hidden_states"]
-        guided = len(states) % 2 == 0 and of_prompts(states[len(states) // 2 :])
+        states = self._arguments_by_name(args, kwargs)["encoder_hidden_states"]
+        guided = len(states) % 2 == 0 and are_prompt_states(states[len(states) // 2 :])
         if guided and runs > 1:
-            return self._order(guided=True)
-        if guided or of_prompts(states):  # negative states may have been passed in
-            return self._order(guided and not of_prompts(states))
+            return self._branch_order(guided=True)
+        if guided or are_prompt_states(states):  # negative states may have been passed in
+            return self._branch_order(guided and not are_prompt_states(states))
         raise HookError(
             f"{type(pipe).__name__}: expected prompts, since the texts tell which rows are guided by them, but no text "
             "encoder in this block gave the denoiser its states: pass prompt, not prompt_embeds"
         )
 
-    def _branches(self, pipe: Any) -> tuple[str, ...]:
+    def _pipeline_branches(self, pipe: Any) -> tuple[str, ...]:
+        """Branches of guidance in the batch, as the pipeline states them; one where guidance runs a second call."""
         if self.row.branches != "pipeline":
-            return self._order(guided=False)
+            return self._branch_order(guided=False)
         guided = getattr(pipe, "do_classifier_free_guidance", None)
         if guided is None:
             guided = getattr(pipe, "guidance_scale", 0.0) > self.row.layout.unguided
-        return self._order(bool(guided))
+        return self._branch_order(bool(guided))
 
-    def _order(self, guided: bool) -> tuple[str, ...]:
+    def _branch_order(self, guided: bool) -> tuple[str, ...]:
+        """Names of the branches in the batch, in their order; "conditional" alone without guidance."""
         if not guided:
             return ("conditional",)
         both = ("unconditional", "conditional")
         return both[::-1] if self.row.prompts_first else both
 
-    def _size(self, pipe: Any, given: Mapping[str, Any]) -> tuple[int, int]:
-        """Height and width of the latent."""
+    def _read_latent_size(self, pipe: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
+        """(height, width) of the latent, from its shape or, where it is packed, from the positions in `arguments`."""
         if not self.row.packed:
-            return tuple(given["hidden_states"].shape[-2:])
-        if "img_shapes" in given:
-            return tuple(self.patch(pipe) * side for side in given["img_shapes"][0][0][-2:])
-        if hasattr(pipe, "blank_size"):  # without weights, positions have no values
-            return pipe.blank_size
-        last = given["img_ids"].flatten(0, -2)[-1].tolist()
-        return tuple(self.patch(pipe) * (int(place) + 1) for place in last[-2:])
+            return tuple(arguments["hidden_states"].shape[-2:])
+        if "img_shapes" in arguments:
+            return tuple(self.patch_size(pipe) * side for side in arguments["img_shapes"][0][0][-2:])
+        if hasattr(pipe, "meta_latent_size"):  # without weights, positions have no values
+            return pipe.meta_latent_size
+        last = arguments["img_ids"].flatten(0, -2)[-1].tolist()
+        return tuple(self.patch_size(pipe) * (int(position) + 1) for position in last[-2:])
 
-    def patch(self, pipe: Any) -> int:
-        """See `Architecture.patch`."""
+    def patch_size(self, pipe: Any) -> int:
+        """Latent pixels per patch (image token), along a side."""
         return self.row.patch or self.denoiser(pipe).config.patch_size
 
-    def unpacked(self, values: Tensor, batch: Batch) -> Tensor:
-        """Latents or predictions as a picture, shape (rows, c, h, w); a variance behind the channels is left out."""
+    def unpack_latents(self, values: Tensor, batch: Batch) -> Tensor:
+        """Latents or predictions in the shape (rows, channels, h, w); packed ones, (rows, patches, c), are unpacked."""
         if self.row.packed:
             (height, width), side = batch.grid, batch.patch
             values = values.unflatten(-1, (-1, side, side)).unflatten(1, (height, width))
             values = values.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
         return values
 
-    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of a call by their common names; the latents may come first."""
-        given = {**dict(zip(self.row.arguments or ("hidden_states",), args)), **kwargs}
-        return {self.row.arguments.get(name, name): value for name, value in given.items()}
+    def _arguments_by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of a transformer call by the names that limit classes use, such as "hidden_states"."""
+        arguments = {**dict(zip(self.row.arguments or ("hidden_states",), args)), **kwargs}
+        return {self.row.arguments.get(name, name): value for name, value in arguments.items()}
 
-    def _text_lengths(self, given: Mapping[str, Any]) -> tuple[int, ...]:
-        """Positions that each row's text takes in the attention; empty where all rows have the same number.
+    def _text_lengths(self, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+        """Text tokens of each row in the attention; empty for transformers that pad all texts to one length.
 
-        Refuses images of one prompt with masks of different prompts, as Lumina2's pipeline of diffusers gives them.
+        Raises a HookError for images of one prompt with masks of different prompts, as diffusers' Lumina2 gives them.
         """
         row = self.row
         if row.listed:
-            return tuple(map(len, given["encoder_hidden_states"]))
+            return tuple(map(len, arguments["encoder_hidden_states"]))
         if row.own_lengths:
-            lengths, states = given[row.masks[0]].sum(dim=1).tolist(), given["encoder_hidden_states"]
-            for one in range(1, len(lengths)):
-                if lengths[one] != lengths[one - 1] and bool((states[one] == states[one - 1]).all()):
+            states = arguments["encoder_hidden_states"]
+            lengths = arguments[row.masks[0]].sum(dim=1).tolist()
+            for k in range(1, len(lengths)):
+                if lengths[k] != lengths[k - 1] and bool((states[k] == states[k - 1]).all()):
                     raise HookError(
                         "transformer: expected one mask for all images of a prompt, but the pipeline gives image"
-                        f" {one} that of another prompt: repeat the prompts instead of num_images_per_prompt"
+                        f" {k} that of another prompt: repeat the prompts instead of num_images_per_prompt"
                     )
             return tuple(lengths)
         return ()
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
-        """See `Architecture.prediction`; without the variance behind it, in the sign that the scheduler is given."""
-        values = self.unpacked(stacked(tensor_of(output)), inputs.batch)
+        """The prediction, shape (rows of all branches, c, h, w), with the scheduler's sign and without a variance."""
+        values = self.unpack_latents(stack_rows(tensor_of(output)), inputs.batch)
         channels = inputs.latent.shape[1]
         values = values[:, :channels] if self.row.variance else values
         return -values if self.row.negated else values
 
     def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """See `Architecture.predictions`; a second call may be that without the prompt."""
+        """(address, values) of each branch's noise prediction; a second call may give the unconditional one."""
         if second and self.row.branches == "calls":
             yield "noise_pred.unconditional", self.prediction(inputs, output)
         yield from super().predictions(inputs, output, second)
 
-    def planned(self, pipe: Any) -> int | None:
-        """See `Architecture.planned`; some pipelines do not say, but their scheduler does."""
-        planned = super().planned(pipe)
+    def planned_steps(self, pipe: Any) -> int | None:
+        """Number of timesteps of the pipeline call in progress, from the pipeline or else its scheduler."""
+        planned = super().planned_steps(pipe)
         return len(pipe.scheduler.timesteps) if planned is None else planned
 
-    def with_texts(
+    def exchange_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """States of the tokens, masks and pooled text of the rows named; all else stays each row's own."""
-        row = self.row
-        swapped = ("encoder_hidden_states", *row.masks, *(row.pooled or ())[:1])
+        """Arguments of a call in which batch row i has the token states, masks and pooled text of row `rows[i]`."""
+        names, pooled = self.row.arguments, (self.row.pooled or ())[:1]
+        swapped = ("encoder_hidden_states", *self.row.masks, *pooled)
 
-        def of_rows(name: str, value: Any) -> Any:
-            if row.arguments.get(name, name) not in swapped or value is None:
+        def select_rows(name: str, value: Any) -> Any:
+            if names.get(name, name) not in swapped or value is None:
                 return value
-            return [value[one] for one in rows] if isinstance(value, list) else value[list(rows)]
+            return [value[row] for row in rows] if isinstance(value, list) else value[list(rows)]
 
-        given = tuple(of_rows(name, value) for name, value in zip(row.arguments, args))
-        return (*given, *args[len(given) :]), {name: of_rows(name, value) for name, value in kwargs.items()}
+        first = tuple(select_rows(name, value) for name, value in zip(names, args))
+        return (*first, *args[len(first) :]), {
+            name: select_rows(name, value) for name, value in kwargs.items()
+        }
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """The last encoder's last states; before them those of two encoders of CLIP, and the pooled text of CLIP's."""
+        """Text arguments of a call, from the text encoders' outputs: joined token states, and CLIP's pooled text."""
         import torch
 
         *clip, last = outputs
@@ -281,14 +286,16 @@ class Transformer(Architecture):
             joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
             missing = states.shape[-1] - joined.shape[-1]
             states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
-        given = {"encoder_hidden_states": states}
+        arguments = {"encoder_hidden_states": states}
         if self.row.pooled is not None:
-            pooled = [getattr(one, "text_embeds", getattr(one, "pooler_output", None)) for one in clip]
-            given[self.row.pooled[0]] = torch.cat(pooled, -1)
-        return given
+            pooled = [
+                getattr(output, "text_embeds", getattr(output, "pooler_output", None)) for output in clip
+            ]
+            arguments[self.row.pooled[0]] = torch.cat(pooled, -1)
+        return arguments
 
-    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
-        """Arguments that say a text of so many tokens, on the meta device."""
+    def meta_text_arguments(self, pipe: Any, tokens: int) -> dict[str, Any]:
+        """Text arguments of a call for one text of this many tokens, as meta tensors (shapes without values)."""
         import torch
 
         row, config = self.row, self.denoiser(pipe).config
@@ -297,64 +304,65 @@ class Transformer(Architecture):
             widths[row.pooled[0]] = (1, config[row.pooled[1]])
         return {name: torch.zeros(shape, device="meta") for name, shape in widths.items()}
 
-    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments of a call on the meta device, for one image with a latent of this size, by their own names."""
+    def meta_arguments(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of a call for one latent of (height, width) `size` and `text`, as meta tensors."""
         import torch
 
         row, denoiser = self.row, self.denoiser(pipe)
         config, tokens = denoiser.config, text["encoder_hidden_states"].shape[1]
         shape: tuple[int, ...] = (1, config.in_channels, *size)
-        given = {"timestep": torch.zeros(1, device="meta"), **text}
-        for argument, shapes in row.blank.items():
-            given[argument] = {key: torch.zeros(of, device="meta") for key, of in shapes.items()}
+        arguments = {"timestep": torch.zeros(1, device="meta"), **text}
+        for name, shapes in row.blank.items():
+            arguments[name] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
         if row.packed:
-            pipe.blank_size = size  # positions, which say it elsewhere, have no values here
-            grid = [side // self.patch(pipe) for side in size]
+            pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here
+            grid = [side // self.patch_size(pipe) for side in size]
             shape = (1, grid[0] * grid[1], config.in_channels)
             if "img_shapes" in inspect.signature(type(denoiser).forward).parameters:
-                given["img_shapes"] = [[(1, *grid)]]
+                arguments["img_shapes"] = [[(1, *grid)]]
             else:
-                given["img_ids"] = torch.zeros(shape[1], 3, device="meta")
-                given["txt_ids"] = torch.zeros(tokens, 3, device="meta")
+                arguments["img_ids"] = torch.zeros(shape[1], 3, device="meta")
+                arguments["txt_ids"] = torch.zeros(tokens, 3, device="meta")
         if row.own_lengths:
-            given[row.masks[0]] = _known_ones(tokens)
+            arguments[row.masks[0]] = _meta_mask_of_ones(tokens)
         if config.get("guidance_embeds"):
-            given["guidance"] = torch.zeros(1, device="meta")
-        given["hidden_states"] = torch.zeros(shape, device="meta")
-        own = {name: given.pop(common) for name, common in row.arguments.items()}
+            arguments["guidance"] = torch.zeros(1, device="meta")
+        arguments["hidden_states"] = torch.zeros(shape, device="meta")
+        renamed = {name: arguments.pop(common) for name, common in row.arguments.items()}
         if row.listed:
-            latent, _, states = own
-            own[latent] = [one.unsqueeze(1) for one in own[latent]]
-            own[states] = list(own[states])
-        return {**own, **given}
+            latent, _, states = renamed
+            renamed[latent] = [image.unsqueeze(1) for image in renamed[latent]]
+            renamed[states] = list(renamed[states])
+        return {**renamed, **arguments}
 
     # Sizes
 
     def image_multiple(self, pipe: Any) -> int:
-        """See `Architecture.image_multiple`: whole patches."""
-        return self.latent_scale(pipe) * self.patch(pipe)
+        """Pixels that an image's sides must be multiples of: those of one patch."""
+        return self.latent_scale(pipe) * self.patch_size(pipe)
 
     def joined_encoders(self) -> list[str]:
-        """Names of the text encoders whose positions follow one another in the text that the transformer is given."""
+        """Names ("text", "text_3") of the text encoders whose tokens are concatenated into the transformer's text."""
         return [[*TEXT_ENCODERS][tower] for tower in self.row.text_towers]
 
     def prompt_tokens(self, pipe: Any) -> int:
-        """See `Architecture.prompt_tokens`."""
+        """Number of token positions in the transformer's text: those of all concatenated text encoders."""
         return sum(self.tokens(pipe, encoder) for encoder in self.joined_encoders())
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """See `Architecture.tokens`; as many as the pipeline gives it, or as it has positions."""
-        most = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
+        """Token positions of a text encoder: the pipeline's limit, or the encoder's own if that is lower."""
+        limit = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
-        return min(most, longest_text(tower) or most) if tower else most
+        return min(limit, longest_text(tower) or limit) if tower else limit
 
 
-def _made(address: str, read_only: str) -> Site:
+def _pipeline_site(address: str, read_only: str) -> Site:
+    """A read-only site of values that the pipeline passes or gets, such as the latent; `read_only` is the reason."""
     return Site(address, PART, read="pipeline", read_only=read_only)
 
 
-def stacked(values: Tensor | list[Tensor]) -> Tensor:
-    """Rows as one tensor: states with 0 behind the shorter ones, latents without their one frame."""
+def stack_rows(values: Tensor | list[Tensor]) -> Tensor:
+    """One tensor of a list of rows: text states padded with 0, latents without the frame axis; a tensor unchanged."""
     if not isinstance(values, list):
         return values
     import torch
@@ -364,8 +372,8 @@ def stacked(values: Tensor | list[Tensor]) -> Tensor:
     return torch.stack(values).squeeze(2)
 
 
-def _known_ones(tokens: int) -> Tensor:
-    """A mask of ones on the meta device whose sum is known, which models ask for that cut texts to their length."""
+def _meta_mask_of_ones(tokens: int) -> Tensor:
+    """A text mask of ones on the meta device, shape (1, tokens), whose `sum` is a real tensor of `tokens`."""
     import torch
 
     class Ones(torch.Tensor):

@@ -15,7 +15,7 @@ from hooks.architectures.transformer_sites import PART, Stack
 
 @dataclass(frozen=True)
 class TransformerRow:
-    """Data by which one kind of diffusion transformer differs from another.
+    """What distinguishes one diffusion transformer (SD3, FLUX.1, …) from others: layout, blocks, arguments, guidance.
 
     Attributes
     ----------

@@ -25,14 +25,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hooks.architectures.site import Site, attention_parts, children, has_module, module_at
+from hooks.architectures.site import Site, attention_part_sites, children, has_module, module_at
 
 PART = "transformer"
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Blocks of one kind, in a list.
+    """A list of equal transformer blocks: its path in the transformer, and the attention and streams of a block.
 
     Attributes
     ----------
@@ -62,18 +62,18 @@ class Stack:
     modules: Mapping[str, str]
     single: bool = False
 
-    def beside(self, stream: str) -> dict[str, Any]:
-        """Stream and sequence of a site, where one module runs over both or other positions stand before the text."""
+    def stream_attributes(self, stream: str) -> dict[str, Any]:
+        """`stream` and `sequence` of a site as keyword arguments; empty if the module sees this stream alone."""
         if self.single:
             return {"stream": stream, "sequence": self.sequence}
-        own = tuple(one for one in self.sequence if one != "image")
-        if stream == "image" or own == ("text",):
+        rest = tuple(part for part in self.sequence if part != "image")
+        if stream == "image" or rest == ("text",):
             return {}
-        return {"stream": stream, "sequence": own}
+        return {"stream": stream, "sequence": rest}
 
 
 def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
-    """Sites of all blocks of a transformer, in the order in which they run."""
+    """Sites in all blocks of a diffusion transformer, in the order in which they run."""
     for stack in stacks:
         blocks = children(denoiser, stack.path)
         for k, block in enumerate(blocks):
@@ -86,39 +86,39 @@ def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
                 if name in ("self", "ff", "ff.text") and has_module(block, module):
                     where, inner = f"{address}.{name}", module_at(block, module)
                     if name == "self":
-                        yield from attention_parts(where, f"{path}.{module}", inner)
+                        yield from attention_part_sites(where, f"{path}.{module}", inner)
                     yield Site(where, f"{path}.{module}", default=False)
             for stream, element in stack.streams.items():
-                if stream == "text" and _is_last_of_text(block):
+                if stream == "text" and _ends_text_stream(block):
                     continue
-                where, whole = f"{address}.{stream}", element is None
-                more = stack.beside(stream) if whole or not stack.single else {}
-                yield Site(where, path, element=0 if whole else element, **more)
+                where, joined = f"{address}.{stream}", element is None
+                more = stack.stream_attributes(stream) if joined or not stack.single else {}
+                yield Site(where, path, element=0 if joined else element, **more)
 
 
 def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Iterator[Site]:
-    """Sites of the attention by which the image reads the text."""
+    """Sites of a block's joint or cross attention, by which the image reads the text."""
     module, where = module_at(block, stack.attention), f"{path}.{stack.attention}"
     image = f"{address}.{stack.role}"
     if stack.role == "cross":
-        yield from attention_parts(image, where, module)
+        yield from attention_part_sites(image, where, module)
         yield Site(image, where)
         return
     text = f"{image}.text"
     if stack.single:
         for name, stream in ((image, "image"), (text, "text")):
-            more = stack.beside(stream)
-            yield from attention_parts(name, where, module, **more)
+            more = stack.stream_attributes(stream)
+            yield from attention_part_sites(name, where, module, **more)
             yield Site(name, where, default=stream == "image", **more)
         return
-    more = stack.beside("text")
-    yield from attention_parts(image, where, module)
-    yield from attention_parts(text, where, module, ("add_{}_proj", "to_add_out"), **more)
-    if not _is_last_of_text(block):
+    more = stack.stream_attributes("text")
+    yield from attention_part_sites(image, where, module)
+    yield from attention_part_sites(text, where, module, ("add_{}_proj", "to_add_out"), **more)
+    if not _ends_text_stream(block):
         yield Site(text, where, default=False, element=1, **more)
     yield Site(image, where)
 
 
-def _is_last_of_text(block: Any) -> bool:
-    """Return whether the stream of the text ends in this block."""
+def _ends_text_stream(block: Any) -> bool:
+    """Return whether the block has no text output, as the last of a stack may (`context_pre_only`)."""
     return bool(getattr(block, "context_pre_only", False))

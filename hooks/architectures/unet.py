@@ -14,10 +14,10 @@ from hooks.architectures.site import (
     Batch,
     Inputs,
     Site,
-    attention_parts,
+    attention_part_sites,
+    branches_error,
     children,
     module_at,
-    other_branches,
 )
 from hooks.architectures.text_encoders import text_core, text_sites
 
@@ -40,7 +40,7 @@ _DENOISER = ("unet", "UNet2DConditionModel")
 
 
 class UNet(Architecture):
-    """A convolutional UNet with cross-attention."""
+    """Architecture of Stable Diffusion 1, 2 and XL: a U-Net with cross-attention to the text."""
 
     name = "Stable Diffusion"
     models = "Stable Diffusion 1.x, 2.x or XL"
@@ -66,9 +66,9 @@ class UNet(Architecture):
     )
     predicts = ("epsilon", "v_prediction", "sample")
 
-    def check(self, pipe: Any) -> None:
-        """Refuse a UNet that takes or gives anything but a latent, too."""
-        super().check(pipe)
+    def check_configuration(self, pipe: Any) -> None:
+        """Raise a MisfitError as the base class, and for a U-Net whose channels in and out are not the latent's."""
+        super().check_configuration(pipe)
         config, latent = pipe.unet.config, pipe.vae.config.latent_channels
         if (config.in_channels, config.out_channels) != (latent, latent):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
@@ -77,7 +77,7 @@ class UNet(Architecture):
             raise MisfitError(self.denoiser_part, expected, got, remedy)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
-        """All sites, in the order in which they run."""
+        """All sites of a pipeline with a U-Net, in the order in which they run."""
         # XL takes the states before the last layer; that of the second encoder makes the pooled text
         core = text_core(pipe, "text_encoder") if _is_xl(pipe) else None
         last = f"text.layers.{len(module_at(pipe, core.layers)) - 1}." if core else None
@@ -87,83 +87,83 @@ class UNet(Architecture):
         yield Site("latent", "unet", read="pipeline", read_only=BY_STEP)
         yield from _unet_sites(pipe.unet)
         branches = ["unconditional", "conditional", "guided"]
-        if _three_way(pipe):
+        if _has_image_branch(pipe):
             branches.insert(1, "image")
         for branch in branches:
             yield Site(f"noise_pred.{branch}", "unet", read="pipeline", read_only=_AFTER)
-        if self.unavailable(pipe, "x0_pred") is None:
+        if self.why_unavailable(pipe, "x0_pred") is None:
             yield Site("x0_pred", "unet", read="pipeline", read_only=_AFTER)
         yield from latents.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """The UNet's cross- or self-attentions, with the factor by which their block is smaller than the latent."""
-        factors = _factors(pipe.unet)
+        """Sites of a U-Net's "cross" or "self" attentions, each with (side of the latent / side of its grid)."""
+        factors = _grid_factors(pipe.unet)
         for site in _unet_sites(pipe.unet):
             is_attention = site.module.endswith((".attn1", ".attn2"))
             if is_attention and module_at(pipe, site.module).is_cross_attention == (kind == "cross"):
-                yield site, next(one for path, one in factors.items() if site.module.startswith(path))
+                yield site, next(factor for path, factor in factors.items() if site.module.startswith(path))
 
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
-        """Return what the UNet is given."""
+        """Timestep, latents and texts of the conditional rows, from the arguments of a U-Net call."""
         names = ("sample", "timestep", "encoder_hidden_states")
         sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
         branches: tuple[str, ...] = ("conditional",)
         if getattr(pipe, "do_classifier_free_guidance", False):
-            branches = THREE_WAY if _three_way(pipe) else ("unconditional", "conditional")
+            branches = THREE_WAY if _has_image_branch(pipe) else ("unconditional", "conditional")
         if sample.shape[0] % len(branches):
-            raise other_branches(pipe, branches, len(sample), "a number that they do not divide")
+            raise branches_error(pipe, branches, len(sample), "a number that they do not divide")
         batch = Batch(sample.shape[0] // len(branches), branches, *sample.shape[-2:])
         # an inpainting UNet is given a mask and an image behind the latent's channels
         latent = batch.conditional(sample, "latent")[:, : pipe.vae.config.latent_channels]
         text = batch.conditional(states, "text.final")
         return Inputs(batch, timestep, latent, text, any(mask is not None for mask in masks))
 
-    def with_texts(
+    def exchange_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """States of the tokens and, of XL, the pooled text of the rows named; all else stays each row's own."""
-        given, named = list(args), dict(kwargs)
-        if len(given) > TEXT:
-            given[TEXT] = given[TEXT][list(rows)]
+        """Arguments of a U-Net call in which batch row i has the token states and pooled text of row `rows[i]`."""
+        positional, named = list(args), dict(kwargs)
+        if len(positional) > TEXT:
+            positional[TEXT] = positional[TEXT][list(rows)]
         else:
             named["encoder_hidden_states"] = named["encoder_hidden_states"][list(rows)]
         added = named.get("added_cond_kwargs") or {}
         if "text_embeds" in added:
             named["added_cond_kwargs"] = {**added, "text_embeds": added["text_embeds"][list(rows)]}
-        return tuple(given), named
+        return tuple(positional), named
 
-    def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
-        """See `Architecture.final_latent`; XL's pipelines normalize latents where the VAE says so."""
-        return latents.final_latent(pipe.vae, given, normalized=_is_xl(pipe))
+    def final_latent(self, pipe: Any, decoder_input: Tensor) -> Tensor:
+        """The final latent z0 from the decoder's input; for SDXL, the VAE's mean and deviation are undone, too."""
+        return latents.final_latent(pipe.vae, decoder_input, normalized=_is_xl(pipe))
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
-        """See `Architecture.decoding_dtype`; XL's pipeline keeps to float32 where its decoder says so.
+        """The number format of decoding: float32 for SDXL in float16 whose VAE sets `force_upcast`, else `dtype`.
 
-        That decoder overflows in float16; its description has ``force_upcast``, which the other pipelines do not read.
+        That VAE overflows in float16; the other pipelines do not read ``force_upcast``.
         """
         upcast = _is_xl(pipe) and dtype == "float16" and pipe.vae.config.force_upcast
         return "float32" if upcast else dtype
 
     def image_multiple(self, pipe: Any) -> int:
-        """See `Architecture.image_multiple`: the UNet halves its input once a level but the last.
+        """Pixels that an image's sides must be multiples of: the U-Net halves the latent at each level but the last.
 
         Other sizes would be cropped on the way up.
         """
         return self.latent_scale(pipe) * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
-        """The first encoder's last states; of XL both encoders' last but one, and the second's pooled text."""
+        """Text arguments of a U-Net call, from one text encoder's last states, or from the outputs of SDXL's two."""
         import torch
 
         if len(outputs) == 1:
-            return _text_arguments(outputs[0][0])
-        return _text_arguments(
+            return _denoiser_text_arguments(outputs[0][0])
+        return _denoiser_text_arguments(
             torch.cat([output.hidden_states[-2] for output in outputs], -1), outputs[-1][0]
         )
 
-    def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
-        """See `Architecture.blank_text`."""
+    def meta_text_arguments(self, pipe: Any, tokens: int) -> dict[str, Any]:
+        """Text arguments of a U-Net call for one text of this many tokens, as meta tensors (shapes without values)."""
         import torch
 
         config = pipe.unet.config
@@ -172,10 +172,10 @@ class UNet(Architecture):
             length = config.projection_class_embeddings_input_dim - TIMES * config.addition_time_embed_dim
             pooled = torch.zeros(1, length, device="meta")
         width = width if isinstance(width, int) else width[0]
-        return _text_arguments(torch.zeros(1, tokens, width, device="meta"), pooled)
+        return _denoiser_text_arguments(torch.zeros(1, tokens, width, device="meta"), pooled)
 
-    def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Architecture.blank_call`."""
+    def meta_arguments(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of a U-Net call for one latent of (height, width) `size` and `text`, as meta tensors."""
         import torch
 
         config = pipe.unet.config
@@ -188,12 +188,13 @@ class UNet(Architecture):
         }
 
 
-def _three_way(pipe: Any) -> bool:
-    """Return whether guidance runs three branches, over the text and over an image."""
+def _has_image_branch(pipe: Any) -> bool:
+    """Return whether guidance has a third branch with the image but without the text (InstructPix2Pix)."""
     return any(base.__name__ == "StableDiffusionInstructPix2PixPipeline" for base in type(pipe).__mro__)
 
 
-def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
+def _denoiser_text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
+    """Text arguments of a U-Net call: token states and, for SDXL, pooled text with time ids of 0."""
     added = None
     if pooled is not None:
         added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
@@ -201,27 +202,30 @@ def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, A
 
 
 def _is_xl(pipe: Any) -> bool:
+    """Return whether the pipeline class is one of Stable Diffusion XL, by its name."""
     return "XL" in type(pipe).__name__
 
 
 def _unet_sites(unet: Any) -> Iterator[Site]:
+    """Sites of a U-Net's modules, from `conv_in` to the last upsampling block, in the order in which they run."""
+
     def site(address: str, path: str, **more: Any) -> Site:
         return Site(f"unet.{address}", f"unet.{path}", **more)
 
-    def transformer(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
+    def transformer_sites(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
         for k, inner in enumerate(blocks):
             number = f".{k}" if len(blocks) > 1 else ""
             where = f"{path}.transformer_blocks.{k}"
             for name, part in (("attn1", "self"), ("attn2", "cross")):
                 if (attention := getattr(inner, name, None)) is not None:
                     parts, module = f"{address}.{part}{number}", f"{where}.{name}"
-                    yield from attention_parts(f"unet.{parts}", f"unet.{module}", attention)
+                    yield from attention_part_sites(f"unet.{parts}", f"unet.{module}", attention)
                     yield site(parts, module, default=part == "cross")
             if getattr(inner, "ff", None) is not None:
                 yield site(f"{address}.ff{number}", f"{where}.ff", default=False)
             yield site(f"{address}.block{number}", where, default=False)
 
-    def block(address: str, path: str, module: Any) -> Iterator[Site]:
+    def block_sites(address: str, path: str, module: Any) -> Iterator[Site]:
         resnets = children(module, "resnets")
         attentions = children(module, "attentions")
         for i in range(max(len(resnets), len(attentions))):
@@ -229,7 +233,7 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
                 yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
             if i < len(attentions):
                 inside = children(attentions[i], "transformer_blocks")
-                yield from transformer(f"{address}.attn.{i}", f"{path}.attentions.{i}", inside)
+                yield from transformer_sites(f"{address}.attn.{i}", f"{path}.attentions.{i}", inside)
                 yield site(
                     f"{address}.attn.{i}.update", f"{path}.attentions.{i}", default=False, read="update"
                 )
@@ -241,15 +245,15 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
 
     yield site("conv_in", "conv_in")
     for b, module in enumerate(unet.down_blocks):
-        yield from block(f"down.{b}", f"down_blocks.{b}", module)
+        yield from block_sites(f"down.{b}", f"down_blocks.{b}", module)
     if unet.mid_block is not None:
-        yield from block("mid", "mid_block", unet.mid_block)
+        yield from block_sites("mid", "mid_block", unet.mid_block)
     for b, module in enumerate(unet.up_blocks):
-        yield from block(f"up.{b}", f"up_blocks.{b}", module)
+        yield from block_sites(f"up.{b}", f"up_blocks.{b}", module)
 
 
-def _factors(unet: Any) -> dict[str, int]:
-    """Side of the latent over side of the block's grid, by the path that the modules of a block begin with."""
+def _grid_factors(unet: Any) -> dict[str, int]:
+    """(Side of the latent / side of the block's grid) for each U-Net block, by the prefix of its modules' paths."""
     factors, factor = {}, 1
     for b, block in enumerate(unet.down_blocks):
         factors[f"unet.down_blocks.{b}."] = factor

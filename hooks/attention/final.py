@@ -128,14 +128,14 @@ class FinalSums(AttentionSums):
             return
         self._saw = True
         batch, sequence = call.batch, self._architecture.stack_of(layer.address).sequence
-        keys, expected = given["key"].shape[-2], batch.length(sequence)
+        keys, expected = given["key"].shape[-2], batch.sequence_length(sequence)
         joint = given["query"].shape[-2] == keys and "image" in sequence
         if keys != expected:
             raise HookError(f"{layer.address}: expected {expected} keys ({sequence}), but got {keys}")
         text = batch.spans("text", sequence)
 
         def of_image(values: Tensor, dim: int) -> Tensor:
-            return batch.of_stream(values, "image", sequence, dim) if joint else values
+            return batch.narrow(values, "image", sequence, dim) if joint else values
 
         self._begin(layer, call, max(map(len, self.columns)) + (not self._whole))
         query = of_image(batch.conditional(given["query"], layer.address), -2)

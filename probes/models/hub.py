@@ -20,7 +20,7 @@ from urllib.request import getproxies
 
 import yaml
 
-from hooks.architectures.registry import drawing_pipelines
+from hooks.architectures.registry import generating_pipelines
 from probes.errors import UserError, first_line
 from probes.json_text import parse_json
 from probes.models import single_file
@@ -218,7 +218,7 @@ def pipeline_rows() -> list[Row]:
     for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
         sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
     rows = []
-    for pipeline, (architecture, layout) in drawing_pipelines().items():
+    for pipeline, (architecture, layout) in generating_pipelines().items():
         tested = f"random weights in the layouts of {', '.join(sizes[pipeline])}"
         if architecture.transformer:
             tested = "tiny random weights in the published folder layout"

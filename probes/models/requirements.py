@@ -25,7 +25,7 @@ def guidance_scale(config: Config, source: Source) -> float:
 def guided(config: Config, source: Source) -> bool:
     """Return whether the denoiser is also called without the prompt (classifier-free guidance); loads no weights."""
     scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
-    return source.architecture.guided(source.denoiser_config, scale, true_scale)
+    return source.architecture.is_guided(source.denoiser_config, scale, true_scale)
 
 
 def check_before_weights(config: Config, source: Source) -> None:
@@ -109,7 +109,7 @@ def check(config: Config, source: Source) -> None:
                     " take it out, or set sampler.guidance_scale above 1"
                 )
     if source.layout.template and capture.pool:
-        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.of_tokens]
+        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.is_by_token]
         if of_tokens:
             raise UserError(
                 f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"

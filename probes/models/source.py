@@ -18,9 +18,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from hooks.architectures import latents
-from hooks.architectures.base import Architecture, build_blank
+from hooks.architectures.base import Architecture, build_on_meta
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.registry import drawing_pipelines, why_unread
+from hooks.architectures.registry import generating_pipelines, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
@@ -127,12 +127,12 @@ class Source:
         """Contents of ``model_index.json``; a `UserError` unless pipeline and classes of components are supported."""
         index = self.read_json(INDEX)
         kind = index.get("_class_name")
-        if str(kind) not in drawing_pipelines():
+        if str(kind) not in generating_pipelines():
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
-        layout = drawing_pipelines()[kind][1]
+        layout = generating_pipelines()[kind][1]
         for wanted in layout.components:
             entry, remedy = index.get(wanted.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
@@ -152,12 +152,12 @@ class Source:
     @property
     def architecture(self) -> Architecture:
         """The architecture of the model, by the pipeline class in ``model_index.json``."""
-        return drawing_pipelines()[self.index["_class_name"]][0]
+        return generating_pipelines()[self.index["_class_name"]][0]
 
     @property
     def layout(self) -> Layout:
         """The components of the model's pipeline: names, libraries and classes."""
-        return drawing_pipelines()[self.index["_class_name"]][1]
+        return generating_pipelines()[self.index["_class_name"]][1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Source:
                     got = f"`quantization_config` ({method or 'of no method'!s:.40})"
                     raise self.file_error(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
                 with self.readable(file, f"a description of a {kind}"):
-                    networks[one.name] = build_blank(
+                    networks[one.name] = build_on_meta(
                         getattr(importlib.import_module(one.library), kind), config
                     )
             for named, tokenizer, encoder in zip(
@@ -255,7 +255,7 @@ class Source:
             ):
                 self._check_tokenizer(named.name, tokenizer, networks[encoder.name])
             try:
-                self.architecture.check(SimpleNamespace(**networks))
+                self.architecture.check_configuration(SimpleNamespace(**networks))
             except MisfitError as error:
                 file = f"{error.component}/config.json"
                 raise self.file_error(file, error.expected, error.got, error.remedy) from None
@@ -302,7 +302,7 @@ class Source:
             expected = f"a {architecture.denoiser_name} that runs with the text encoder's width of {widths}"
             remedy = "mend it, or give the text encoder that belongs to it"
             with self.readable(f"{layout.denoiser.name}/config.json", expected, remedy):
-                predicted = architecture.blank_prediction(pipe, architecture.latent_size(pipe), text)
+                predicted = architecture.meta_prediction(pipe, architecture.latent_size(pipe), text)
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
                 image = latents.decode(pipe.vae, predicted)

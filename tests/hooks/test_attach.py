@@ -128,7 +128,7 @@ def test_what_cannot_be_written_says_why(pipelines):
             if site.read_only is not None:
                 seen.add(site.address)
                 with pytest.raises(HookError, match=rf"{re.escape(site.address)}: cannot be written: \w+"):
-                    site.give(torch.zeros(1, 1), torch.zeros(1, 1))
+                    site.replace_in(torch.zeros(1, 1), torch.zeros(1, 1))
                 with pytest.raises(HookError, match="cannot be written"):
                     site.attach_writer(pipelines(kind), other)
     assert {"latent", "x0_pred", "noise_pred.guided", "text.layers.0.middle"} <= seen

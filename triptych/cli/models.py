@@ -19,7 +19,7 @@ def parser() -> command_line.Parser:
 
 def work(options: argparse.Namespace) -> None:
     """Run the command with its parsed arguments."""
-    from hooks.architectures.registry import ARCHITECTURES, SUPPORTED_PIPELINES, drawing_pipelines
+    from hooks.architectures.registry import ARCHITECTURES, SUPPORTED_PIPELINES, generating_pipelines
     from probes.models import hub
 
     kinds = "; ".join(architecture.models for architecture in ARCHITECTURES if architecture.layouts)
@@ -33,6 +33,6 @@ def work(options: argparse.Namespace) -> None:
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = [f"  {name:<{widths[0]}}  {tested:<{widths[1]}}  {about}" for name, tested, about in rows]
         print(f"{title}:", *lines, "", sep="\n")
-    alone = [name for name in SUPPORTED_PIPELINES if name not in drawing_pipelines()]
+    alone = [name for name in SUPPORTED_PIPELINES if name not in generating_pipelines()]
     print(f"`hooks.Probe` alone reads {', '.join(alone)}.")
     print("Everything else is refused by its name, before weights are read.")

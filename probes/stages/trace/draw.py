@@ -65,7 +65,7 @@ def draw(
     first = [row for row, begins in zip(batch.rows, batch.begins) if begins == 0]
 
     def stepped(index: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        tick(len(batch.rows) / architecture.planned(pipe))
+        tick(len(batch.rows) / architecture.planned_steps(pipe))
         return batch.add_rows(pipe.scheduler, index, kwargs)
 
     if guidance_scale is None:

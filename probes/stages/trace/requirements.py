@@ -166,10 +166,10 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
         tuple(sorted(chosen, key=lambda address: address != POOLED)),
         heads,
         _causal_layers(pipe) if known else (),
-        architecture.calls(pipe, steps),
+        architecture.denoiser_calls(pipe, steps),
         inputs,
         towers if known else (),
-        frozenset(one for one in chosen if not in_text(one) and available[one].of_tokens),
+        frozenset(one for one in chosen if not in_text(one) and available[one].is_by_token),
         architecture.denoiser_name,
         architecture.masked,
     )

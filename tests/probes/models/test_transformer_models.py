@@ -13,7 +13,7 @@ from PIL import Image
 from scipy.spatial.distance import cosine
 
 from hooks import Probe
-from hooks.architectures.registry import drawing_pipelines
+from hooks.architectures.registry import generating_pipelines
 from probes.errors import UserError
 from probes.models import loading
 from probes.models.requirements import check_before_weights
@@ -31,7 +31,7 @@ def kinds(usual, rare):
 
 
 USUAL = ["sd3", "flux-dev", "pixart-sigma"]
-DRAWN = [kind for kind, row in ROWS.items() if row.pipeline in drawing_pipelines()]
+DRAWN = [kind for kind, row in ROWS.items() if row.pipeline in generating_pipelines()]
 KINDS = kinds(USUAL, [kind for kind in DRAWN if kind not in USUAL])
 
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from huggingface_hub import constants
 
-from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines
+from hooks.architectures.registry import ARCHITECTURES, generating_pipelines
 from probes.models import hub
 from probes.toyworld import MODELS
 from probes.toyworld.places import known_places
@@ -17,7 +17,7 @@ from triptych.cli.main import main
 def test_everything_that_can_be_named_has_a_line(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    names = (*MODELS, *drawing_pipelines(), *hub.known_models())
+    names = (*MODELS, *generating_pipelines(), *hub.known_models())
     for name in names:
         assert f"\n  {name} " in out
     assert "Flux2" not in out  # what a run refuses is no model to choose
