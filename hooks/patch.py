@@ -260,7 +260,7 @@ def _new_value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int,
     else:
         coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
         chosen = [coder.encode(one)[..., list(patch.latents)] for one in donors]
-        new = coder.rewritten(vectors, patch.latents, lambda latents: _changed(patch, latents, chosen))
+        new = coder.replace_latents(vectors, patch.latents, lambda latents: _changed(patch, latents, chosen))
     return new.movedim(-1, 0) if image else new
 
 
