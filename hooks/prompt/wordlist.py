@@ -281,7 +281,7 @@ class PromptWords:
     def locate(
         self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None, denoiser: bool
     ) -> tuple[str, tuple[int, ...]]:
-        """Return name and token positions of a word in a row, in the text of the denoiser if `denoiser`; or HookError."""
+        """Return a word's name and token positions in a row, in the denoiser's text if `denoiser`, or HookError."""
         if isinstance(word, Word):
             name, by_encoder = word.text, {word.encoder: word.positions}
             if word.cut_off and not word.positions:
