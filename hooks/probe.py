@@ -1,11 +1,11 @@
-"""The probe: reads a pipeline while it draws, and leaves no trace.
+"""The probe: reads a pipeline while it generates, and leaves no trace.
 
     with Probe(pipe, pairs=[(0, 1), (0, 2)]) as probe:
         images = pipe(prompt=[...], generator=[...]).images
     probe.similarity["x0_pred:cosine"].values
 
 The constructor touches nothing; entering attaches every hook or none; leaving removes them, also after an
-exception. Every hook only reads, so the images are bit for bit those drawn without it. Reductions run on
+exception. Every hook only reads, so the images are bit for bit those generated without it. Reductions run on
 the device; the numbers leave it once, when the block ends (tensors that are kept, at every call).
 
 One block watches one call of the pipeline. Within it:
@@ -292,7 +292,7 @@ class Probe(ProbeResults):
 
     @torch.no_grad()
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
-        """Record the final latent as the VAE is given it."""
+        """Record the final latent, the input of the VAE's decoder."""
         self._recorder.record_decoded("latent.final", self._architecture.final_latent(self._pipe, args[0]))
 
     @torch.no_grad()

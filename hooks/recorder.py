@@ -209,7 +209,7 @@ class Recorder:
         return placed
 
     def _store(self, address: str, call: int, values: Tensor, repeats: int = 1) -> None:
-        """Add a site's values, reduced as each kind of result but similarity asks, to its entries on the CPU."""
+        """Add a site's values on the CPU to the entries, reduced as each kind of result but similarity asks."""
         for kind, entries in self._entries.items():
             if kind == "similarity" or address not in entries:
                 continue

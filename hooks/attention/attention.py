@@ -152,7 +152,7 @@ class AttentionSums:
         return hook
 
     def _add_attention(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
-        """Add a layer's probabilities of the prompts' rows, computed in chunks from its queries and keys."""
+        """Add a layer's attention probabilities of the prompts' rows, computed in chunks from queries and keys."""
         batch, tokens = call.batch, key.shape[1]
         if not self._count_run(layer, call, tokens):
             return
@@ -280,7 +280,7 @@ class AttentionSums:
             total.add_((mean + FLOOR * calls).log_())
 
     def layer_maps(self, calls: int) -> LayerMaps | None:
-        """Return each layer's own sums over `calls` calls of the denoiser; None if `layer_maps` was not requested."""
+        """Return the sums of each layer by itself, over `calls` calls of the denoiser; None if not requested."""
         if not self._bins:
             return None
         size, layers = self.latent[1:], {layer.address: layer for layer in self.layers}

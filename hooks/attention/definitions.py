@@ -189,7 +189,7 @@ def default_name(readings: Sequence[str]) -> str:
 
 
 def get(definition: str | Definition) -> Definition:
-    """Return the definition of a name, or the given Definition itself; HookError for an unknown name.
+    """Return the definition of a name, or `definition` itself if it is one; HookError for an unknown name.
 
     >>> get("daam").left_out
     (8,)

@@ -42,7 +42,7 @@ class Template:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def insert_prompt(self, prompt: str) -> tuple[str, list[Span]]:
-        """Return the prompt in its template, and for each character the span of the prompt that it comes from.
+        """Return the text of a prompt in the template, and for each of the text's characters a span of the prompt.
 
         >>> Template("say ", "!", lower=True).insert_prompt(" Hi ")
         ('say hi!', [(0, 0), (0, 0), (0, 0), (0, 0), (1, 2), (2, 3), (0, 0)])
@@ -103,7 +103,7 @@ def _covering_span(spans: Sequence[Span]) -> Span:
 
 
 def placeholders(tokenizer: Any) -> dict[str, str]:
-    """Return, by placeholder of a textual inversion of several vectors, the tokens that diffusers puts there."""
+    """Return, by placeholder of a textual inversion of several vectors, the tokens that diffusers replaces it by."""
     added, result = getattr(tokenizer, "added_tokens_encoder", {}), {}
     for token in added:
         names = [token]
@@ -162,7 +162,7 @@ def replace_system_prompt(tokenizer: Any, text: str | None) -> Any:
 
 @contextmanager
 def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
-    """Set a pipeline's system prompt inside the block and yield arguments for its call; None changes nothing.
+    """Set a pipeline's system prompt inside the block and yield arguments for the call; None changes nothing.
 
     HookError for a pipeline that has no system prompt, or none that can be set.
     """

@@ -90,7 +90,7 @@ def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tup
 
 
 def parse_groups(groups: str) -> tuple[str, ...]:
-    """Return the names of the position groups joined by ``+``; for "rest", of all but the word's own.
+    """Return the names of position groups joined by ``+``; for "rest", the names of all groups but "word".
 
     >>> parse_groups("start+before"), parse_groups("rest")
     (('start', 'before'), ('start', 'before', 'after', 'end', 'padding'))

@@ -31,8 +31,8 @@ MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 class TextRun:
     """States of one run of a text encoder: `states[0]` are the embeddings, `states[k + 1]` the output of layer k.
 
-    `places`, shape (prompts, positions of the denoiser's text), says which token of this run stands at each position,
-    -1 for none of it; None where the denoiser is given this run's pooled vector alone, or before it is known.
+    `places`, shape (prompts, positions of the denoiser's text), is the number of this run's token at each position,
+    -1 for none; None if the denoiser is given this run's pooled vector alone, or before it is known.
     """
 
     ids: Tensor | None = None
@@ -47,8 +47,8 @@ class TextRun:
     def token_numbers(self, conditional: Tensor) -> Tensor | None:
         """Return which of the run's tokens is at each position of the denoiser's text (-1: none); None if none is.
 
-        Some state of the run, as it is or normed, must hold all that is given or be held by it whole; positions without
-        any channel of this run's width are padding.
+        Some state of the run, normed or not, must contain all of `conditional` or be contained in it whole; positions
+        of zeros are padding.
         """
         for state in (self.final, *reversed(self.states), *reversed(self.normed)):
             if state is None:

@@ -196,7 +196,7 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) 
 
 
 def _build_words(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
-    """Return the words of a text by its tokens' spans; positions from `kept` on are left out as cut off."""
+    """Return the words of a text by the spans of its tokens; tokens from number `kept` on are cut off."""
     result, counts = [], Counter()
     for begin, stop in split_pieces(text):
         tokens = token_positions(offsets, (begin, stop))
@@ -371,7 +371,7 @@ class PromptWords:
         return [word for name in TOKENIZERS if name in self._ids for word in self._encoder_words(name)]
 
     def _encoder_words(self, name: str) -> list[Word]:
-        """Return the words of all prompts that one encoder read; HookError if it was given other texts."""
+        """Return the words of all prompts that one encoder read; HookError if it was not given `prompts`."""
         tokenizer = tokenizer_of(self._pipe, name, self._system)
         rows, images = self._ids[name], self._rows // self._count
         if tokenizer is None:
