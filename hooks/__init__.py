@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hooks.prompt.wordlist import Word, position_groups, words
     from hooks.prompt.wordmap import WordMap
 
-_PLACES = {
+_MODULES = {
     "Definition": "hooks.attention.definitions",
     "HookError": "hooks.errors",
     "Intervention": "hooks.intervention",
@@ -80,11 +80,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    """Import and return an exported name at first use; AttributeError for any other name."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'hooks' has no attribute {name!r}")
-    found = importlib.import_module(_PLACES[name])
-    return found if _PLACES[name].endswith(f".{name}") else getattr(found, name)
+    module = importlib.import_module(_MODULES[name])
+    return module if _MODULES[name].endswith(f".{name}") else getattr(module, name)
 
 
 def __dir__() -> list[str]:
+    """Return the exported names, sorted."""
     return sorted(__all__)

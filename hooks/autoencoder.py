@@ -19,7 +19,7 @@ from hooks.errors import HookError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseAutoencoder:
-    """A sparse autoencoder of vectors of channels.
+    """A sparse autoencoder: encodes activation vectors (width,) of a site as latents (n_latents,), and decodes them.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class SparseAutoencoder:
     site: str = ""
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
+        """Raise HookError if the shapes do not go together or `k` is not from 1 to the number of latents."""
         width, latents = self.encoder.shape
         expected = {"encoder_bias": (latents,), "decoder": (latents, width), "bias": (width,)}
         for name, shape in expected.items():
@@ -72,7 +72,7 @@ class SparseAutoencoder:
 
     @property
     def width(self) -> int:
-        """Channels of a vector."""
+        """Number of channels of the vectors that are encoded."""
         return self.encoder.shape[0]
 
     @property
@@ -81,7 +81,7 @@ class SparseAutoencoder:
         return self.encoder.shape[1]
 
     def encode(self, vectors: Tensor) -> Tensor:
-        """Latents of vectors.
+        """Return the latents (..., n_latents) of activation vectors (..., width); HookError if their width differs.
 
         Parameters
         ----------
@@ -110,21 +110,21 @@ class SparseAutoencoder:
         return before.relu() * (before > self.threshold.to(before).relu())
 
     def decode(self, latents: Tensor) -> Tensor:
-        """Vectors of latents, shape (..., width), float32."""
+        """Return the activation vectors (..., width), float32, that latents (..., n_latents) are decoded to."""
         return latents.float() @ self.decoder.to(latents.device) + self.bias.to(latents.device)
 
-    def rewritten(
+    def replace_latents(
         self, vectors: Tensor, latents: Sequence[int], change: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Vectors with some latents changed; all else, what the autoencoder does not explain included, stays.
+        """Return activation vectors after a change of some latents; what the autoencoder does not explain is kept.
 
         Parameters
         ----------
         vectors : Tensor, shape (..., width)
         latents : sequence of int
-            Numbers of those that are changed.
+            Numbers of the latents that are changed.
         change : callable
-            Is given their values, shape (..., len(latents)), and returns those to put in their place.
+            Is called with the values of these latents, shape (..., len(latents)), and returns the new values.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class SparseAutoencoder:
         return vectors.float() + (change(before) - before) @ directions
 
     def require_width(self, width: int, place: str) -> None:
-        """Raise a HookError that names the place unless vectors there have the width of this autoencoder."""
+        """Raise HookError, with `place` at its start, unless `width` is the number of channels of the autoencoder."""
         if width != self.width:
             raise HookError(
                 f"{place}: expected vectors of {self.width} channels, as the autoencoder takes, but got {width}: it"

@@ -21,7 +21,7 @@ BLOCK = 512  # numbers that one matrix product sums, before the blocks are summe
 
 
 def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
-    r"""Cosines from dot products of two vectors each and the products of both their lengths.
+    r"""Return cosines from dot products of pairs of vectors and products of their lengths; NaN where a length is 0.
 
     .. math:: \cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}
 
@@ -41,7 +41,7 @@ def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
 
 
 def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Cosine (pairs,) of rows `left[p]` and `right[p]` of `values` (rows, ...), flattened, for every pair p, float32.
+    """Return the cosine (pairs,), float32, of flattened rows `left[p]` and `right[p]` of `values` for each pair p.
 
     By multiplying and summing, which is pairwise and good to 1e-7: `vector_norm` and `matmul` sum naively on a CPU,
     and on a GPU a matmul may be rounded to TF32.
@@ -63,10 +63,10 @@ def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
 def cosine_of_tokens(
     values: Tensor, left: Tensor, right: Tensor, positions: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> Tensor:
-    """Cosine (pairs,) over some tokens of `values` (rows, tokens, width).
+    """Return the cosine (pairs,) over matched tokens of two rows of `values` (rows, tokens, width); NaN without tokens.
 
-    `positions` has two lists of one length for each pair, the k-th on the left is compared with the k-th on the right;
-    NaN where they are empty.
+    `positions` has two lists of one length for each pair: the k-th on the left is compared with the k-th on the right.
+    HookError for a position beyond the tokens.
     """
     import torch
 
@@ -77,15 +77,15 @@ def cosine_of_tokens(
         )
     pairs, longest = len(positions), max((len(a) for a, _ in positions), default=0)
     tokens = values.new_zeros((2, pairs, longest, values.shape[2]), dtype=torch.float32)
-    for side, (rows, of_side) in enumerate(zip((left, right), zip(*positions))):
-        for pair, at in enumerate(of_side):
-            tokens[side, pair, : len(at)] = values[rows[pair], list(at)]
+    for side, (rows, side_positions) in enumerate(zip((left, right), zip(*positions))):
+        for pair, token_positions in enumerate(side_positions):
+            tokens[side, pair, : len(token_positions)] = values[rows[pair], list(token_positions)]
     first = torch.arange(pairs, device=values.device)
     return cosine(tokens.flatten(0, 1), first, first + pairs)
 
 
 def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
-    """Smallest number of consecutive rows that groups of one size can have so that no pair crosses two.
+    """Return the smallest size of equal groups of consecutive rows such that both rows of every pair are in one group.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
 
 
 def gram(values: Tensor, group: int) -> Tensor:
-    """Dot products (rows * group,) of all rows within each group of consecutive rows, in one pass over the numbers.
+    """Return dot products (rows * group,) of each row with all `group` rows of its group of consecutive rows.
 
     Matrix products of blocks of 512 numbers, then a pairwise sum: over a million numbers off by some 2e-7
     and on no processor by more than 5e-5, where one matrix product over a whole row is off by 4e-4. In float64
@@ -118,27 +118,27 @@ def gram(values: Tensor, group: int) -> Tensor:
     exact = torch.get_float32_matmul_precision() == "highest" or values.device.type == "mps"
     dtype = torch.float32 if exact else torch.float64
     flat = values.flatten(1).to(dtype)
-    whole = flat.shape[1] // BLOCK * BLOCK
+    in_blocks = flat.shape[1] // BLOCK * BLOCK
     total = torch.zeros((len(flat) // group, group, group), dtype=torch.float32, device=flat.device)
 
-    def multiplied(blocks: Tensor) -> Tensor:
+    def block_products(blocks: Tensor) -> Tensor:
         out = torch.empty((len(blocks), group, group), dtype=dtype, device=blocks.device)
         return torch.bmm(blocks, blocks.mT, out=out)  # with `out`, autocast leaves its format as it is
 
-    for part, block in ((flat[:, :whole], BLOCK), (flat[:, whole:], flat.shape[1] - whole)):
+    for part, block in ((flat[:, :in_blocks], BLOCK), (flat[:, in_blocks:], flat.shape[1] - in_blocks)):
         if part.shape[1] == 0:
             continue
         blocks = part.view(-1, group, part.shape[1] // block, block).transpose(1, 2)
         if len(blocks) == 1 or flat.device.type == "cpu":  # a loop copies nothing
-            for index, one in enumerate(blocks):
-                total[index] += multiplied(one).sum(0)
+            for index, values_of_block in enumerate(blocks):
+                total[index] += block_products(values_of_block).sum(0)
         else:
-            total += multiplied(blocks.flatten(0, 1)).unflatten(0, blocks.shape[:2]).sum(1)
+            total += block_products(blocks.flatten(0, 1)).unflatten(0, blocks.shape[:2]).sum(1)
     return total.flatten()
 
 
 def cosine_of_gram(products: np.ndarray, group: int, pairs: np.ndarray) -> np.ndarray:
-    """Cosine (calls, pairs) of pairs of rows, from what `gram` gave at each call, shape (calls, rows * group)."""
+    """Return cosines (calls, pairs) of pairs of rows from the dot products of `gram`, shape (calls, rows * group)."""
     table = products.reshape(len(products), -1, group)
     rows, (left, right) = np.arange(table.shape[1]), pairs.T
     norms = np.sqrt(table[:, rows, rows % group])

@@ -2,7 +2,7 @@
 
 
 class HookError(ValueError):
-    """A pipeline, site, pair or moment that a probe cannot read.
+    """Error that the caller of `hooks` can correct: a pipeline, site, pair or moment that cannot be read.
 
     The message is one line: place, rule, what was found, remedy.
     """

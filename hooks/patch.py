@@ -263,7 +263,9 @@ def _new_value(
     else:
         coder.require_width(vectors.shape[-1], f"Patch({patch.site!r})")
         chosen = [coder.encode(donor)[..., list(patch.latents)] for donor in donors]
-        new = coder.rewritten(vectors, patch.latents, lambda latents: _apply_mode(patch, latents, chosen))
+        new = coder.replace_latents(
+            vectors, patch.latents, lambda latents: _apply_mode(patch, latents, chosen)
+        )
     return new.movedim(-1, 0) if image else new
 
 

@@ -1,11 +1,11 @@
-"""The probe: reads a pipeline while it draws, and leaves no trace.
+"""The probe: reads a pipeline while it generates, and leaves no trace.
 
     with Probe(pipe, pairs=[(0, 1), (0, 2)]) as probe:
         images = pipe(prompt=[...], generator=[...]).images
     probe.similarity["x0_pred:cosine"].values
 
 The constructor touches nothing; entering attaches every hook or none; leaving removes them, also after an
-exception. Every hook only reads, so the images are bit for bit those drawn without it. Reductions run on
+exception. Every hook only reads, so the images are bit for bit those generated without it. Reductions run on
 the device; the numbers leave it once, when the block ends (tensors that are kept, at every call).
 
 One block watches one call of the pipeline. Within it:
@@ -47,7 +47,7 @@ _PARTS = ("processor", "to_q", "to_k", "to_kv", "to_qkv")
 
 
 class Probe(ProbeResults):
-    """Reads sites of a pipeline during one call of it.
+    """Context manager that records activations, similarities and attention maps in one call of a diffusion pipeline.
 
     Parameters
     ----------
@@ -146,10 +146,12 @@ class Probe(ProbeResults):
     # Entering and leaving
 
     def _forget(self) -> None:
+        """Drop the call under way, the attention sums and the recorder."""
         self._call, self._inputs = None, None
         self._attention, self._recorder = {}, None
 
     def _prepare(self) -> None:
+        """Resolve the requested sites and build recorder and attention sums; HookError for an unreadable request."""
         pipe = self._pipe
         self._architecture = architecture_of(pipe)
         # also without pairs, so that a wrong address is reported
@@ -164,7 +166,7 @@ class Probe(ProbeResults):
                 f"autoencoders: expected the address of one site, but got the pattern {address!r}"
             )
         self._asked = {site.address for sites in chosen.values() for site in sites}
-        tiles = self._check_tiles()
+        tiles = self._decodes_in_tiles()
         self._attention = self._attention_sums()
         chosen["shown"] = site_table.resolve(pipe, "image") if self._attention and not tiles else []
         self._recorder = Recorder(
@@ -191,7 +193,7 @@ class Probe(ProbeResults):
             self._readers.append(TextReader(pipe, name, TEXT_ENCODERS[name], inside))
 
     def _attention_sums(self) -> dict[str, AttentionSums]:
-        """The sums that word maps are made of, by kind of attention; none where they are off."""
+        """Return the sums of attention for word maps, by kind ("cross", "self"); empty if `word_maps` is off."""
         bins, word_maps = self._bins, self._word_maps
         if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
             raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
@@ -201,21 +203,21 @@ class Probe(ProbeResults):
             return {}
         default = default_name(self._architecture.readings)
         definition = get(default if word_maps is True else word_maps)
-        given = self._pipe, lambda: self._call, definition
+        arguments = self._pipe, lambda: self._call, definition
         if self._architecture.transformer:
             from hooks.attention.final import FinalSums
 
-            return {"cross": FinalSums(*given, bins)}
+            return {"cross": FinalSums(*arguments, bins)}
         if definition.reading != "probability":
             raise HookError(
                 f"definition {definition.name!r}: is of transformers, but {type(self._pipe).__name__} draws with a "
                 f"U-Net: choose {default}"
             )
-        sums = {"cross": AttentionSums(*given, bins)}
-        return sums | ({"self": RefineSums(*given)} if definition.refine else {})
+        sums = {"cross": AttentionSums(*arguments, bins)}
+        return sums | ({"self": RefineSums(*arguments)} if definition.refine else {})
 
-    def _check_tiles(self) -> bool:
-        """Whether the VAE decodes in tiles; refused where a site behind them is asked for."""
+    def _decodes_in_tiles(self) -> bool:
+        """Return whether the VAE decodes in tiles; HookError if it does and a site in or after it is requested."""
         tiles = getattr(self._pipe.vae, "use_tiling", False)
         sites = site_table.available(self._pipe) if tiles else []
         after = [site.address for site in sites if site.decoded and site.address in self._asked]
@@ -227,6 +229,7 @@ class Probe(ProbeResults):
         return tiles
 
     def _attach_sites(self, stack: contextlib.ExitStack) -> None:
+        """Hook the attention layers and the sites of denoiser and decoder; closing `stack` removes the hooks."""
         for sums in self._attention.values():
             sums.attach(stack)
         for site in self._sites.values():
@@ -234,15 +237,16 @@ class Probe(ProbeResults):
                 module = module_at(self._pipe, site.module)
                 stack.callback(module.register_forward_pre_hook(self._before_decoding).remove)
             elif site.decoded:
-                receive = functools.partial(self._recorder.gather, site.address)
+                receive = functools.partial(self._recorder.record_decoded, site.address)
                 stack.callback(site.attach_reader(self._pipe, receive).remove)
             elif site.address == "text.pooled" or (site.per_step and site.read != "pipeline"):
-                receive = functools.partial(self._in_denoiser, site)
+                receive = functools.partial(self._record_in_denoiser, site)
                 stack.callback(site.attach_reader(self._pipe, receive).remove)
 
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: Any, kwargs: Any) -> None:
+        """Begin a call of the denoiser; at the first, find the prompts' text-encoder runs and record their sites."""
         rows, known = inputs.batch.rows, self._recorder.rows
         if known is not None and rows != known:
             raise HookError(f"denoiser: expected {known} rows as in the first call, but got {rows}")
@@ -261,44 +265,49 @@ class Probe(ProbeResults):
             self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
             for sums in self._attention.values():
                 if sums.columns is not None:
-                    sums.columns = tuple(self._words.columns(row) for row in range(rows))
+                    sums.columns = tuple(self._words.denoiser_columns(row) for row in range(rows))
             record_states(runs, inputs.text, self._sites, self._recorder.record_text)
         self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
+        """Record the predictions in the denoiser's output and end the call."""
         call, self._call = self._call, None
         if self._inputs is not None:
             for address, values in self._architecture.predictions(self._inputs, output, second=call is None):
                 self._recorder.record(address, values)
 
     def _on_step(self, step: Step) -> None:
+        """Record the predictions that follow from a step of the scheduler."""
         self._inputs.batch.require_images(self._pipe, len(step.output))
-        found = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
-        for address, values in found:
+        predictions = self._architecture.step_predictions(self._pipe, self._inputs, step, self._sites)
+        for address, values in predictions:
             self._recorder.record(address, values)
 
-    def _in_denoiser(self, site: Site, values: Tensor) -> None:
+    def _record_in_denoiser(self, site: Site, values: Tensor) -> None:
+        """Record the prompts' rows of a site inside the denoiser, once or at every call as the site runs."""
         if self._call is not None and (site.per_step or self._call.number == 0):
             rows = site.stream_tokens(self._call.batch.conditional(values, site.address), self._call.batch)
             self._recorder.record(site.address, rows, once=not site.per_step)
 
     @torch.no_grad()
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
-        self._recorder.gather("latent.final", self._architecture.final_latent(self._pipe, args[0]))
+        """Record the final latent, the input of the VAE's decoder."""
+        self._recorder.record_decoded("latent.final", self._architecture.final_latent(self._pipe, args[0]))
 
     @torch.no_grad()
     def _finish(self) -> None:
+        """Set the results; HookError if the pipeline's call was incomplete or a requested site never ran."""
         self._require_whole_call()
         results = self._recorder.results()
         self._similarity, self._kept = results["similarity"], results["kept"]
         self._pooled, self._latents = results["pooled"], results["latents"]
-        self._require_run(results)
+        self._require_sites_ran(results)
         cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
         pictures = results["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
-            sums.require_complete(self._calls)
+            sums.require_one_run_per_call(self._calls)
         if cross is not None:
             self._maps = cross.word_maps(self._attention.get("self"))
             self._layer_maps = cross.layer_maps(self._calls)
@@ -306,8 +315,8 @@ class Probe(ProbeResults):
             self._size = tuple(side * scale for side in cross.latent[1:])
 
     def _require_whole_call(self) -> None:
-        """Refuse a block in which the pipeline was not called, or whose call broke off with an exception."""
-        self._check_tiles()
+        """Raise HookError if the pipeline was not called inside the block, or ended before all planned steps."""
+        self._decodes_in_tiles()
         name, calls = type(self._pipe).__name__, self._calls
         if not self._steps or not calls:
             raise HookError(
@@ -321,16 +330,16 @@ class Probe(ProbeResults):
                 "leave the block, or stop the pipeline by pipe._interrupt = True"
             )
 
-    def _require_run(self, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse a site that was asked for and never ran.
+    def _require_sites_ran(self, results: Mapping[str, Mapping[str, Any]]) -> None:
+        """Raise HookError if a requested site never ran.
 
         Of the sites that one glob matches, branches of guidance and what is decoded may be without calls beside others.
         """
         for kind, patterns in self._patterns.items():
-            found = {key.partition(":")[0]: entry for key, entry in results[kind].items()}
-            for pattern in patterns if found else ():
+            entries = {key.partition(":")[0]: entry for key, entry in results[kind].items()}
+            for pattern in patterns if entries else ():
                 sites = site_table.resolve(self._pipe, pattern)
-                missing = [site for site in sites if not len(found[site.address].call)]
+                missing = [site for site in sites if not len(entries[site.address].call)]
                 if len(missing) < len(sites):
                     missing = [site for site in missing if site.read != "pipeline" and not site.decoded]
                 for site in missing:

@@ -28,10 +28,10 @@ METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
 class Recorder:
-    """Entries of one block, one a call, by kind of result and site.
+    """Records what the hooks of one block read: entries (number of the call, tensor) by kind of result and site.
 
-    `sites` are those of each kind: "similarity", "kept", "pooled", "latents", and "shown", which is kept whole. Other
-    arguments are `Probe`'s.
+    `sites` has the sites of each kind: "similarity", "kept", "pooled", "latents", and "shown", which is kept whole. The
+    other arguments are those of `Probe`.
 
     Similarities stay on the device as dot products and leave it once, as the block ends; tensors at every call.
     """
@@ -74,6 +74,7 @@ class Recorder:
         self._timesteps: list[Any] = []
 
     def _require_shared(self) -> None:
+        """Raise HookError unless `shared_positions` has two equally long lists of positions from 0 for each pair."""
         shared = self._shared
         if shared is not None and not len(self._pairs):
             raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
@@ -94,19 +95,20 @@ class Recorder:
                     )
 
     def _require_groups(self, pooled: Sequence[Site]) -> None:
+        """Raise HookError if a pooled site of tokens has no position groups, or the rows name different groups."""
         for site in pooled:
-            if site.is_by_token and not self._groups_of(site):
+            if site.is_by_token and not self._site_position_groups(site):
                 raise HookError(
                     f"{site.address}: expected groups of token positions to pool over, but got none: "
                     "pass position_groups, one mapping a row (hooks.position_groups makes one)"
                 )
         groups = self._groups
         for rows in groups.values() if isinstance(groups, Mapping) else (groups or (),):
-            if len({tuple(named) for named in rows}) > 1:
+            if len({tuple(row_groups) for row_groups in rows}) > 1:
                 raise HookError("position_groups: expected the same names in every row")
 
-    def _groups_of(self, site: Site) -> RowGroups | None:
-        """Groups of a site's tokens: those of its text encoder, or of the text that the denoiser is given."""
+    def _site_position_groups(self, site: Site) -> RowGroups | None:
+        """Return the position groups of a site's text encoder or of the denoiser's text; None if there are none."""
         if not isinstance(self._groups, Mapping):
             return self._groups
         name = site.address.partition(".")[0]
@@ -115,7 +117,7 @@ class Recorder:
     # While the pipeline runs
 
     def next_call(self, rows: int, timestep: Any) -> None:
-        """A call of the denoiser begins; what was decoded before it does not count. Refuses a pair beyond its rows."""
+        """Begin a call of the denoiser and discard earlier decodes; HookError if a pair has a row beyond `rows`."""
         if self.rows is None:
             for p, pair in enumerate(self._pairs.tolist()):
                 if max(pair) >= rows:
@@ -124,24 +126,25 @@ class Recorder:
                     )
             self.rows, self._group = rows, group_size(self._pairs.tolist(), rows)
         self._timesteps.append(timestep)
-        self._clear({address for address, site in self._sites.items() if site.decoded})
+        self._discard_entries({address for address, site in self._sites.items() if site.decoded})
         self._decoded.clear()
 
-    def _clear(self, addresses: set[str]) -> None:
+    def _discard_entries(self, addresses: set[str]) -> None:
+        """Empty the entries of every kind at the sites with these addresses."""
         for entries in self._entries.values():
             for key in entries:
                 if key.partition(":")[0] in addresses:
                     entries[key] = []
 
     def record(self, address: str, values: Tensor, once: bool = False) -> None:
-        """Record a site of the call under way, or one that is read once; `values` has the batch's rows first."""
+        """Record values (rows, ...) of a site for the current call of the denoiser, or as call 0 if `once`."""
         call = 0 if once else len(self._timesteps) - 1
         if (key := f"{address}:cosine") in self._entries["similarity"]:
             self._entries["similarity"][key].append((call, gram(values, self._group)))
         self._store(address, call, values)
 
-    def gather(self, address: str, values: Tensor) -> None:
-        """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""
+    def record_decoded(self, address: str, values: Tensor) -> None:
+        """Record a site of the decoder once all rows of the batch have come (a sliced VAE decodes row by row)."""
         if self.rows is None:
             return  # a decode outside the pipeline's own call
         parts = self._decoded.setdefault(address, [])
@@ -149,7 +152,7 @@ class Recorder:
             parts.clear()  # an earlier decode of some of the rows
         parts.append(values)
         if sum(map(len, parts)) == self.rows:
-            self._clear({address})
+            self._discard_entries({address})
             self.record(address, parts[0] if len(parts) == 1 else torch.cat(parts), once=True)
             del self._decoded[address]
 
@@ -162,31 +165,31 @@ class Recorder:
         repeats: int,
         places: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Record a text site: activations (rows, tokens, width) for the prompts, and what is compared of them.
+        """Record a text site's activations `raw` (rows, tokens, width) and the similarities of pairs of `normed` ones.
 
-        That is past the final layer norm where it belongs to the site, which it does not at `text.final` and within
-        layers. `ends` are the positions of the end-of-text tokens, if the text is known, `repeats` images per row, and
-        `places` of `text.final`, by encoder, which of its tokens stands at each position (-1: none).
+        `normed` has passed the final layer norm, except at `text.final` and within layers, where it is `raw`. `ends`
+        has the positions of end-of-text tokens, None if the text is not known, `repeats` is the number of images per
+        row, and `places` of `text.final`, by encoder, the number of the token at each position (-1: none).
         """
         address = site.address
         if f"{address}:cosine_sequence" in self._entries["similarity"]:
             compared = normed.flatten(2)
             left, right = torch.from_numpy(self._pairs.T // repeats).to(compared.device)
-            found = {"cosine_sequence": cosine(compared, left, right)}
+            similarities = {"cosine_sequence": cosine(compared, left, right)}
             if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
-                found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
+                similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
             else:
                 rows = torch.arange(len(compared), device=compared.device)
-                found["cosine_eos"] = cosine(compared[rows, ends.to(compared.device)], left, right)
+                similarities["cosine_eos"] = cosine(compared[rows, ends.to(compared.device)], left, right)
             if self._shared is not None:
                 positions = self._shared_positions(address, places)
-                found["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
-            for metric, values in found.items():
+                similarities["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
+            for metric, values in similarities.items():
                 self._entries["similarity"][f"{address}:{metric}"].append((0, values))
         self._store(address, 0, raw, repeats)
 
     def _shared_positions(self, address: str, places: Mapping[str, Tensor] | None) -> PairPositions:
-        """Shared positions among the tokens of one encoder, or in the text that the denoiser is given."""
+        """Return each pair's shared token positions in one encoder or, with `places`, in the denoiser's text."""
         if not isinstance(self._shared, Mapping):
             return self._shared
         if places is None:
@@ -206,41 +209,41 @@ class Recorder:
         return placed
 
     def _store(self, address: str, call: int, values: Tensor, repeats: int = 1) -> None:
-        """Add what is kept of a site's values, moved off the device; a row's mean stands for each of its images."""
+        """Add a site's values on the CPU to the entries, reduced as each kind of result but similarity asks."""
         for kind, entries in self._entries.items():
             if kind == "similarity" or address not in entries:
                 continue
-            site, kept = self._sites[address], values.detach()
+            site, result = self._sites[address], values.detach()
             if kind == "pooled":
-                kept = self._pooled(site, kept.repeat_interleave(repeats, dim=0) if repeats > 1 else kept)
+                result = self._pool(site, result.repeat_interleave(repeats, dim=0) if repeats > 1 else result)
             elif kind == "latents":
-                kept, coder = site.vectors(kept), self._coders[address]
-                coder.require_width(kept.shape[-1], address)
-                kept = coder.encode(kept).mean(1)
+                result, coder = site.vectors(result), self._coders[address]
+                coder.require_width(result.shape[-1], address)
+                result = coder.encode(result).mean(1)
             elif kind == "kept" and self._choose == "mean":
-                kept = _over_space(site, kept)[:, None]
+                result = _mean_over_space(site, result)[:, None]
             elif kind == "kept" and self._choose != "all":
-                kept = site.vectors(kept)
-                rows, places, channels = kept.shape
+                result = site.vectors(result)
+                rows, places, channels = result.shape
                 self._places[address] = places
                 chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-                index = torch.from_numpy(chosen).to(kept.device)[:, :, None].expand(-1, -1, channels)
-                kept = kept.gather(1, index)
-            entries[address].append((call, kept.to("cpu", torch.float32, copy=True)))
+                index = torch.from_numpy(chosen).to(result.device)[:, :, None].expand(-1, -1, channels)
+                result = result.gather(1, index)
+            entries[address].append((call, result.to("cpu", torch.float32, copy=True)))
 
-    def _pooled(self, site: Site, values: Tensor) -> Tensor:
-        """The mean over all places of a picture, or over each row's groups of positions, NaN of an empty group."""
-        of_rows = self._groups_of(site)
-        if not site.is_by_token or of_rows is None:
-            return _over_space(site, values)
-        if len(of_rows) != len(values):
+    def _pool(self, site: Site, values: Tensor) -> Tensor:
+        """Return means (rows, c) over space or, of tokens, (rows, groups, c) over groups; NaN for an empty group."""
+        row_groups = self._site_position_groups(site)
+        if not site.is_by_token or row_groups is None:
+            return _mean_over_space(site, values)
+        if len(row_groups) != len(values):
             raise HookError(
-                f"position_groups: expected one a row of the batch ({len(values)}), but got {len(of_rows)}"
+                f"position_groups: expected one a row of the batch ({len(values)}), but got {len(row_groups)}"
             )
         tokens = values.float().flatten(2)
-        weights = torch.zeros(len(values), len(of_rows[0]), tokens.shape[1])
-        for row, named in enumerate(of_rows):
-            for index, (name, positions) in enumerate(named.items()):
+        weights = torch.zeros(len(values), len(row_groups[0]), tokens.shape[1])
+        for row, groups in enumerate(row_groups):
+            for index, (name, positions) in enumerate(groups.items()):
                 if any(not 0 <= position < tokens.shape[1] for position in positions):
                     raise HookError(
                         f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
@@ -252,7 +255,7 @@ class Recorder:
     # When it has run
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """Similarities, moved from each device in one transfer, and tensors, by kind and then by key or address."""
+        """Return `Similarity` by kind and "<address>:<metric>" and `Kept` by kind and address, moved to the CPU."""
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
         timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
         similarities = self._entries["similarity"].values()
@@ -277,8 +280,8 @@ class Recorder:
         return results
 
 
-def _over_space(site: Site, values: Tensor) -> Tensor:
-    """The mean over all places of a picture, shape (rows, c), float32; heads stand one after another."""
+def _mean_over_space(site: Site, values: Tensor) -> Tensor:
+    """Return the mean over all positions of an activation, shape (rows, c), float32, heads concatenated."""
     values = values.float()
     if values.ndim == 2:  # a vector, which has no places
         return values
@@ -288,7 +291,7 @@ def _over_space(site: Site, values: Tensor) -> Tensor:
 
 
 def _to_cpu(tensors: list[Tensor]) -> list[Tensor]:
-    """The same tensors, 1-d and of one format, on the CPU, in one transfer per device."""
+    """Return 1-d tensors of one dtype on the CPU, in their order, with one transfer from each device."""
     moved = list(tensors)
     for device in {tensor.device for tensor in tensors}:
         chosen = [i for i, tensor in enumerate(tensors) if tensor.device == device]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
+    """Return the number and the noun, as in "1 call"; the noun in the plural unless the number is 1.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Similarity:
-    """Similarities of pairs at one site.
+    """Similarities (n_calls, n_pairs) of pairs of batch rows at one site, by call of the denoiser.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Similarity:
 
 @dataclass(frozen=True, repr=False)
 class Kept:
-    """Raw tensors of one site, conditional rows only.
+    """Tensors recorded at one site at each call, of the rows conditioned on the prompts (not on negative prompts).
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Kept:
     call, timestep : ndarray, shape (n_calls,)
         As in `Similarity`.
     places : int, optional
-        Pixels or tokens of the site, where some were chosen among them.
+        Number of pixels or tokens of the site, if `keep_places` chose some of them.
     """
 
     values: Tensor
@@ -78,8 +78,8 @@ class Kept:
         return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
 
 
-def _result(name: str, meaning: str, remedy: str = "") -> Any:
-    """A property of a probe that can be read when its block has ended; None stands for what was not asked for."""
+def _result_property(name: str, meaning: str, remedy: str = "") -> Any:
+    """Return a property that reads `probe._<name>`; HookError before the block has ended, or if not requested."""
 
     def read(probe: ProbeResults) -> Any:
         probe._require_done(name)
@@ -92,7 +92,7 @@ def _result(name: str, meaning: str, remedy: str = "") -> Any:
 
 
 class ProbeResults(HookedBlock):
-    """Results of `hooks.Probe`, which fills them in as its block ends; reading them earlier is an error."""
+    """Results of `hooks.Probe`, filled in as its block ends; HookError if read earlier or after the block failed."""
 
     _pipe: Any
     _pairs: list[tuple[int, int]]
@@ -102,20 +102,22 @@ class ProbeResults(HookedBlock):
     _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
     _words: PromptWords
 
-    similarity: dict[str, Similarity] = _result(
+    similarity: dict[str, Similarity] = _result_property(
         "similarity", 'Similarities by "<address>:<metric>", in the order in which the sites run.'
     )
-    kept: dict[str, Kept] = _result("kept", "Kept tensors by address, in the order in which the sites run.")
-    pooled: dict[str, Kept] = _result(
-        "pooled", "Pooled activations by address, in the order in which the sites run."
+    kept: dict[str, Kept] = _result_property(
+        "kept", "Tensors of sites in `keep`, by address, in order of the run."
     )
-    latents: dict[str, Kept] = _result(
-        "latents",
-        "Means of the latents of sparse autoencoders by address, in the order in which the sites run.",
+    pooled: dict[str, Kept] = _result_property(
+        "pooled",
+        "Means over space or groups of tokens at the sites in `pool`, by address, in order of the run.",
     )
-    maps: WordMaps = _result("maps", "Heat maps of every token of every row.", "word_maps=True")
-    layer_maps: LayerMaps = _result(
-        "layer_maps", "Sums of cross-attention, layer by layer.", "word_maps=True, layer_maps=1"
+    latents: dict[str, Kept] = _result_property(
+        "latents", "Latents of sparse autoencoders, averaged over positions, by address, in order of the run."
+    )
+    maps: WordMaps = _result_property("maps", "Heat maps of the tokens of every image.", "word_maps=True")
+    layer_maps: LayerMaps = _result_property(
+        "layer_maps", "Sums of attention to the text, layer by layer.", "word_maps=True, layer_maps=1"
     )
 
     def __repr__(self) -> str:
@@ -132,7 +134,7 @@ class ProbeResults(HookedBlock):
         return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
 
     def _repr_html_(self) -> str:
-        """Show the similarities at the last call of each site, one row per site, one column per pair."""
+        """Return an HTML table of the similarities at the last call of each site, or the `repr` if there are none."""
         head = f"<p>{html.escape(repr(self))}</p>"
         if self._phase != "done" or not getattr(self, "_similarity", None):
             return head
@@ -148,13 +150,14 @@ class ProbeResults(HookedBlock):
         return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
 
     def _require_done(self, name: str) -> None:
+        """Raise HookError, which names the result, if the block has not ended or ended with an exception."""
         if self._phase == "new" or self._phase == "inside":
             raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
         if self._phase == "failed":
             raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
 
     def words(self, row: int | None = None) -> list[Word]:
-        """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
+        """Return the words of all prompts, or of one row's prompt, with their token positions, by text encoder.
 
         Parameters
         ----------
@@ -176,34 +179,34 @@ class ProbeResults(HookedBlock):
 
     @property
     def text_encoders(self) -> tuple[str, ...]:
-        """Names of the text encoders that are read: "text", "text_2", "text_3"."""
+        """Names of the text encoders of the pipeline that are read, out of "text", "text_2" and "text_3"."""
         return tuple(text_cores(self._pipe))
 
     def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
-        """Heat of a word in one image by its token positions in each text encoder, shape (h, w), float32.
+        """Return a word's heat map (h, w) by its token positions: their mean in a U-Net, their sum in a transformer.
 
-        Of a U-Net, whose encoders number tokens alike, the first's count; a transformer's text may hold several's.
+        `positions`, by text encoder, are equal in all encoders of a U-Net; a transformer's text may hold several's.
 
         Raises
         ------
         HookError
             There is no such row or position, or the tokens of a U-Net's encoders differ.
         """
-        whole = self.maps
-        if whole.columns is None:
+        maps = self.maps
+        if maps.columns is None:
             if len(set(map(tuple, positions.values()))) > 1:
                 raise HookError(
                     f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
                     "textual inversion into all of them"
                 )
-            return word_heat(whole.heat(row), list(next(iter(positions.values()))))
-        whole.heat(row)  # refuses a row that is not there
-        return whole.word(row, self._words.placed(positions, row))
+            return word_heat(maps.heat(row), list(next(iter(positions.values()))))
+        maps.heat(row)  # refuses a row that is not there
+        return maps.word(row, self._words.denoiser_positions(positions, row))
 
     def word_map(
         self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
     ) -> WordMap:
-        """The heat map of a word in one image.
+        """Return the heat map of a word in one image; HookError if the prompt does not have the word.
 
         Parameters
         ----------
@@ -213,27 +216,27 @@ class ProbeResults(HookedBlock):
         row : int
             Row of the batch, one row an image.
         occurrence : int, optional
-            Which of several, from 0; the mean over the tokens of all of them, by default.
+            Number of the occurrence, from 0; by default the tokens of all (their mean, in a transformer their sum).
 
         Raises
         ------
         HookError
-            If the word does not occur in this row's prompt.
+            If the word is not in the prompt of this row, or `word_maps` was not requested.
         """
         from hooks.prompt.wordmap import WordMap, from_array
 
-        whole = self.maps
-        whole.heat(row)  # refuses a row that is not there
-        name, positions = self._words.find(word, row, occurrence, placed=whole.columns is not None)
+        maps = self.maps
+        maps.heat(row)  # refuses a row that is not there
+        name, positions = self._words.locate(word, row, occurrence, denoiser=maps.columns is not None)
         return WordMap(
-            values=whole.word(row, positions),
+            values=maps.word(row, positions),
             word=name,
             positions=positions,
             row=row,
-            definition=whole.definition,
-            version=whole.version,
+            definition=maps.definition,
+            version=maps.version,
             size=self._size,
-            text_mass=None if whole.text is None else whole.text[row],
+            text_mass=None if maps.text is None else maps.text[row],
             _kept=self._layer_maps,
             _image=None if self._shown is None else from_array(self._shown[row].movedim(0, -1) / 2 + 0.5),
         )

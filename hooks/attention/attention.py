@@ -49,9 +49,9 @@ Where = tuple[slice, slice]  # rows and heads
 
 
 def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
-    """Refuse an attention that may do more than a softmax: diffusers' own classes are known, none derived from them.
+    """Raise HookError for an attention layer that may compute more than a softmax over queries and keys.
 
-    A transformer's is read where it takes its softmax, a U-Net's off its projections.
+    Only diffusers' own classes are accepted. A transformer is read at its softmax, a U-Net at its projections.
     """
     module, processor = layer.module, type(getattr(layer.module, "processor", None))
     foreign = [kind for kind in (type(module), processor) if kind.__module__.split(".")[0] != "diffusers"]
@@ -77,13 +77,13 @@ def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
 
 
 class AttentionSums:
-    """Sums of the probabilities of the denoiser's cross-attentions over the calls of one block.
+    """Sums of the probabilities of the denoiser's cross-attention layers over the calls of one block.
 
     What the definition needs and no more: in a mean (rows, 1, pixels, tokens) for all full-resolution layers together,
     where resizing and clamping change nothing, and (rows, heads, pixels, tokens) for each smaller layer; in a product
-    (rows, 1, pixels, tokens) for each layer. Beside it every layer apart, heads averaged, in so many `bins` of calls
-    (0: not). `call` gives the call under way, or None. Refuses a denoiser without such a layer, or whose attention is
-    not a plain softmax.
+    (rows, 1, pixels, tokens) for each layer. Also each layer by itself, heads averaged, in `bins` bins of calls (0 for
+    none). `call` returns the call under way, or None. HookError for a denoiser without such a layer, or whose attention
+    is not a plain softmax.
     """
 
     kind, fused = "cross", "to_kv"
@@ -95,8 +95,8 @@ class AttentionSums:
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
     ) -> None:
         self._call, self.definition, self._bins = call, definition, bins
-        layers = self._layers(pipe)
-        self.entering = {layer.address: layer for layer in self._entering(layers)}
+        layers = self._attention_layers(pipe)
+        self.entering = {layer.address: layer for layer in self._select_layers(layers)}
         self.layers = layers if bins else list(self.entering.values())
         self._queries: dict[str, Tensor] = {}
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
@@ -106,8 +106,8 @@ class AttentionSums:
         self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, tokens), by layer
         self._calls: list[int] = []  # in each bin, where there are several
 
-    def _layers(self, pipe: Any) -> list[AttentionLayer]:
-        """The denoiser's attentions of this kind, in the order in which they run."""
+    def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
+        """Return the denoiser's attention layers of `kind`, in the order they run; HookError for an unreadable one."""
         architecture, layers = architecture_of(pipe), []
         architecture.require_readable(pipe)
         for site, factor in architecture.attentions(pipe, self.kind):
@@ -116,20 +116,23 @@ class AttentionSums:
             _require_readable(layers[-1], architecture.transformer)
         return layers
 
-    def _entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
-        return self.definition.entering(layers)
+    def _select_layers(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """Return the layers that enter the heat maps by the definition; HookError if there are none."""
+        return self.definition.select_layers(layers)
 
     # While the denoiser runs
 
     def attach(self, stack: contextlib.ExitStack) -> None:
-        """Hook the projections of every layer; closing the stack takes the hooks off."""
+        """Hook the query and key projections of every layer; closing `stack` removes the hooks."""
         for layer in self.layers:
             for name in ("to_q", "to_k", self.fused):
                 module = getattr(layer.module, name, None)
                 if module is not None:
-                    stack.callback(module.register_forward_hook(self._hook(layer, name)).remove)
+                    stack.callback(module.register_forward_hook(self._projection_hook(layer, name)).remove)
 
-    def _hook(self, layer: AttentionLayer, name: str) -> Callable[..., None]:
+    def _projection_hook(self, layer: AttentionLayer, name: str) -> Callable[..., None]:
+        """Return a hook on the projection `name` that adds a layer's attention once queries and keys are known."""
+
         @torch.no_grad()
         def hook(module: Any, args: Any, output: Tensor) -> None:
             call = self._call()
@@ -139,18 +142,19 @@ class AttentionSums:
                 self._queries[layer.address] = output
             elif name == "to_qkv":
                 query, key, _ = output.chunk(3, dim=-1)
-                self._read(layer, query, key, call)
+                self._add_attention(layer, query, key, call)
             else:
                 query = self._queries.pop(layer.address, None)
                 key = output if name == "to_k" else output.chunk(2, dim=-1)[0]
                 if query is not None:
-                    self._read(layer, query, key, call)
+                    self._add_attention(layer, query, key, call)
 
         return hook
 
-    def _read(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+    def _add_attention(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        """Add a layer's attention probabilities of the prompts' rows, computed in chunks from queries and keys."""
         batch, tokens = call.batch, key.shape[1]
-        if not self._begin(layer, call, tokens):
+        if not self._count_run(layer, call, tokens):
             return
         query, key = (batch.conditional(values, layer.address) for values in (query, key))
         height, width = layer.size(batch.height, batch.width)
@@ -166,16 +170,16 @@ class AttentionSums:
         steps = [max(1, limit // (size * pixels * tokens)) for size in (heads, 1)]
         for row, head in itertools.product(range(0, rows, steps[0]), range(0, heads, steps[1])):
             where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
-            left, right = (one[where].flatten(0, 1).float() for one in (query, key))
+            left, right = (values[where].flatten(0, 1).float() for values in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
-            self._add(layer, where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2]), call)
+            self._accumulate(layer, where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2]), call)
 
-    def _begin(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
-        """Count a layer's run; return whether it is read."""
+    def _count_run(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
+        """Count a run of a layer; return whether it is summed. HookError if the size of latents or text has changed."""
         size = (call.batch.rows, *call.batch.grid)
         if self.latent is None:
             self.latent, self._tokens, self._planned = size, tokens, call.planned
-            self._start()
+            self._on_first_run()
         elif self.latent != size:
             raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
         elif self.kind == "cross" and tokens != self._tokens:
@@ -183,8 +187,8 @@ class AttentionSums:
         self._seen[layer.address] += 1
         return layer.address not in self._unread
 
-    def _start(self) -> None:
-        """Fix which call belongs to which bin, once it is known how many come."""
+    def _on_first_run(self) -> None:
+        """Assign the planned calls to the bins of `layer_maps`; HookError if their number is not known."""
         if self._bins > 1:
             if self._planned is None:
                 raise HookError(
@@ -194,8 +198,8 @@ class AttentionSums:
             self._bin_of = [call * bins // self._planned for call in range(self._planned)] if bins > 1 else []
             self._calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
 
-    def _add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
-        """Add the probabilities (rows, heads, pixels, tokens) of some rows and heads."""
+    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add probabilities (rows, heads, pixels, tokens) of the rows and heads `where` to the layer's sums."""
         height, width = layer.size(*self.latent[1:])
         shape, device = (height * width, self._tokens), probabilities.device
         if layer.address in self.entering:
@@ -208,7 +212,7 @@ class AttentionSums:
             if each and not joint:
                 total[where].add_(probabilities)
             else:
-                over_heads = _over_heads(probabilities).to(total.device)  # layers may be on several devices
+                over_heads = _sum_heads(probabilities).to(total.device)  # layers may be on several devices
                 total[where[0], 0].add_(over_heads, alpha=1 if each else 1 / layer.heads)
         if self._bins:
             if layer.address not in self._binned:
@@ -216,12 +220,12 @@ class AttentionSums:
                 self._binned[layer.address] = torch.zeros((*bins, *shape), device=device)
             number = self._bin_of[call.number] if self._calls else 0
             total = self._binned[layer.address][where[0], number]
-            total.add_(_over_heads(probabilities), alpha=1 / layer.heads)
+            total.add_(_sum_heads(probabilities), alpha=1 / layer.heads)
 
     # When it has run
 
-    def require_complete(self, calls: int) -> None:
-        """Raise a HookError that names the first layer which was not read once in each call."""
+    def require_one_run_per_call(self, calls: int) -> None:
+        """Raise HookError if a layer did not run once per call, or bins were planned for another number of calls."""
         if self._calls and calls != self._planned:
             raise HookError(
                 f"layer_maps: expected the {self._planned} calls of the denoiser that were planned, since they are "
@@ -235,7 +239,7 @@ class AttentionSums:
                 )
 
     def word_maps(self, refine: RefineSums | None) -> WordMaps:
-        """Heat maps of every row by the definition, spread along `refine` if there is one."""
+        """Return the heat maps of every row by the definition, spread along self-attention if `refine` is given."""
         rows, height, width = self.latent
         joint = self._sums.pop("", None)
         device = next(iter(self._sums.values()), joint).device
@@ -244,20 +248,23 @@ class AttentionSums:
             heat += joint[:, 0].transpose(1, 2).reshape(heat.shape)
         for row in range(rows):
             for address, sums in self._sums.items():
-                self._add_layer(heat[row], self.entering[address], sums[row])
-        product, looks = self.definition.combine == "product", None
+                self._add_layer_map(heat[row], self.entering[address], sums[row])
+        product, attention = self.definition.combine == "product", None
         heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
         if product:
             heat = heat.exp_().pow_(self.definition.power)
         if refine is not None:
-            looks = refine.self_attention()
-            heat = torch.stack([refine.refined(*one) for one in zip(heat, looks.to(heat.device))])
-            looks = looks.cpu().numpy()
+            attention = refine.self_attention()
+            heat = torch.stack([refine.refine_maps(*pair) for pair in zip(heat, attention.to(heat.device))])
+            attention = attention.cpu().numpy()
         name, version = self.definition.name, self.definition.version
-        return WordMaps(heat.cpu().numpy(), tuple(self.entering), name, version, self_attention=looks)
+        return WordMaps(heat.cpu().numpy(), tuple(self.entering), name, version, self_attention=attention)
 
-    def _add_layer(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
-        """Add a layer's map of one row, of sums (heads or 1, pixels, tokens); of a product its logarithm."""
+    def _add_layer_map(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
+        """Add a layer's resized map of one row to `total` (tokens, h, w), from `sums`.
+
+        `sums` has shape (heads or 1, pixels, tokens). In a product the logarithm of the map is added.
+        """
         height, width = total.shape[1:]
         size, product = layer.size(height, width), self.definition.combine == "product"
         mean = torch.zeros_like(total) if product else total
@@ -273,7 +280,7 @@ class AttentionSums:
             total.add_((mean + FLOOR * calls).log_())
 
     def layer_maps(self, calls: int) -> LayerMaps | None:
-        """The layers apart, of so many calls; None where they were not asked for."""
+        """Return the sums of each layer by itself, over `calls` calls of the denoiser; None if not requested."""
         if not self._bins:
             return None
         size, layers = self.latent[1:], {layer.address: layer for layer in self.layers}
@@ -286,14 +293,15 @@ class AttentionSums:
 
 
 class RefineSums(AttentionSums):
-    """The self-attention that a definition refines its maps by: (pixels, pixels) a row, over layers, heads and calls.
+    """Sums of self-attention (rows, pixels, pixels) over layers and calls, along which heat maps are spread.
 
     Layers on the finest grid of at most `REFINE_GRID` pixels enter, or on the coarsest if all are finer.
     """
 
     kind, fused = "self", "to_qkv"
 
-    def _entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+    def _select_layers(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """Return the self-attention layers that the definition names; HookError if there are none."""
         if entering := matching(layers, self.definition.refine):
             return entering
         raise HookError(
@@ -301,14 +309,16 @@ class RefineSums(AttentionSums):
             f"({', '.join(self.definition.refine)}): choose another definition"
         )
 
-    def _start(self) -> None:
+    def _on_first_run(self) -> None:
+        """Choose the grid whose self-attention is summed, and the layers that are not read."""
         grids = {layer.factor: layer.size(*self.latent[1:]) for layer in self.layers}
         small = [factor for factor, (height, width) in grids.items() if height * width <= REFINE_GRID]
         chosen = min(small) if small else max(grids)
         self._grid = grids[chosen]
         self._unread = {layer.address for layer in self.layers if layer.factor != chosen}
 
-    def _add(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+        """Add probabilities, averaged over heads, to the one sum of all layers."""
         if not self._sums:
             shape = (self.latent[0], *probabilities.shape[-2:])
             self._sums[""] = torch.zeros(shape, device=probabilities.device)
@@ -316,21 +326,21 @@ class RefineSums(AttentionSums):
         total[where[0]].add_(probabilities.sum(dim=1).to(total.device), alpha=1 / layer.heads)
 
     def self_attention(self) -> Tensor:
-        """Mean probability (rows, pixels, pixels) with which each pixel looks at each."""
+        """Return the mean probability (rows, pixels, pixels) with which each pixel attends to each pixel."""
         return self._sums[""] / self._sums[""].sum(dim=2, keepdim=True)
 
-    def refined(self, heat: Tensor, looks: Tensor) -> Tensor:
-        """One row's heat maps (tokens, h, w) spread along its self-attention; each keeps its scale."""
+    def refine_maps(self, heat: Tensor, self_attention: Tensor) -> Tensor:
+        """Return one row's heat maps (tokens, h, w), spread along its self-attention and scaled by their peaks."""
         size = heat.shape[1:]
         peak = heat.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
         scaled = heat / peak
         small = scaled if size == self._grid else F.interpolate(scaled[None], self._grid, mode="area")[0]
-        spread = (small.flatten(1) ** REFINE_POWER @ looks.T).unflatten(1, self._grid)
+        spread = (small.flatten(1) ** REFINE_POWER @ self_attention.T).unflatten(1, self._grid)
         if size != self._grid:
             spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
         spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
         return peak * scaled**REFINE_KEEP * spread
 
 
-def _over_heads(probabilities: Tensor) -> Tensor:
+def _sum_heads(probabilities: Tensor) -> Tensor:
     return probabilities[:, 0] if probabilities.shape[1] == 1 else probabilities.sum(dim=1)

@@ -36,7 +36,7 @@ REFINE_GRID = 32 * 32  # pixels of the largest grid whose self-attention refines
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """One attention layer; `factor` is the side of the latent over the side of its grid: 1, 2, 4 or 8."""
+    """One attention layer; `factor` is the side of the latent over the side of the layer's grid: 1, 2, 4 or 8."""
 
     address: str
     factor: int
@@ -44,7 +44,7 @@ class AttentionLayer:
     module: Any = field(repr=False, compare=False)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of the layer's grid for a latent of this size; each halving rounds up."""
+        """Return height and width of the layer's grid for a latent of `height` x `width`; each halving rounds up."""
         factor = self.factor
         while factor > 1:
             factor, height, width = factor // 2, (height + 1) // 2, (width + 1) // 2
@@ -53,7 +53,7 @@ class AttentionLayer:
 
 @dataclass(frozen=True)
 class Definition:
-    """One way to compute heat maps.
+    """A definition of heat maps: which attention layers enter, what is summed, how layers are combined.
 
     Attributes
     ----------
@@ -94,6 +94,7 @@ class Definition:
     source: str = ""
 
     def __post_init__(self) -> None:
+        """Raise HookError if `combine` or `reading` is not one of its values."""
         readings = ("probability", "mass", "share", "output")
         for name, allowed in (("combine", ("mean", "product")), ("reading", readings)):
             if (got := getattr(self, name)) not in allowed:
@@ -103,12 +104,12 @@ class Definition:
 
     @property
     def resizes_heads(self) -> bool:
-        """Whether every head's map is resized and clamped by itself, not their mean."""
+        """Whether each head's map is resized and clamped before heads are averaged, rather than their mean."""
         return self.combine == "mean" and self.reading == "probability"
 
-    def entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
-        """The layers that enter; refused if none does."""
-        entering = [one for one in matching(layers, self.layers) if one.factor not in self.left_out]
+    def select_layers(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """Return the layers that enter the heat maps by this definition; HookError if there are none."""
+        entering = [layer for layer in matching(layers, self.layers) if layer.factor not in self.left_out]
         if not entering:
             what = "cross-attention" if self.reading == "probability" else "attention to the text"
             raise HookError(
@@ -119,8 +120,8 @@ class Definition:
 
 
 def matching(layers: Sequence[AttentionLayer], globs: Sequence[str]) -> list[AttentionLayer]:
-    """The layers whose address matches any of the globs."""
-    return [one for one in layers if any(fnmatch.fnmatchcase(one.address, glob) for glob in globs)]
+    """Return the layers whose address matches at least one of the globs."""
+    return [layer for layer in layers if any(fnmatch.fnmatchcase(layer.address, glob) for glob in globs)]
 
 
 DAAM = Definition(
@@ -170,7 +171,7 @@ _REGISTRY = {
 
 
 def names(*readings: str) -> list[str]:
-    """Names of the definitions there are, or of those with one of these readings.
+    """Return the names of all definitions, or of those whose `reading` is one of `readings`.
 
     >>> names("probability"), names("mass", "share", "output")
     (['daam', 'decoder-product', 'self-refined'], ['joint-mass', 'joint-share', 'output-space'])
@@ -179,7 +180,7 @@ def names(*readings: str) -> list[str]:
 
 
 def default_name(readings: Sequence[str]) -> str:
-    """The definition that is taken where none is named, by an architecture's `readings`.
+    """Return the name of the first definition with one of the readings, which is used if none is named.
 
     >>> default_name(("probability",)), default_name(("mass", "share"))
     ('daam', 'joint-mass')
@@ -188,7 +189,7 @@ def default_name(readings: Sequence[str]) -> str:
 
 
 def get(definition: str | Definition) -> Definition:
-    """A definition by its name; one given as it is stays as it is.
+    """Return the definition of a name, or `definition` itself if it is one; HookError for an unknown name.
 
     >>> get("daam").left_out
     (8,)

@@ -31,8 +31,8 @@ _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale
 _BUSY = threading.local()  # while a second call runs, nobody looks: probes nest
 
 
-class _Watch(TorchFunctionMode):
-    """Hands on what `scaled_dot_product_attention` is given, by name, and what it returns."""
+class _AttentionListener(TorchFunctionMode):
+    """Torch function mode that calls back with arguments (by name) and result of `scaled_dot_product_attention`."""
 
     def __init__(self, receive: Callable[[dict[str, Any], Tensor], None]) -> None:
         super().__init__()
@@ -50,17 +50,17 @@ class _Watch(TorchFunctionMode):
 
 
 class FinalSums(AttentionSums):
-    """Sums of what the image's positions pay the words, as `AttentionSums`.
+    """Sums of the attention from a transformer's image positions to the prompts' tokens, as `AttentionSums`.
 
-    `columns`: by row of the batch, the positions of the text that have a column. Behind them is what is paid all of
-    the text, but for a reading of outputs.
+    `columns`: by row of the batch, the positions of the text that have a column. After them comes the attention to all
+    of the text, except for a reading of outputs.
     """
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
     ) -> None:
         self._architecture = architecture_of(pipe)
-        self._reading, self._whole = definition.reading, definition.reading == "output"
+        self._reading, self._reads_outputs = definition.reading, definition.reading == "output"
         if self._reading == "probability":
             raise HookError(
                 f"definition {definition.name!r}: takes the softmax over a U-Net's text alone, but "
@@ -71,13 +71,13 @@ class FinalSums(AttentionSums):
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
         super().__init__(pipe, call, definition, bins)
         self.columns = ()
-        self._saw = False
-        self._watches: list[_Watch] = []
+        self._was_read = False
+        self._listeners: list[_AttentionListener] = []
 
-    def _layers(self, pipe: Any) -> list[AttentionLayer]:
-        """All on the grid of patches; outputs, of blocks with both streams, are compared over all heads at once."""
-        layers = [replace(layer, factor=1) for layer in super()._layers(pipe)]
-        if not self._whole:
+    def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
+        """Return the layers, all on the grid of patches; to read outputs, joint blocks of two streams, as one head."""
+        layers = [replace(layer, factor=1) for layer in super()._attention_layers(pipe)]
+        if not self._reads_outputs:
             return layers
         stacks = [(layer, self._architecture.stack_of(layer.address)) for layer in layers]
         return [
@@ -85,31 +85,32 @@ class FinalSums(AttentionSums):
         ]
 
     def attach(self, stack: contextlib.ExitStack) -> None:
-        """Watch every layer while it runs; closing the stack takes the hooks off."""
+        """Hook every layer to read its attention while it runs; closing `stack` removes the hooks."""
         for layer in self.layers:
-            before, after = self._around(layer)
+            before, after = self._listener_hooks(layer)
             stack.callback(layer.module.register_forward_pre_hook(before).remove)
             stack.callback(layer.module.register_forward_hook(after, always_call=True).remove)
 
-        def leave() -> None:  # torch calls no hook after an interrupt
-            while self._watches:
-                self._watches.pop().__exit__(None, None, None)
+        def stop_listening() -> None:  # torch calls no hook after an interrupt
+            while self._listeners:
+                self._listeners.pop().__exit__(None, None, None)
 
-        stack.callback(leave)
+        stack.callback(stop_listening)
 
-    def _around(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
-        watches = self._watches
+    def _listener_hooks(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Return hooks that listen while a layer runs; the second raises HookError if torch's attention did not run."""
+        listeners = self._listeners
 
         def before(module: Any, args: Any) -> None:
             if self._call() is not None:
-                self._saw = False
-                watches.append(_Watch(lambda given, result: self._take(layer, given, result)))
-                watches[-1].__enter__()
+                self._was_read = False
+                listeners.append(_AttentionListener(lambda *call: self._read_attention(layer, *call)))
+                listeners[-1].__enter__()
 
         def after(module: Any, args: Any, output: Any) -> None:
-            if watches:
-                watches.pop().__exit__(None, None, None)
-                if output is not None and not self._saw:  # None after an exception
+            if listeners:
+                listeners.pop().__exit__(None, None, None)
+                if output is not None and not self._was_read:  # None after an exception
                     processor = getattr(layer.module, "processor", None)
                     backend = getattr(processor, "_attention_backend", None)
                     backend = backend or "of the surrounding attention_backend"
@@ -122,92 +123,93 @@ class FinalSums(AttentionSums):
         return before, after
 
     @torch.no_grad()
-    def _take(self, layer: AttentionLayer, given: dict[str, Any], result: Tensor) -> None:
+    def _read_attention(self, layer: AttentionLayer, arguments: dict[str, Any], result: Tensor) -> None:
+        """Add a layer's attention from arguments and result of its first call of `scaled_dot_product_attention`."""
         call = self._call()
-        if call is None or self._saw:  # a second attention within one module (of an adapter) reads no text
+        if call is None or self._was_read:  # the second attention of an adapter reads no text
             return
-        self._saw = True
+        self._was_read = True
         batch, sequence = call.batch, self._architecture.stack_of(layer.address).sequence
-        keys, expected = given["key"].shape[-2], batch.sequence_length(sequence)
-        joint = given["query"].shape[-2] == keys and "image" in sequence
+        keys, expected = arguments["key"].shape[-2], batch.sequence_length(sequence)
+        joint = arguments["query"].shape[-2] == keys and "image" in sequence
         if keys != expected:
             raise HookError(f"{layer.address}: expected {expected} keys ({sequence}), but got {keys}")
         text = batch.spans("text", sequence)
 
-        def of_image(values: Tensor, dim: int) -> Tensor:
+        def image_positions(values: Tensor, dim: int) -> Tensor:
             return batch.narrow(values, "image", sequence, dim) if joint else values
 
-        self._begin(layer, call, max(map(len, self.columns)) + (not self._whole))
-        query = of_image(batch.conditional(given["query"], layer.address), -2)
+        self._count_run(layer, call, max(map(len, self.columns)) + (not self._reads_outputs))
+        query = image_positions(batch.conditional(arguments["query"], layer.address), -2)
         pixels = batch.grid[0] * batch.grid[1]
         if query.shape[-2] != pixels:
             raise HookError(
                 f"{layer.address}: expected {pixels} queries of the image, but got {query.shape[-2]}"
             )
-        if self._whole:
-            whole = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
-            values = self._outputs(of_image(whole, 1), whole, text)
+        if self._reads_outputs:
+            outputs = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
+            values = self._output_similarities(image_positions(outputs, 1), outputs, text)
         else:
-            values = self._masses(query, given, batch, of_image, text, layer)
-        self._add(layer, (slice(None), slice(None)), values, call)
+            values = self._attention_to_tokens(query, arguments, batch, image_positions, text, layer)
+        self._accumulate(layer, (slice(None), slice(None)), values, call)
 
     def word_maps(self, refine: AttentionSums | None) -> WordMaps:
-        """Heat maps of every row by the definition, with the mass of all the text beside them."""
+        """Return the heat maps of every row by the definition and, unless outputs are read, of all the text."""
         maps = super().word_maps(None)
-        values, text = maps.values, None if self._whole else maps.values[:, -1]
+        values, text = maps.values, None if self._reads_outputs else maps.values[:, -1]
         return replace(maps, values=values[:, : max(map(len, self.columns))], columns=self.columns, text=text)
 
-    def _masses(
+    def _attention_to_tokens(
         self,
         query: Tensor,
-        given: dict[str, Any],
+        arguments: dict[str, Any],
         batch: Batch,
-        of_image: Callable[[Tensor, int], Tensor],
+        image_positions: Callable[[Tensor, int], Tensor],
         text: list[slice],
         layer: AttentionLayer,
     ) -> Tensor:
-        """What is paid each column, shape (rows, heads, pixels, columns)."""
-        key = batch.conditional(given["key"], layer.address)
-        mask = given.get("attn_mask")
+        """Return attention of image positions (rows, heads, pixels, columns + 1): to each token and to all the text."""
+        key = batch.conditional(arguments["key"], layer.address)
+        mask = arguments.get("attn_mask")
         if mask is not None:
             mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
-            mask = mask if mask.shape[-2] == 1 else of_image(mask, -2)
-        more = {name: given[name] for name in ("scale", "enable_gqa") if name in given}
+            mask = mask if mask.shape[-2] == 1 else image_positions(mask, -2)
+        more = {name: arguments[name] for name in ("scale", "enable_gqa") if name in arguments}
         parts = []
-        for columns in self._indicators(key, text):
-            paid = F.scaled_dot_product_attention(query, key, columns, attn_mask=mask, **more)
-            parts.append(paid.float())
+        for columns in self._token_columns(key, text):
+            attention = F.scaled_dot_product_attention(query, key, columns, attn_mask=mask, **more)
+            parts.append(attention.float())
         width = max(map(len, self.columns)) + 1
-        paid = torch.cat(parts, dim=-1)[..., :width]
+        attention = torch.cat(parts, dim=-1)[..., :width]
         if self._reading == "share":
-            paid = torch.cat([paid[..., :-1] / paid[..., -1:], paid[..., -1:]], dim=-1)
-        return paid
+            attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
+        return attention
 
-    def _indicators(self, key: Tensor, text: list[slice]) -> Iterator[Tensor]:
-        """Values (rows, heads, keys, width of a head) whose columns stand for tokens, and the last for all of the text.
+    def _token_columns(self, key: Tensor, text: list[slice]) -> Iterator[Tensor]:
+        """Yield values (rows, heads, keys, head width) with 1 at the token of each column; the last is all the text.
 
         As wide as the keys, which every kernel takes; several where there are more columns.
         """
         width = max(map(len, self.columns))
         size = key.shape[-1]
         room = -(-(width + 1) // size) * size
-        one = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
+        values = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
         for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
             if positions:
                 places = torch.tensor(positions, device=key.device) + span.start
-                one[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
-            one[row, 0, span, width] = 1
+                values[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
+            values[row, 0, span, width] = 1
         for start in range(0, room, size):
-            yield one[..., start : start + size].expand(-1, key.shape[1], -1, -1)
+            yield values[..., start : start + size].expand(-1, key.shape[1], -1, -1)
 
-    def _outputs(self, image: Tensor, whole: Tensor, text: list[slice]) -> Tensor:
-        """Softmax over the tokens of products of outputs, shape (rows, 1, pixels, columns)."""
+    def _output_similarities(self, image: Tensor, outputs: Tensor, text: list[slice]) -> Tensor:
+        """Return the softmax over the prompt's tokens of products of outputs, shape (rows, 1, pixels, columns)."""
         width = max(map(len, self.columns))
-        found = torch.zeros((len(whole), 1, image.shape[1], width), device=whole.device)
+        similarities = torch.zeros((len(outputs), 1, image.shape[1], width), device=outputs.device)
         for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
             if positions:
-                words = whole[row, span][list(positions)]
+                words = outputs[row, span][list(positions)]
                 # what the words have in common cancels in the softmax, and would cost digits
                 scores = image[row] @ (words - words.mean(0)).T
-                found[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
-        return found
+                similarities[row, 0, :, : len(positions)] = scores.softmax(dim=-1)
+        return similarities

@@ -2,7 +2,7 @@
 
 Tang et al. (2023), section 2.2 and 4: a word's map is the mean over its tokens; its mask is where the map,
 resized bicubically to the image and stretched to 0…1 over itself, exceeds a threshold. Such a mask is never
-empty, even for a word that was not drawn, so the map's peak before stretching is returned beside it.
+empty, even for a word that the image does not show, so the map's peak before stretching is returned beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ THETA = 0.35
 
 
 def normalise(heat: np.ndarray) -> np.ndarray:
-    """Min-max over the whole map: (heat - min) / (max - min).
+    """Return the map scaled to 0…1, (heat - min) / (max - min); NaN everywhere if it is constant.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def normalise(heat: np.ndarray) -> np.ndarray:
 
 
 def word_heat(heat: np.ndarray, positions: Sequence[int]) -> np.ndarray:
-    """Map of a word: the mean of its tokens' maps.
+    """Return a word's map (h, w), the mean of the heat maps (n_tokens, h, w) at the word's token positions.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def word_heat(heat: np.ndarray, positions: Sequence[int]) -> np.ndarray:
 
 
 def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
-    """Bicubic interpolation as torch computes it (`mode="bicubic"`, corners not aligned, no antialiasing).
+    """Return the map resized by bicubic interpolation as torch computes it.
 
     Parameters
     ----------
     heat : ndarray, shape (h, w)
     size : int or (int, int)
-        Height and width wanted; one number stands for both.
+        New height and width, or both as one number. Corners are not aligned, and there is no antialiasing.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
 
 
 def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) -> tuple[np.ndarray, float]:
-    """Mask of a word's map at the image's size, and the map's peak.
+    """Return a word's mask at the image's size and the map's peak, from the raw map (h, w) of the word.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
     -------
     mask : ndarray of bool, shape `size`; empty only if the map is constant
     peak : float
-        Largest value of the given map, before resizing and min-max; low for a word that was not drawn.
+        Largest value of the given map, before resizing and min-max; low for a word that the image does not show.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
 
 @dataclass(frozen=True)
 class WordMaps:
-    """Heat maps of every token of every row.
+    """Heat maps of the tokens of every image of a batch, shape (rows, n_tokens, h, w).
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class WordMaps:
     text : ndarray, shape (rows, h, w), float32, or None
         Of a transformer: the mass of all the text in the same attentions, summed alike.
     self_attention : ndarray, shape (rows, pixels, pixels), float32, or None
-        Mean probability with which each pixel looks at each, where the definition spreads its maps along that.
+        Mean probability with which each pixel attends to each, if the definition spreads its maps along it.
     """
 
     values: np.ndarray = field(repr=False)
@@ -169,9 +169,7 @@ class WordMaps:
     self_attention: np.ndarray | None = field(default=None, repr=False)
 
     def word(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Map of a word by its token positions, shape (h, w), float32.
-
-        The mean over its tokens' maps (Tang et al. 2023); in a transformer their sum, what the word is paid in all.
+        """Return a word's map (h, w) by its token positions: the tokens' mean in a U-Net, their sum in a transformer.
 
         Raises
         ------
@@ -181,10 +179,10 @@ class WordMaps:
         if self.columns is None:
             return word_heat(self.heat(row), positions)
         heat = self.heat(row)
-        return heat[_columns(self.columns[row], positions)].sum(axis=0)
+        return heat[_column_numbers(self.columns[row], positions)].sum(axis=0)
 
     def heat(self, row: int) -> np.ndarray:
-        """Maps of one row of the batch, shape (n_tokens, h, w), float32, at least 0.
+        """Return the token maps (n_tokens, h, w), float32, of one row of the batch; HookError if there is no such row.
 
         Raises
         ------
@@ -198,7 +196,7 @@ class WordMaps:
 
 @dataclass(frozen=True)
 class LayerMaps:
-    """Sums of attention probabilities, layer by layer, heads averaged.
+    """Sums of attention probabilities over the calls of each bin, layer by layer, averaged over heads.
 
     Attributes
     ----------
@@ -222,11 +220,11 @@ class LayerMaps:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Addresses of the layers."""
+        """Addresses of the attention layers that have maps."""
         return tuple(self.values)
 
     def word(self, row: int, tokens: Sequence[int], layer: str | None, step: int | None) -> np.ndarray:
-        """Map of a word in one layer (at its resolution) or in the mean of all (at the latent's).
+        """Return a word's map in one layer, at that layer's resolution, or in the mean of layers, at the latent's.
 
         Parameters
         ----------
@@ -252,23 +250,23 @@ class LayerMaps:
             raise HookError(f"layer: expected one of {', '.join(self.values)}, but got {layer!r}")
         if step is not None and not 0 <= step < len(self.calls):
             raise HookError(f"step: expected one of the {len(self.calls)} bins kept, but got {step}")
-        positions = list(tokens) if self.columns is None else _columns(self.columns[row], tokens)
+        positions = list(tokens) if self.columns is None else _column_numbers(self.columns[row], tokens)
         bins = slice(None) if step is None else slice(step, step + 1)
 
-        def of_layer(address: str) -> np.ndarray:
+        def layer_map(address: str) -> np.ndarray:
             small = self.values[address][row, bins][:, positions].sum(axis=0)
             small = small.mean(axis=0, dtype=np.float32)
             # a word's mass is its tokens' sum
             return small if self.columns is None else small * np.float32(len(positions))
 
         if layer is not None:
-            return of_layer(layer)
-        maps = [np.clip(resize(of_layer(address), self.size), 0, None) for address in self.values]
+            return layer_map(layer)
+        maps = [np.clip(resize(layer_map(address), self.size), 0, None) for address in self.values]
         return np.average(maps, axis=0, weights=list(self.heads.values())).astype(np.float32)
 
 
-def _columns(of_row: Sequence[int], positions: Sequence[int]) -> list[int]:
-    """Where these positions of the text are among those that have a map."""
-    if missing := [position for position in positions if position not in of_row]:
-        raise HookError(f"positions: expected some of {list(of_row)}, those of words, but got {missing[0]}")
-    return [of_row.index(position) for position in positions]
+def _column_numbers(columns: Sequence[int], positions: Sequence[int]) -> list[int]:
+    """Return the indices in `columns` of positions of the text; HookError for a position without a map."""
+    if missing := [position for position in positions if position not in columns]:
+        raise HookError(f"positions: expected some of {list(columns)}, those of words, but got {missing[0]}")
+    return [columns.index(position) for position in positions]

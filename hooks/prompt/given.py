@@ -25,26 +25,26 @@ SYSTEM_PROMPTS = ("instruction", "system prompt", "format")  # templates that ho
 
 @dataclass(frozen=True)
 class Template:
-    """What a pipeline puts around a prompt.
+    """The text that a pipeline puts around a prompt, and the changes that it makes to the prompt itself.
 
-    `plain`: the prompt is put into lower case, without blanks at its ends; `spared` tokens of the template do not count
-    against the most that the pipeline takes; `vectors` says what stands for each placeholder of a textual inversion of
-    several vectors, as `vectors_of` gives it. A system prompt is set by `arguments` of the pipeline's call, or by
+    `lower`: the prompt is put into lower case, without blanks at its ends; `uncounted` tokens of the template do
+    not count towards the pipeline's limit; `vectors` has the tokens for each placeholder of a textual inversion of
+    several vectors (`placeholders`). A system prompt is set by `arguments` of the pipeline's call, or by
     `attributes` of the pipeline.
     """
 
     before: str = ""
     after: str = ""
-    plain: bool = False
-    spared: int = 0
+    lower: bool = False
+    uncounted: int = 0
     vectors: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    def written(self, prompt: str) -> tuple[str, list[Span]]:
-        """The whole text, and for each of its characters those of the prompt that it stands for.
+    def insert_prompt(self, prompt: str) -> tuple[str, list[Span]]:
+        """Return the text of a prompt in the template, and for each of the text's characters a span of the prompt.
 
-        >>> Template("say ", "!", plain=True).written(" Hi ")
+        >>> Template("say ", "!", lower=True).insert_prompt(" Hi ")
         ('say hi!', [(0, 0), (0, 0), (0, 0), (0, 0), (1, 2), (2, 3), (0, 0)])
         """
         text, spans = prompt, [(index, index + 1) for index in range(len(prompt))]
@@ -53,7 +53,7 @@ class Template:
                 start, end = match.span()
                 text = text[:start] + vectors + text[end:]
                 spans[start:end] = [(spans[start][0], spans[end - 1][1])] * len(vectors)
-        if self.plain:
+        if self.lower:
             spans = [span for letter, span in zip(text, spans) for _ in letter.lower()]
             # letter by letter: some become two, and some others at the end of a word
             each, text = "".join(letter.lower() for letter in text), text.lower()
@@ -66,7 +66,7 @@ class Template:
 
 @dataclass(eq=False)
 class PromptTokenizer:
-    """A tokenizer as a pipeline uses it: of prompts, which it puts into their template, cut at the pipeline's length.
+    """A tokenizer that puts prompts into a pipeline's template, with the pipeline's limit as `model_max_length`.
 
     Token ids are those of the whole text; spans count in the prompt, and are empty for tokens of the template.
     """
@@ -77,32 +77,33 @@ class PromptTokenizer:
     layout: Layout | None = None
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the wrapped tokenizer; AttributeError for a private one."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.tokenizer, name)
 
     def __call__(self, texts: str | Sequence[str], **options: Any) -> Mapping[str, Any]:
-        """As the tokenizer itself, of a list of prompts or of one."""
+        """Tokenize a prompt or a list of prompts in the template; offsets (of a list) are characters of the prompt."""
         if isinstance(texts, str):
-            return self.tokenizer(self.template.written(texts)[0], **options)
-        written = [self.template.written(text) for text in texts]
-        encoded = self.tokenizer([text for text, _ in written], **options)
+            return self.tokenizer(self.template.insert_prompt(texts)[0], **options)
+        filled = [self.template.insert_prompt(text) for text in texts]
+        encoded = self.tokenizer([text for text, _ in filled], **options)
         if "offset_mapping" in encoded:
             encoded["offset_mapping"] = [
-                [_joined(spans[start:end]) for start, end in tokens]
-                for tokens, (_, spans) in zip(encoded["offset_mapping"], written)
+                [_covering_span(spans[start:end]) for start, end in tokens]
+                for tokens, (_, spans) in zip(encoded["offset_mapping"], filled)
             ]
         return encoded
 
 
-def _joined(spans: Sequence[Span]) -> Span:
-    """The characters from the first to the last of some spans, empty ones left out."""
+def _covering_span(spans: Sequence[Span]) -> Span:
+    """Return the span from the first to the last of the non-empty spans; (0, 0) if all are empty."""
     spans = [span for span in spans if span != NOWHERE]
     return (spans[0][0], spans[-1][1]) if spans else NOWHERE
 
 
-def vectors_of(tokenizer: Any) -> dict[str, str]:
-    """Placeholders of textual inversions of several vectors, and the tokens that diffusers puts in their places."""
+def placeholders(tokenizer: Any) -> dict[str, str]:
+    """Return, by placeholder of a textual inversion of several vectors, the tokens that diffusers replaces it by."""
     added, result = getattr(tokenizer, "added_tokens_encoder", {}), {}
     for token in added:
         names = [token]
@@ -113,22 +114,22 @@ def vectors_of(tokenizer: Any) -> dict[str, str]:
     return result
 
 
-def with_vectors(tokenizer: Any) -> Any:
-    """A tokenizer that reads placeholders of several vectors as diffusers spells them; itself where there are none."""
-    if isinstance(tokenizer, PromptTokenizer) or not (vectors := vectors_of(tokenizer)):
+def spell_out_placeholders(tokenizer: Any) -> Any:
+    """Return a tokenizer that replaces placeholders as diffusers does; `tokenizer` itself if it has none."""
+    if isinstance(tokenizer, PromptTokenizer) or not (vectors := placeholders(tokenizer)):
         return tokenizer
     return PromptTokenizer(tokenizer, Template(vectors=vectors), tokenizer.model_max_length)
 
 
 def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
-    """A pipeline's tokenizer of this number as it uses it, with another system prompt where one is given.
+    """Return tokenizer number `index` of a pipeline with its template, with `system` as system prompt if not None.
 
-    Itself where it reads prompts as they are. Refuses one without a template of a conversation where the pipeline needs
-    it.
+    The tokenizer itself if the pipeline passes prompts as they are. HookError if the model has no system prompt to set,
+    or the tokenizer lacks a template of conversation that the pipeline needs.
     """
     template = _template(layout, tokenizer, system)
-    length = layout.lengths[index] + template.spared if layout.lengths else tokenizer.model_max_length
-    if (vectors := vectors_of(tokenizer)) and hasattr(layout.pipeline_class(), "maybe_convert_prompt"):
+    length = layout.lengths[index] + template.uncounted if layout.lengths else tokenizer.model_max_length
+    if (vectors := placeholders(tokenizer)) and hasattr(layout.pipeline_class(), "maybe_convert_prompt"):
         template = replace(template, vectors=vectors)
     if template == Template() and length >= tokenizer.model_max_length:
         return tokenizer
@@ -136,22 +137,22 @@ def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: 
 
 
 def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
-    """The tokenizers of a pipeline as it uses them (`prompt_tokenizer`).
+    """Return the tokenizers of a pipeline, each with the pipeline's template (`prompt_tokenizer`).
 
-    Refuses, of two whose encoders' states lie side by side, a word of a textual inversion in one alone.
+    HookError if the states of two encoders are joined along channels and one tokenizer alone has an added word.
     """
     if not layout.lengths:  # of a U-Net
-        added = [{*one.get_added_vocab()} - {*one.all_special_tokens} for one in tokenizers]
+        added = [{*tokenizer.get_added_vocab()} - {*tokenizer.all_special_tokens} for tokenizer in tokenizers]
         if alone := sorted(set.union(*added) - set.intersection(*added)):
             raise HookError(
                 f"expected the same added words in {' and '.join(one.name for one in layout.tokenizers)}, but got "
                 f"{alone[0]!r:.40} in one alone: load the textual inversion into both"
             )
-    return [prompt_tokenizer(layout, index, one) for index, one in enumerate(tokenizers)]
+    return [prompt_tokenizer(layout, index, tokenizer) for index, tokenizer in enumerate(tokenizers)]
 
 
-def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
-    """A tokenizer of `prompt_tokenizers` with another system prompt; itself where it is None."""
+def replace_system_prompt(tokenizer: Any, text: str | None) -> Any:
+    """Return a tokenizer with `text` as system prompt, or itself if None; HookError if the model has none to set."""
     if text is None:
         return tokenizer
     return prompt_tokenizer(
@@ -160,10 +161,10 @@ def with_system_prompt(tokenizer: Any, text: str | None) -> Any:
 
 
 @contextmanager
-def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
-    """Give a pipeline a system prompt for its calls inside the block; None leaves it its own.
+def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
+    """Set a pipeline's system prompt inside the block and yield arguments for the call; None changes nothing.
 
-    Yields arguments for the pipeline's call; refuses a pipeline that has no system prompt, or none that can be set.
+    HookError for a pipeline that has no system prompt, or none that can be set.
     """
     template = Template() if text is None else _template(layout, pipe.tokenizer, text)
     before = {name: getattr(pipe, name) for name in template.attributes}
@@ -175,14 +176,14 @@ def given_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator
 
 
 @cache
-def _bare(layout_pipeline: Any) -> Any:
-    """A pipeline without components, which states its template."""
-    names = list(inspect.signature(layout_pipeline.__init__).parameters)[1:]
-    return layout_pipeline(**dict.fromkeys(names))
+def _pipeline_without_components(pipeline_class: Any) -> Any:
+    """Return an instance of a pipeline class without components, which has the class's template."""
+    names = list(inspect.signature(pipeline_class.__init__).parameters)[1:]
+    return pipeline_class(**dict.fromkeys(names))
 
 
 def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
-    """A pipeline's template, with another system prompt where one is given."""
+    """Return a pipeline's template, with `system` as system prompt if not None; HookError if it cannot be set."""
     if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
         from hooks.architectures.transformer_rows import ROWS
 
@@ -194,47 +195,47 @@ def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Temp
     if layout is None or not layout.template:
         return Template()
     if layout.template == "lower case":
-        return Template(plain=True)
+        return Template(lower=True)
     kind = layout.pipeline_class()
     if layout.template == "conversation":
-        return _conversation(kind, layout.tokenizers[0].name, tokenizer)
+        return _conversation_template(kind, layout.tokenizers[0].name, tokenizer)
     if (
         layout.template == "instruction"
     ):  # Sana's; the first token and the last 299, as many as the prompt may have
-        own = inspect.signature(kind.__call__).parameters["complex_human_instruction"].default
-        lines = own if system is None else [system]
+        default = inspect.signature(kind.__call__).parameters["complex_human_instruction"].default
+        lines = default if system is None else [system]
         before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
-        return Template(before, plain=True, spared=len(tokenizer.encode(before)) - 2, arguments=arguments)
-    bare = _bare(kind)
+        return Template(before, lower=True, uncounted=len(tokenizer.encode(before)) - 2, arguments=arguments)
+    instance = _pipeline_without_components(kind)
     if layout.template == "system prompt":
-        own = bare.system_prompt if system is None else system
-        return Template(before=f"{own} <Prompt Start> ", arguments={"system_prompt": own})
+        prompt = instance.system_prompt if system is None else system
+        return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})
     # Qwen-Image's, of which it drops the tokens of all that stands before the prompt
-    before, after = bare.prompt_template_encode.split("{}")
+    before, after = instance.prompt_template_encode.split("{}")
     if system is None:
-        return Template(before, after, spared=bare.prompt_template_encode_start_idx)
+        return Template(before, after, uncounted=instance.prompt_template_encode_start_idx)
     start, _, rest = before.partition("system\n")
     before = f"{start}system\n{system}{rest[rest.index('<|im_end|>') :]}"
-    spared = len(tokenizer.encode(before, add_special_tokens=False))
+    uncounted = len(tokenizer.encode(before, add_special_tokens=False))
     whole = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
-    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": spared}
-    return Template(before, after, spared=spared, attributes=attributes)
+    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": uncounted}
+    return Template(before, after, uncounted=uncounted, attributes=attributes)
 
 
-def _conversation(kind: Any, name: str, tokenizer: Any) -> Template:
-    """The template of a conversation; `name` is the tokenizer's, for errors."""
-    spared = 0
+def _conversation_template(kind: Any, name: str, tokenizer: Any) -> Template:
+    """Return the template of a conversation; HookError, which names tokenizer `name`, if it has none."""
+    uncounted = 0
     try:
         if hasattr(kind, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
-            bare = _bare(kind)
-            own = SimpleNamespace(tokenizer=tokenizer, system_prompt=bare.system_prompt)
-            (whole,), spared = kind._get_messages(own, _MARK), bare.user_prompt_begin_id
+            instance = _pipeline_without_components(kind)
+            arguments = SimpleNamespace(tokenizer=tokenizer, system_prompt=instance.system_prompt)
+            (text,), uncounted = kind._get_messages(arguments, _MARK), instance.user_prompt_begin_id
         else:
             messages = [{"role": "user", "content": _MARK}]
-            whole = tokenizer.apply_chat_template(
+            text = tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
             )
     except ValueError as error:
         raise HookError(f"{name}: expected a chat_template, but got none: add it") from error
-    before, _, after = whole.partition(_MARK)
-    return Template(before, after, spared=spared)
+    before, _, after = text.partition(_MARK)
+    return Template(before, after, uncounted=uncounted)

@@ -25,7 +25,7 @@ _EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
 
 
 def split_words(text: str) -> list[tuple[str, Span]]:
-    """Words between white space, without the punctuation at their edges, each with its span of characters.
+    """Return the words between white space, without punctuation at their edges, each with its span of characters.
 
     >>> split_words("a non-binary person, smiling")
     [('a', (0, 1)), ('non-binary', (2, 12)), ('person', (13, 19)), ('smiling', (21, 28))]
@@ -41,26 +41,25 @@ def split_words(text: str) -> list[tuple[str, Span]]:
 
 
 def split_pieces(text: str) -> list[Span]:
-    """Spans of the pieces of a text's words: runs of letters with their accents, or of digits.
+    """Return the spans of a text's runs of letters with their accents, or of digits.
 
     >>> [text[a:b] for text in ("A woman's non-binary hat, 42 cm2!",) for a, b in split_pieces(text)]
     ['A', 'woman', 's', 'non', 'binary', 'hat', '42', 'cm', '2']
     """
     kinds = [
-        "d" if one.isnumeric() else "l" if one.isalpha() else unicodedata.category(one)[0] for one in text
+        "d" if char.isnumeric() else "l" if char.isalpha() else unicodedata.category(char)[0] for char in text
     ]
     return [match.span() for match in re.finditer("l[lM]*|d[dM]*", "".join(kinds))]  # M: accents
 
 
-def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[int], list[Span]]]:
-    """Token ids of texts, uncut, with start and end of text, and the characters of each token.
+def encode(tokenizer: Any, texts: Sequence[str], error_prefix: str) -> list[tuple[list[int], list[Span]]]:
+    """Return token ids, not truncated, and spans of the tokens of each text; HookError for a slow tokenizer.
 
-    A token of no characters, such as the start of text, has an empty span. Refuses a tokenizer that gives none;
-    `place` says what it is for.
+    A token of no characters, such as the start of text, has an empty span. `error_prefix` begins the error's message.
     """
     if not getattr(tokenizer, "is_fast", False):
         raise HookError(
-            f"{place}: expected a fast tokenizer, which tells the characters of a token, but got "
+            f"{error_prefix}: expected a fast tokenizer, which tells the characters of a token, but got "
             f"{type(tokenizer).__name__}: install transformers>=5"
         )
     encoded = tokenizer(
@@ -70,7 +69,7 @@ def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[
 
 
 def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
-    """Positions of the tokens that have a character in a span.
+    """Return the positions of the tokens that have a character in a span.
 
     >>> token_positions([(0, 0), (0, 1), (2, 5), (5, 7), (0, 0)], (2, 7))
     (2, 3)
@@ -79,48 +78,48 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
 
 
 def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
-    """Positions of the tokens of each word, by its span.
+    """Return, for each word's span, the positions of the tokens that have a character in it.
 
     >>> tokens_of_words([(0, 0), (0, 1), (2, 5), (5, 8), (8, 9), (0, 0)], [(0, 1), (2, 8)])
     ((1,), (2, 3))
     """
-    tokens = [(place, start, end) for place, (start, end) in enumerate(offsets) if start < end]
+    tokens = [(token, start, end) for token, (start, end) in enumerate(offsets) if start < end]
     return tuple(
-        tuple(place for place, start, end in tokens if start < stop and begin < end) for begin, stop in spans
+        tuple(token for token, start, end in tokens if start < stop and begin < end) for begin, stop in spans
     )
 
 
-def joined_groups(groups: str) -> tuple[str, ...]:
-    """Return the groups of positions that are joined by ``+``; those around the word for `REST`.
+def parse_groups(groups: str) -> tuple[str, ...]:
+    """Return the names of position groups joined by ``+``; for "rest", the names of all groups but "word".
 
-    >>> joined_groups("start+before"), joined_groups("rest")
+    >>> parse_groups("start+before"), parse_groups("rest")
     (('start', 'before'), ('start', 'before', 'after', 'end', 'padding'))
     """
-    return tuple(one for one in GROUPS if one != WORD) if groups == REST else tuple(groups.split("+"))
+    return tuple(group for group in GROUPS if group != WORD) if groups == REST else tuple(groups.split("+"))
 
 
 def groups_around(
-    inside: Sequence[int], tokens: int, length: int, *, start: bool = True, end: bool = True
+    word_positions: Sequence[int], n_tokens: int, length: int, *, start: bool = True, end: bool = True
 ) -> dict[str, tuple[int, ...]]:
-    """Token positions around those of a word, see `position_groups`.
+    """Return all token positions of a padded prompt by group: start, before the word, word, after, end, padding.
 
-    What stands between several places of the word (in a caption of its own) counts as after it. `start`, `end`: the
-    tokenizer puts such a token around the text; T5's puts none before.
+    Tokens between several occurrences of the word (in a caption of its own) count as after it. `start`, `end`: whether
+    the tokenizer puts such a token around the text; T5's puts none before.
 
     >>> (
-    ...     groups_around((2, 3), tokens=6, length=8)["after"],
-    ...     groups_around((2, 3), tokens=6, length=8)["padding"],
+    ...     groups_around((2, 3), n_tokens=6, length=8)["after"],
+    ...     groups_around((2, 3), n_tokens=6, length=8)["padding"],
     ... )
     ((4,), (6, 7))
     """
-    last = tokens - end
-    inner = [position for position in range(start, last) if position not in inside]
-    first = min(inside, default=last)
+    last = n_tokens - end
+    inner = [position for position in range(start, last) if position not in word_positions]
+    first = min(word_positions, default=last)
     return {
         "start": (0,) * start,
         "before": tuple(position for position in inner if position < first),
-        "word": tuple(inside),
+        "word": tuple(word_positions),
         "after": tuple(position for position in inner if position > first),
         "end": (last,) * end,
-        "padding": tuple(range(tokens, length)),
+        "padding": tuple(range(n_tokens, length)),
     }

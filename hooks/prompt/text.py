@@ -29,10 +29,10 @@ MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 
 @dataclass
 class TextRun:
-    """States of one run: `states[0]` is the embeddings, `states[k + 1]` the output of layer k.
+    """States of one run of a text encoder: `states[0]` are the embeddings, `states[k + 1]` the output of layer k.
 
-    `places`, shape (prompts, positions of the denoiser's text), says which token of this run stands at each position,
-    -1 for none of it; None where the denoiser is given this run's pooled vector alone, or before it is known.
+    `places`, shape (prompts, positions of the denoiser's text), is the number of this run's token at each position,
+    -1 for none; None if the denoiser is given this run's pooled vector alone, or before it is known.
     """
 
     ids: Tensor | None = None
@@ -44,42 +44,42 @@ class TextRun:
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
     places: Tensor | None = None
 
-    def placed(self, conditional: Tensor) -> Tensor | None:
-        """Which token of this run stands at each position of what the denoiser is given; None if none of it does.
+    def token_numbers(self, conditional: Tensor) -> Tensor | None:
+        """Return which of the run's tokens is at each position of the denoiser's text (-1: none); None if none is.
 
-        Some state of the run, as it is or normed, must hold all that is given or be held by it whole; positions without
-        any channel of this run's width are padding.
+        Some state of the run, normed or not, must contain all of `conditional` or be contained in it whole; positions
+        of zeros are padding.
         """
         for state in (self.final, *reversed(self.states), *reversed(self.normed)):
             if state is None:
                 continue
             if state.shape == conditional.shape and torch.equal(state.to(conditional), conditional):
                 return torch.arange(state.shape[1]).expand(len(state), -1)
-            if (found := matched_tokens(state.to(conditional), conditional)) is not None:
-                return found
+            if (numbers := matched_tokens(state.to(conditional), conditional)) is not None:
+                return numbers
         return None
 
-    def pools(self, pooled: Tensor) -> bool:
-        """Return whether the pooled vectors that the denoiser is given begin or end with these; (rows, width)."""
+    def matches_pooled(self, pooled: Tensor) -> bool:
+        """Return whether the denoiser's pooled vectors (rows, width) begin or end with those of this run."""
         if self.pooled is None or self.pooled.shape[-1] > pooled.shape[-1]:
             return False
-        own, width = self.pooled.to(pooled), self.pooled.shape[-1]
-        return torch.equal(own, pooled[:, :width]) or torch.equal(own, pooled[:, -width:])
+        run_pooled, width = self.pooled.to(pooled), self.pooled.shape[-1]
+        return torch.equal(run_pooled, pooled[:, :width]) or torch.equal(run_pooled, pooled[:, -width:])
 
-    def by_prompt(self, given: Tensor) -> Tensor | None:
-        """One row a prompt of what is given for its images; None where these differ, or are of other prompts."""
+    def one_row_per_prompt(self, values: Tensor) -> Tensor | None:
+        """Return one row for each prompt of values for images; None if a prompt's rows or the number differ."""
         prompts = self.states[0].shape[0]
-        if given.shape[0] % prompts:
+        if values.shape[0] % prompts:
             return None
-        each = given.unflatten(0, (prompts, -1))
-        return each[:, 0] if torch.equal(each, each[:, :1].expand_as(each)) else None
+        by_prompt = values.unflatten(0, (prompts, -1))
+        return by_prompt[:, 0] if torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)) else None
 
 
-def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
-    """Number of the token (rows, positions) of a text encoder's run at each position of what a denoiser is given.
+def matched_tokens(states: Tensor, conditional: Tensor) -> Tensor | None:
+    """Return the number (rows, positions) of the encoder's token at each position of the denoiser's text, or None.
 
-    -1 where none of the run's states stands; a position of zeros is padding. None unless in every row all positions but
-    padding are matched, or all tokens are. Of tokens with equal states the one that follows the token before is taken.
+    -1 at positions without a state of the run; a position of zeros is padding. None unless in every row all positions
+    but padding are matched, or all tokens are. Of tokens with equal states the one after the previous token is taken.
 
     >>> states = torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])
     >>> matched_tokens(states, torch.tensor([[[3.0], [4.0], [0.0]]]))
@@ -88,7 +88,7 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     True
     """
     matched = []
-    for tokens, positions in zip(states, given, strict=True):
+    for tokens, positions in zip(states, conditional, strict=True):
         filled = positions.ne(0).any(-1).tolist()
         if True not in filled:
             return None
@@ -96,12 +96,12 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
         if not bool((tokens[None] == edges[:, None]).all(-1).any()):  # before every state is read
             return None
         places: dict[bytes, list[int]] = {}
-        for index, key in enumerate(_keys(tokens)):
+        for index, key in enumerate(_row_bytes(tokens)):
             places.setdefault(key, []).append(index)
         row, before = [], -1
-        for key, is_filled in zip(_keys(positions), filled):
-            same = places.get(key, [-1])
-            before = before + 1 if before + 1 in same else same[0]
+        for key, is_filled in zip(_row_bytes(positions), filled):
+            candidates = places.get(key, [-1])
+            before = before + 1 if before + 1 in candidates else candidates[0]
             row.append(before if is_filled else -1)
         if row.count(-1) > filled.count(False) and len({*row} - {-1}) < len(tokens):
             return None
@@ -109,12 +109,13 @@ def matched_tokens(states: Tensor, given: Tensor) -> Tensor | None:
     return torch.stack(matched)
 
 
-def _keys(states: Tensor) -> list[bytes]:
+def _row_bytes(states: Tensor) -> list[bytes]:
+    """Return the bytes of each token's state, by which equal states are found."""
     return [row.tobytes() for row in states.detach().contiguous().view(torch.uint8).cpu().numpy()]
 
 
 class TextReader:
-    """Hooks on one text encoder, `part` of the pipeline, and on sites within its layers."""
+    """Hooks on a text encoder, the pipeline's attribute `part`, and on sites `inside` its layers; holds its runs."""
 
     def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
         self.name = name
@@ -135,26 +136,26 @@ class TextReader:
         self._current: TextRun | None = None
 
     def attach(self, stack: contextlib.ExitStack) -> None:
-        """Hook the encoder and what is read inside it; closing the stack takes the hooks off."""
+        """Hook the encoder, its embeddings, layers and final norm; closing `stack` removes the hooks."""
         hooks = [
-            self.encoder.register_forward_pre_hook(self._begin, with_kwargs=True),
-            self._embeddings.register_forward_pre_hook(self._on_ids, with_kwargs=True),
+            self.encoder.register_forward_pre_hook(self._start_run, with_kwargs=True),
+            self._embeddings.register_forward_pre_hook(self._store_ids, with_kwargs=True),
             *(
-                module.register_forward_hook(functools.partial(self._receive, "states"))
+                module.register_forward_hook(functools.partial(self._store_values, "states"))
                 for module in (self._embeddings, *self._layers)
             ),
             *(
-                site.attach_reader(self._pipe, functools.partial(self._receive, site.address))
+                site.attach_reader(self._pipe, functools.partial(self._store_values, site.address))
                 for site in self._inside
             ),
-            self._norm.register_forward_hook(functools.partial(self._receive, "final")),
-            self.encoder.register_forward_hook(self._end),
+            self._norm.register_forward_hook(functools.partial(self._store_values, "final")),
+            self.encoder.register_forward_hook(self._finish_run),
         ]
         for handle in hooks:
             stack.callback(handle.remove)
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
-        """The first held run that gave `conditional`, or else the pooled vectors; None if none did.
+        """Return the first held run that gave `conditional`, else the first that gave `pooled`; None if none did.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
         several may follow one another. A run that gave `conditional` then knows its places.
@@ -166,43 +167,45 @@ class TextReader:
             begin for begin in dict.fromkeys((self._before, 0)) if begin + width <= conditional.shape[-1]
         ]
         for run in self.runs:
-            if (given := run.by_prompt(conditional)) is not None:
-                places = (run.placed(given[..., begin : begin + width]) for begin in begins)
-                run.places = next((one for one in places if one is not None), None)
+            if (values := run.one_row_per_prompt(conditional)) is not None:
+                places = (run.token_numbers(values[..., begin : begin + width]) for begin in begins)
+                run.places = next((numbers for numbers in places if numbers is not None), None)
                 if run.places is not None:
                     return run
         for run in self.runs if pooled is not None else ():
-            if (given := run.by_prompt(pooled)) is not None and run.pools(given):
+            if (values := run.one_row_per_prompt(pooled)) is not None and run.matches_pooled(values):
                 return run
         return None
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
-        """Position of what stands for the whole text in each prompt of a run, shape (prompts,).
+        """Return the position (prompts,) of the token for the whole text of each prompt; None if it is not known.
 
         That is the first end-of-text token of the tokenizer or, of an encoder that is given a template behind the
-        prompt, the last token. None without a tokenizer.
+        prompt, the last token.
         """
         ids = run.ids
-        given = torch.ones_like(ids) if run.mask is None else run.mask.to(ids)
-        last = (given * torch.arange(1, ids.shape[1] + 1, device=ids.device)).argmax(-1)
+        read = torch.ones_like(ids) if run.mask is None else run.mask.to(ids)
+        last = (read * torch.arange(1, ids.shape[1] + 1, device=ids.device)).argmax(-1)
         if self._ends == "last":
             return last
         if self._eos is None:
             return None
-        is_end = (ids == self._eos) & given.bool()
+        is_end = (ids == self._eos) & read.bool()
         return torch.where(is_end.any(-1), is_end.int().argmax(-1), last)
 
-    def _begin(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    def _start_run(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Start a run, with the attention mask that the encoder is given."""
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
         self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
-    def _on_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    def _store_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Store the token ids that the embeddings are given."""
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
 
-    def _receive(self, name: str, *given: Any) -> None:
-        """Keep what a module or a site gave; `given` ends with it."""
-        run, values = self._current, tensor_of(given[-1])
+    def _store_values(self, name: str, *arguments: Any) -> None:
+        """Store the output of a module or site, the last of `arguments`, in the current run."""
+        run, values = self._current, tensor_of(arguments[-1])
         if run is not None and name == "states":
             run.states.append(values)
         elif run is not None and name == "final":
@@ -211,7 +214,8 @@ class TextReader:
             run.inside[name] = values
 
     @torch.no_grad()
-    def _end(self, module: Any, args: Any, output: Any) -> None:
+    def _finish_run(self, module: Any, args: Any, output: Any) -> None:
+        """Finish a run: norm all its states, store its pooled vectors and hold it."""
         run, self._current = self._current, None
         if run is not None and run.states:
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
@@ -224,14 +228,14 @@ class TextReader:
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """By name of the encoder, its reader and the run that the denoiser is conditioned on, if there was one.
+    """Return, by encoder, its reader and the run that the denoiser is conditioned on, or None for no such run.
 
-    None, too, where the text holds what none of them gave: of a prompt that was read in parts, one run is not all.
+    None for all if the denoiser's text has states of no run, as when a prompt is read in parts.
     """
     runs = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
     places = [run.places for _, run in runs.values() if run is not None and run.places is not None]
     if places:
-        by_image = [(one >= 0).repeat_interleave(len(final) // len(one), 0) for one in places]
+        by_image = [(rows >= 0).repeat_interleave(len(final) // len(rows), 0) for rows in places]
         taken = torch.stack(by_image).any(0)
         if bool(final.masked_fill(taken.to(final.device)[..., None], 0).any()):
             return {name: (reader, None) for name, (reader, _) in runs.items()}
@@ -244,9 +248,9 @@ def record_states(
     wanted: Mapping[str, Site],
     record: Callable[..., None],
 ) -> None:
-    """Record the wanted text sites of the runs that the denoiser is conditioned on (`Recorder.record_text`).
+    """Call `record` with each wanted text site of the runs that the denoiser is conditioned on.
 
-    Refuses a layer whose encoder did not give `final`, the conditional `encoder_hidden_states`.
+    HookError for a wanted layer whose encoder did not give `final`, the conditional `encoder_hidden_states`.
     """
     ends_of_images, places = None, {}
     for name, (reader, run) in runs.items():
@@ -264,7 +268,7 @@ def record_states(
         if run.places is not None:
             places[name] = run.places.repeat_interleave(repeats, 0)
             if ends_of_images is None and ends is not None:
-                ends_of_images = _placed_ends(run.places, ends).repeat_interleave(repeats)
+                ends_of_images = _end_positions(run.places, ends).repeat_interleave(repeats)
         streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
         for address, raw, normed in zip(streams, run.states, run.normed):
             if address in wanted:
@@ -276,8 +280,8 @@ def record_states(
         record(wanted["text.final"], final, final, ends_of_images, 1, places)
 
 
-def _placed_ends(places: Tensor, ends: Tensor) -> Tensor:
-    """Positions in the denoiser's text of these tokens; of a token that is not there, of the last one that is."""
+def _end_positions(places: Tensor, ends: Tensor) -> Tensor:
+    """Return the position (prompts,) of each end-of-text token in the denoiser's text, or of the last token there."""
     is_end = places == ends.to(places)[:, None]
     last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
     return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1)).to(ends.device)

@@ -19,7 +19,7 @@ from typing import Any
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
-from hooks.prompt.given import prompt_tokenizer, with_vectors
+from hooks.prompt.given import prompt_tokenizer, spell_out_placeholders
 from hooks.prompt.spans import (
     Span,
     encode,
@@ -32,7 +32,7 @@ from hooks.prompt.spans import (
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a prompt: a run of letters or of digits.
+    """A word of a prompt, a run of letters or of digits, with its token positions in one text encoder.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Word:
 
 
 def lower(text: str) -> str:
-    """The form in which words are compared."""
+    """Return the text in lower case and normal form NFC, in which words are compared."""
     return unicodedata.normalize("NFC", text).lower()
 
 
 def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
-    """The words of prompts as a pipeline's tokenizers read them, before any image is drawn.
+    """Return the words of prompts, with token positions, as each tokenizer of a pipeline reads them.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
     Returns
     -------
     list of Word
-        By encoder, prompt and place. Words beyond the tokenizer's limit are there, marked `cut_off`.
+        By encoder, prompt and position. Words beyond the tokenizer's limit are included, with `cut_off`.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def words(pipe: Any, prompts: str | Sequence[str]) -> list[Word]:
 def position_groups(
     tokenizer: Any, prompt: str, word: str, occurrence: int = 0
 ) -> dict[str, tuple[int, ...]]:
-    """Return the token positions of a prompt by their place around one of its words.
+    """Return the token positions of a prompt by their place around one occurrence of a word.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def position_groups(
     word : str
         A word between white space, without punctuation at its edges; case counts.
     occurrence : int
-        Which of several, from 0.
+        Number of the occurrence, from 0.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def position_groups(
             f"positions: expected {word!r} at least {occurrence + 1} times in {prompt!r}, but it is there "
             f"{len(spans)} times"
         )
-    ((ids, offsets),) = encode(with_vectors(tokenizer), [prompt], "positions")
+    ((ids, offsets),) = encode(spell_out_placeholders(tokenizer), [prompt], "positions")
     length = tokenizer.model_max_length
     if len(ids) > length:
         raise HookError(f"positions: expected at most {length} tokens, but {prompt!r} has {len(ids)}")
@@ -140,7 +140,7 @@ def position_groups(
 
 
 def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
-    """The tokenizer of a text encoder as the pipeline uses it, or None if the pipeline has others alone."""
+    """Return the tokenizer of a text encoder as the pipeline uses it; None if the pipeline lacks the encoder."""
     encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
     tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
     if tokenizer is None or (encoders and encoder not in encoders):
@@ -153,18 +153,18 @@ def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
 def words_of_text(
     tokenizer: Any, ids: Sequence[int], prompt: str, number: int, encoder: str
 ) -> list[Word] | None:
-    """Words of a prompt by the characters of its tokens; None if `ids`, which the encoder was given, are of another."""
+    """Return the words of a prompt by its tokens' spans; None if `ids`, given to the encoder, are of another text."""
     ((uncut, offsets),) = encode(tokenizer, [prompt], encoder)
     same = len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(uncut, ids))])
     # by the encoder's limit, behind which an end may stand
     cut = list(ids[same:]) if same < len(uncut) else []
     if len(cut) > 1 or {*cut} - {*tokenizer.all_special_ids}:
         return None
-    return _listed(prompt, offsets, same, number, encoder)
+    return _build_words(prompt, offsets, same, number, encoder)
 
 
 def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) -> list[Word]:
-    """Words of a text of which only the token ids are known, by what each token adds to it."""
+    """Return the words of a text whose token ids alone are known, by the characters that each token adds."""
     special, added = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder
     spelled = tokenizer.template.vectors if hasattr(tokenizer, "template") else {}
     vectors = {one for token in spelled.values() for one in token.split()[1:]}
@@ -192,15 +192,15 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) 
         last = "</w>" if token in added else name
     if clip and last and not last.endswith("</w>"):  # the text is cut within its last word
         offsets.append(next(span for span in reversed(offsets) if span[0] < span[1]))
-    return _listed(text, offsets, len(ids), number, encoder)
+    return _build_words(text, offsets, len(ids), number, encoder)
 
 
-def _listed(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
-    """Words of a text by the characters of its tokens, of which the first so many are kept."""
+def _build_words(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
+    """Return the words of a text by the spans of its tokens; tokens from number `kept` on are cut off."""
     result, counts = [], Counter()
     for begin, stop in split_pieces(text):
         tokens = token_positions(offsets, (begin, stop))
-        positions = tuple(place for place in tokens if place < kept)
+        positions = tuple(position for position in tokens if position < kept)
         word, key = text[begin:stop], lower(text[begin:stop])
         cut_off = len(positions) < len(tokens)
         result.append(Word(word, key, counts[key], (begin, stop), positions, number, encoder, cut_off))
@@ -209,15 +209,15 @@ def _listed(text: str, offsets: Sequence[Span], kept: int, number: int, encoder:
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
-    """Token positions of a word or phrase in one prompt, as one encoder reads it; all of several by default."""
+    """Return token positions of a word or phrase, of all occurrences by default; HookError if it is not in `words`."""
     words = list(words)
     parts = [lower(wanted[a:b]) for a, b in split_pieces(wanted)]
     if not parts:
         raise HookError(
             f"word: expected letters or digits, but got {wanted!r}: give a token position instead"
         )
-    have = [word.lower for word in words]
-    pieces = [[text[a:b] for a, b in split_pieces(text)] for text in have]  # a run keeps "non-binary" whole
+    forms = [word.lower for word in words]
+    pieces = [[text[a:b] for a, b in split_pieces(text)] for text in forms]  # a run keeps "non-binary" whole
     phrases = [
         words[first:stop]
         for first in range(len(words))
@@ -225,9 +225,9 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
         if pieces[first] and pieces[stop - 1] and [*itertools.chain(*pieces[first:stop])] == parts
     ]
     if not phrases:
-        close = difflib.get_close_matches(lower(wanted), have, 1)
+        close = difflib.get_close_matches(lower(wanted), forms, 1)
         nearest = f": did you mean {close[0]}?" if close else ""
-        listed = ", ".join(have) or "none"
+        listed = ", ".join(forms) or "none"
         raise HookError(f"word: {wanted!r} is no word of this prompt, which has {listed}{nearest}")
     if occurrence is not None:
         if not 0 <= occurrence < len(phrases):
@@ -235,15 +235,15 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
                 f"occurrence: expected a number below the {len(phrases)} of {wanted!r}, but got {occurrence}"
             )
         phrases = [phrases[occurrence]]
-    complete = [phrase for phrase in phrases if not any(word.cut_off for word in phrase)]
-    if not complete:
+    uncut = [phrase for phrase in phrases if not any(word.cut_off for word in phrase)]
+    if not uncut:
         raise HookError(f"word: {wanted!r} is cut off, its tokens are beyond the tokenizer's limit")
-    ranges = [range(phrase[0].positions[0], phrase[-1].positions[-1] + 1) for phrase in complete]
-    return tuple(sorted({position for one in ranges for position in one}))
+    ranges = [range(phrase[0].positions[0], phrase[-1].positions[-1] + 1) for phrase in uncut]
+    return tuple(sorted({position for positions in ranges for position in positions}))
 
 
 class PromptWords:
-    """Words of a batch, by their texts where these are given, else by the encoders' token ids.
+    """Words of a batch's prompts, from their texts if given, else from the encoders' token ids.
 
     `runs` are those of the text encoders that gave the denoiser its text (`hooks.prompt.text.select_runs`).
     """
@@ -260,51 +260,51 @@ class PromptWords:
         self._rows = rows
         read = {name: run for name, (_, run) in runs.items() if run is not None}
         self._count = len(prompts or ()) or max((len(run.ids) for run in read.values()), default=1)
-        self._ids = {name: self._by_row(run.ids) for name, run in read.items()}
+        self._ids = {name: self._repeat_by_row(run.ids) for name, run in read.items()}
         self._places = {
-            name: self._by_row(run.places) for name, run in read.items() if run.places is not None
+            name: self._repeat_by_row(run.places) for name, run in read.items() if run.places is not None
         }
         if prompts is not None and (not prompts or rows % len(prompts)):
             raise HookError(
                 f"prompts: expected as many as the batch has ({rows} rows), but got {len(prompts)}"
             )
 
-    def _by_row(self, values: Any) -> list[list[int]]:
-        """Ids or places by row of the batch, of a run that has them once for each prompt."""
+    def _repeat_by_row(self, values: Any) -> list[list[int]]:
+        """Return ids or token numbers of each row of the batch, from values of each prompt."""
         return values.repeat_interleave(self._rows // len(values), 0).tolist()
 
     def words(self, row: int | None = None) -> list[Word]:
-        """All words by encoder, or those of one row's prompt; refused where the texts are not known."""
-        prompt = None if row is None else self._prompt_of(row)
+        """Return the words of a row's prompt, or of all if None, by encoder; HookError if texts are not known."""
+        prompt = None if row is None else self._prompt_number(row)
         return [word for word in self._words if row is None or word.prompt == prompt]
 
-    def find(
-        self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None, placed: bool
+    def locate(
+        self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None, denoiser: bool
     ) -> tuple[str, tuple[int, ...]]:
-        """What a word is called, and its token positions in one row; if `placed`, in the denoiser's text."""
+        """Return a word's name and token positions in a row, in the denoiser's text if `denoiser`, or HookError."""
         if isinstance(word, Word):
             name, by_encoder = word.text, {word.encoder: word.positions}
             if word.cut_off and not word.positions:
                 raise HookError(f"word: {name!r} is cut off, its tokens are beyond the tokenizer's limit")
         elif isinstance(word, str):
-            name, by_encoder = word, self._by_encoder(word, row, occurrence)
+            name, by_encoder = word, self._word_positions(word, row, occurrence)
         else:
             positions = tuple(int(p) for p in (word if hasattr(word, "__iter__") else (word,)))
             return " ".join(f"#{position}" for position in positions), positions
-        positions = self.placed(by_encoder, row) if placed else next(iter(by_encoder.values()))
+        positions = self.denoiser_positions(by_encoder, row) if denoiser else next(iter(by_encoder.values()))
         if not positions:
             raise HookError(
                 f"word: {name!r} stands nowhere in the text that the denoiser is given in row {row}"
             )
         return name, positions
 
-    def _by_encoder(self, word: str, row: int, occurrence: int | None) -> dict[str, tuple[int, ...]]:
-        """Token positions of a word in one row by the encoders that read it: SDXL's second may read another prompt."""
+    def _word_positions(self, word: str, row: int, occurrence: int | None) -> dict[str, tuple[int, ...]]:
+        """Return a word's token positions in a row by encoder; HookError if no encoder has it or joined ones differ."""
         words, result, failed = self.words(row), {}, None
-        for encoder in dict.fromkeys(one.encoder for one in words):
+        for encoder in dict.fromkeys(entry.encoder for entry in words):
             try:
-                own = [one for one in words if one.encoder == encoder]
-                result[encoder] = find(own, word, occurrence)
+                encoder_words = [entry for entry in words if entry.encoder == encoder]
+                result[encoder] = find(encoder_words, word, occurrence)
             except HookError as error:
                 failed = failed or error
         if not result:
@@ -321,10 +321,10 @@ class PromptWords:
                 )
         return result
 
-    def columns(self, row: int) -> tuple[int, ...]:
-        """Positions of the denoiser's text at which the words of one row's prompt stand, and what is between them.
+    def denoiser_columns(self, row: int) -> tuple[int, ...]:
+        """Return the positions in the denoiser's text from the first to the last word of a row, for each encoder.
 
-        A word stands there once for each encoder that gives the denoiser its states.
+        A word is there once for each encoder that gives the denoiser states. HookError if no encoder does.
         """
         if not self._places:
             raise HookError(
@@ -335,41 +335,43 @@ class PromptWords:
         tokens: dict[str, list[int]] = {}
         for word in self.words(row):
             tokens.setdefault(word.encoder, []).extend(word.positions)
-        ranges = {name: range(min(own), max(own) + 1) for name, own in tokens.items() if own}
-        found = self.placed(ranges, row)
-        if not found and self._prompts is not None and tokens:
+        ranges = {name: range(min(span), max(span) + 1) for name, span in tokens.items() if span}
+        result = self.denoiser_positions(ranges, row)
+        if not result and self._prompts is not None and tokens:
             raise HookError(
-                f"prompts[{self._prompt_of(row)}]: expected a text that was drawn, but its words stand nowhere in what "
-                "the denoiser is given: pass the prompts in the order of the call"
+                f"prompts[{self._prompt_number(row)}]: expected a text that was drawn, but its words stand nowhere in "
+                "what the denoiser is given: pass the prompts in the order of the call"
             )
-        return found
+        return result
 
-    def placed(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
-        """Positions of the denoiser's text at which these tokens stand, given by text encoder."""
-        self._prompt_of(row)  # refuses a row that is not there
-        found: set[int] = set()
+    def denoiser_positions(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
+        """Return the positions in the denoiser's text of token positions by encoder; HookError for an unknown row."""
+        self._prompt_number(row)  # refuses a row that is not there
+        result: set[int] = set()
         for encoder in positions.keys() & self._places.keys():
             tokens, places = {*positions[encoder]}, self._places[encoder][row]
-            found |= {position for position, token in enumerate(places) if token in tokens}
-        return tuple(sorted(found))
+            result |= {position for position, token in enumerate(places) if token in tokens}
+        return tuple(sorted(result))
 
-    def _prompt_of(self, row: int) -> int:
+    def _prompt_number(self, row: int) -> int:
+        """Return the number of the prompt of a row; HookError if the batch has no such row."""
         if not 0 <= row < self._rows:
             raise HookError(f"row: expected one of the batch's {self._rows} rows, but got {row}")
         return row // (self._rows // self._count)
 
     @cached_property
     def _words(self) -> list[Word]:
+        """Words of all prompts, by encoder; HookError if the texts are not known."""
         if not self._ids:
             raise HookError(
                 "words: the texts are not known, since no text encoder in this block gave the denoiser its "
                 "encoder_hidden_states (prompt_embeds were passed in): call pipe.encode_prompt inside it, or give "
                 "token positions, or a Word of hooks.words(pipe, prompts), in place of words"
             )
-        return [word for name in TOKENIZERS if name in self._ids for word in self._read(name)]
+        return [word for name in TOKENIZERS if name in self._ids for word in self._encoder_words(name)]
 
-    def _read(self, name: str) -> list[Word]:
-        """The words that one encoder read, of the first row of each prompt."""
+    def _encoder_words(self, name: str) -> list[Word]:
+        """Return the words of all prompts that one encoder read; HookError if it was not given `prompts`."""
         tokenizer = tokenizer_of(self._pipe, name, self._system)
         rows, images = self._ids[name], self._rows // self._count
         if tokenizer is None:

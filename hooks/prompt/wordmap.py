@@ -19,7 +19,7 @@ _ROUNDED = 0.5  # of 255: mean difference of an image that is another by roundin
 
 
 def from_array(pixels: Any) -> Image.Image:
-    """An image of uint8, or of numbers from 0 to 1, shape (height, width, 3)."""
+    """Return an image from pixels (height, width, 3), of uint8 or numbers from 0 to 1 (clipped)."""
     pixels = np.asarray(pixels)
     if pixels.dtype != np.uint8:
         pixels = (np.clip(pixels, 0, 1) * 255).round().astype(np.uint8)
@@ -28,7 +28,7 @@ def from_array(pixels: Any) -> Image.Image:
 
 @dataclass(frozen=True)
 class WordMap:
-    """Map of a word's cross-attention in one image.
+    """Heat map of the attention to a word in one image.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class WordMap:
     row : int
         Row of the batch, one row an image.
     definition, version : str
-        How the map is computed (`hooks.attention.definitions`); for a slice, which one.
+        How the map is computed (`hooks.attention.definitions`); for a slice, its layer and calls.
     size : (int, int)
         Height and width of the image in pixels.
     text_mass : ndarray, shape (h, w), or None
-        Of a transformer, what all the text is paid in the same attentions: of a mass, beside it, the share that is the
-        word's is `values / text_mass`.
+        Of a transformer, the attention to all the text in the same layers; `values / text_mass` is the word's share of
+        it, if the definition reads a mass.
     """
 
     values: np.ndarray = field(repr=False)
@@ -62,16 +62,16 @@ class WordMap:
 
     @property
     def peak(self) -> float:
-        """Largest value, before min-max; low for a word that was not drawn."""
+        """Largest value of the raw map; low for a word that the image does not show."""
         return float(self.values.max())
 
     @property
     def normalised(self) -> np.ndarray:
-        """Min-max over the map, shape (h, w), from 0 to 1; NaN everywhere if it is constant."""
+        """The map scaled to 0…1 by its minimum and maximum, shape (h, w); NaN everywhere if it is constant."""
         return normalise(self.values)
 
     def mask(self, threshold: float = THETA, size: int | tuple[int, int] | None = None) -> np.ndarray:
-        """Return where the map, resized and then stretched to 0…1, exceeds a threshold.
+        """Return a mask of bool: where the map, resized and then scaled to 0…1, exceeds `threshold`.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class WordMap:
         return mask(self.values, self.size if size is None else size, threshold)[0]
 
     def iou(self, other: WordMap | np.ndarray, threshold: float = THETA) -> float:
-        """Intersection over union of this word's mask and another's, or a given one.
+        """Return the intersection over union of this word's mask and another; NaN if both are empty.
 
         Parameters
         ----------
@@ -104,32 +104,32 @@ class WordMap:
             `other` is neither a WordMap nor a mask of bool of this one's shape.
         """
         if isinstance(other, WordMap):
-            theirs = other.mask(threshold, self.size)
+            other_mask = other.mask(threshold, self.size)
         else:
-            theirs = np.asarray(other)
-            if theirs.dtype != bool or theirs.ndim != 2:
+            other_mask = np.asarray(other)
+            if other_mask.dtype != bool or other_mask.ndim != 2:
                 raise HookError(
                     "other: expected a WordMap or a mask of bool, shape (height, width), "
-                    f"but got {theirs.dtype}, shape {theirs.shape}"
+                    f"but got {other_mask.dtype}, shape {other_mask.shape}"
                 )
-        ours = self.mask(threshold, theirs.shape)
-        union = np.logical_or(ours, theirs).sum()
-        return float(np.logical_and(ours, theirs).sum() / union) if union else float("nan")
+        own_mask = self.mask(threshold, other_mask.shape)
+        union = np.logical_or(own_mask, other_mask).sum()
+        return float(np.logical_and(own_mask, other_mask).sum() / union) if union else float("nan")
 
     def overlay(self, image: Any = None, alpha: float = 0.6) -> Image.Image:
-        """The map in colours over its image.
+        """Return the map in colours, blended over its image; HookError for another image or if none is known.
 
         Parameters
         ----------
         image : PIL image, or ndarray of shape (height, width, 3), uint8 or float from 0 to 1
-            The image it is of, at any size; known where a run stored it or the block decoded it.
+            The image of the map, at any size; not needed if a run stored it or the block decoded it.
         alpha : float
             Weight of the colours.
 
         Raises
         ------
         HookError
-            It is another image, or none is given and none is known.
+            If it is another image, or none is given and none is known.
         """
         image = self._image if image is None else image
         if image is None:
@@ -138,23 +138,23 @@ class WordMap:
             )
         image = image if isinstance(image, Image.Image) else from_array(image)
         image = image.convert("RGB")
-        if not self._is_of(image):
+        if not self._is_map_of(image):
             raise HookError(
                 f"image: expected the one that the map is of, row {self.row}, {self.size[1]}x{self.size[0]} pixels, "
                 f"but got another of {image.width}x{image.height}: pass images[{self.row}] of that call"
             )
         return Image.blend(image, self.picture((image.height, image.width)), alpha)
 
-    def _is_of(self, image: Image.Image) -> bool:
-        """Return whether the map is of an image, up to its size and rounding; where the own is not known, by size."""
+    def _is_map_of(self, image: Image.Image) -> bool:
+        """Return whether an image is this map's, up to size and rounding; by size alone if the map has no image."""
         if self._image is None:
             return (image.height, image.width) == tuple(self.size)
-        own = np.asarray(self._image.convert("RGB"), np.float32)
+        known = np.asarray(self._image.convert("RGB"), np.float32)
         other = np.asarray(image.resize(self._image.size, Image.Resampling.BOX), np.float32)
-        return bool(np.abs(own - other).mean() < _ROUNDED)
+        return bool(np.abs(known - other).mean() < _ROUNDED)
 
     def picture(self, size: tuple[int, int] | None = None) -> Image.Image:
-        """The map in colours, at the image's size by default."""
+        """Return the map in colours at `size` (height, width), by default the image's; of one colour if constant."""
         heat = self.values
         if heat.max() > heat.min():
             heat = normalise(resize(heat, self.size if size is None else size))
@@ -167,7 +167,7 @@ class WordMap:
         return Image.fromarray(pixels.round().astype(np.uint8))
 
     def layer(self, address: str) -> WordMap:
-        """The map of one cross-attention, at its own resolution, heads averaged; needs `layer_maps` of the probe.
+        """Return the map of one attention layer, at its own resolution, averaged over heads; HookError if not recorded.
 
         Parameters
         ----------
@@ -177,12 +177,12 @@ class WordMap:
         Raises
         ------
         HookError
-            No layers were kept apart, or there is no such one.
+            If `layer_maps` was not requested, or there is no such layer.
         """
-        return self._sliced("layer", address, self._slice[1])
+        return self._slice_map("layer", address, self._slice[1])
 
     def step(self, number: int) -> WordMap:
-        """The map of one bin of calls; of the mean over the layers, or of the layer chosen.
+        """Return the map of one bin of calls, in the layer chosen or the mean of layers; HookError for no such bin.
 
         Parameters
         ----------
@@ -192,14 +192,15 @@ class WordMap:
         Raises
         ------
         HookError
-            No bins were kept, or not this one.
+            If `layer_maps` was not requested, or there is no such bin.
         """
-        return self._sliced("step", self._slice[0], number)
+        return self._slice_map("step", self._slice[0], number)
 
-    def _sliced(self, name: str, layer: str | None, step: int | None) -> WordMap:
+    def _slice_map(self, method: str, layer: str | None, step: int | None) -> WordMap:
+        """Return the map of a layer (None: mean of all) and a bin (None: all); HookError without `layer_maps`."""
         if self._kept is None:
             raise HookError(
-                f"WordMap.{name}: only the whole map was summed: pass layer_maps=1 or more to Probe"
+                f"WordMap.{method}: only the whole map was summed: pass layer_maps=1 or more to Probe"
             )
         values = self._kept.word(self.row, self.positions, layer, step)
         parts = ["mean of layers" if layer is None else layer]

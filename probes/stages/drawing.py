@@ -15,7 +15,7 @@ import torch
 from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
-from hooks.prompt.given import given_system_prompt
+from hooks.prompt.given import use_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
@@ -230,7 +230,7 @@ def generate_batch(
         system_prompt=system,
     )
     seeds = [sample.noise_seed for sample in members]
-    with probe, given_system_prompt(pipe, architecture.layouts[0], system) as given:
+    with probe, use_system_prompt(pipe, architecture.layouts[0], system) as given:
         images, faults = call_pipeline(pipe, prompts, seeds, stepped, **call_options(pipe, config), **given)
     if members[0].sample_id == first and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either

@@ -13,7 +13,7 @@ from itertools import chain, compress
 from typing import Any
 
 from hooks.errors import HookError
-from hooks.prompt.given import with_system_prompt
+from hooks.prompt.given import replace_system_prompt
 from hooks.prompt.spans import Span, split_words
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -112,7 +112,7 @@ def _tokenize_texts(
     read: dict[int, Tokenized] = {}
     for system, chosen in systems.items():
         try:
-            own = with_system_prompt(tokenizer, system)
+            own = replace_system_prompt(tokenizer, system)
         except HookError as error:
             raise UserError(f"{prompt_location(chosen[0])}: {error}") from None
         most = limit and limit + own.model_max_length - tokenizer.model_max_length

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.text_encoders import JOINED
-from hooks.prompt.spans import WORD, Span, joined_groups, split_words
+from hooks.prompt.spans import WORD, Span, parse_groups, split_words
 from hooks.prompt.wordlist import tokenizer_of
 from probes.prompts.sample import PositionGroups, Sample, TextTowers, indicator_spans, noise_seed
 from probes.stages.trace.variants import Variant
@@ -56,11 +56,11 @@ class TripletDraw:
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
-        """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `groups` is None."""
+        """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `hooks.prompt.spans.parse_groups` is None."""
         if groups is None:
             return None
         found = self._groups_at(site)[indicator]
-        return tuple(place for name in joined_groups(groups) for place in found[name])
+        return tuple(place for name in parse_groups(groups) for place in found[name])
 
     def _groups_at(self, site: str) -> Mapping[str, PositionGroups]:
         """Return the groups of token positions by indicator, of the site's text encoder or of all encoders joined."""
@@ -81,7 +81,7 @@ class TripletDraw:
             for name in names:
                 if not groups[name]:
                     return f"{self.prompts[name]!r} has no one place for its word"
-            for group in joined_groups(variant.positions):
+            for group in parse_groups(variant.positions):
                 first, second = (len(groups[name][group]) for name in names)
                 if first != second:
                     texts = " and ".join(repr(self.prompts[name]) for name in names)

@@ -7,9 +7,9 @@ from hooks.architectures.transformer_rows import ROWS as KNOWN
 from hooks.prompt.given import (
     PromptTokenizer,
     Template,
-    given_system_prompt,
     prompt_tokenizers,
-    with_system_prompt,
+    replace_system_prompt,
+    use_system_prompt,
 )
 from hooks.prompt.spans import encode, split_words, tokens_of_words
 from tests.tiny_transformers import KINDS, ROWS, call_options, tiny_transformer_pipeline
@@ -37,7 +37,7 @@ def given_by(pipe, kind, layout, system=None):
         tokenizer.__class__ = Watched
     options = {**call_options(kind), "negative_prompt": None}
     unguided = {"true_cfg_scale": 1.0} if kind == "qwen-image" else {"guidance_scale": 0.0}
-    with given_system_prompt(pipe, layout, system) as given:
+    with use_system_prompt(pipe, layout, system) as given:
         pipe(prompt=[PROMPT], num_inference_steps=2, output_type="latent", **{**options, **unguided}, **given)
     return {name: calls[0] for name, calls in seen.items()}
 
@@ -56,7 +56,7 @@ DRAWN = ["sd3", "pixart-sigma", *SYSTEM_PROMPTS, "z-image", "auraflow", "ovis-im
 def test_texts_and_positions_are_those_of_a_running_pipeline(kind, system):
     pipe, layout = tiny_transformer_pipeline(kind), layout_of(kind)
     own = [getattr(pipe, one.name) for one in layout.tokenizers]
-    made = [with_system_prompt(one, system) for one in prompt_tokenizers(layout, own)]
+    made = [replace_system_prompt(one, system) for one in prompt_tokenizers(layout, own)]
     by_prompt = [encode(one, [PROMPT], "test")[0] for one in made]
     lengths = [one.model_max_length for one in made]
     spelled = [one.convert_ids_to_tokens(ids) for one, (ids, _) in zip(made, by_prompt)]
@@ -65,7 +65,7 @@ def test_texts_and_positions_are_those_of_a_running_pipeline(kind, system):
         texts, options, result = seen[component.name]
         ids, offsets = by_prompt[index]
         if isinstance(made[index], PromptTokenizer):
-            assert [made[index].template.written(PROMPT)[0]] == texts
+            assert [made[index].template.insert_prompt(PROMPT)[0]] == texts
             assert (SYSTEM in texts[0]) == (system is not None)
         given = result["input_ids"][0].tolist()
         assert given[: len(ids)] == ids
@@ -87,11 +87,11 @@ def test_models_without_a_system_prompt_that_can_be_set(kind):
     message = (
         r"whose system prompt can be set \(Lumina-Image 2, Qwen-Image, Sana\), got \w+.*: take `system` out"
     )
-    with pytest.raises(HookError, match=message), given_system_prompt(pipe, layout, SYSTEM):
+    with pytest.raises(HookError, match=message), use_system_prompt(pipe, layout, SYSTEM):
         pass
     tokenizers = prompt_tokenizers(layout, [getattr(pipe, one.name) for one in layout.tokenizers])
     with pytest.raises(HookError, match=message):
-        with_system_prompt(tokenizers[0], SYSTEM)
+        replace_system_prompt(tokenizers[0], SYSTEM)
 
 
 def test_every_layout_of_the_tests_is_known():
@@ -99,6 +99,6 @@ def test_every_layout_of_the_tests_is_known():
 
 
 def test_letters_that_grow_in_lower_case():
-    text, spans = Template("a: ", plain=True).written("İd Σ")
+    text, spans = Template("a: ", lower=True).insert_prompt("İd Σ")
     assert text.startswith("a: i") and len(text) == len(spans)
     assert ["İd Σ"[a:b] for a, b in spans] == ["", "", "", "İ", "İ", "d", " ", "Σ"]

@@ -7,7 +7,7 @@ import torch
 from hooks import HookError, Probe, words
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.unet import UNet
-from hooks.prompt.given import given_system_prompt, prompt_tokenizers
+from hooks.prompt.given import prompt_tokenizers, use_system_prompt
 from hooks.prompt.spans import split_words
 from hooks.prompt.wordlist import Word, find, lower
 from tests.hooks.conftest import draw
@@ -262,7 +262,7 @@ def test_words_within_a_template_are_those_before_the_block(dit, kind, system):
     pipe, prompts = dit(kind), ["A Woman's E\u0301te\u0301, 日本", "umbrella " * 400 + "in a park"]
     with (
         Probe(pipe, sites="latent", word_maps=True, prompts=prompts, system_prompt=system) as probe,
-        given_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
+        use_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
     ):
         draw_dit(pipe, kind, prompts, num_inference_steps=1, **given)
     found = probe.words()
@@ -274,6 +274,6 @@ def test_words_within_a_template_are_those_before_the_block(dit, kind, system):
     with (
         pytest.raises(HookError, match=r"prompts\[1\]: expected the texts that were drawn"),
         Probe(pipe, sites="latent", word_maps=True, prompts=[prompts[0], "a dog"], system_prompt=system),
-        given_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
+        use_system_prompt(pipe, architecture_of(pipe).layouts[0], system) as given,
     ):
         draw_dit(pipe, kind, prompts, num_inference_steps=1, **given)
