@@ -46,7 +46,7 @@ def test_every_thing_is_found_with_its_mask(scenes, pictures, found):
 
 
 def test_the_figure_is_found_with_its_mask(scenes, pictures, found, monkeypatch):
-    for part in ("_lower_half", "_upper_half", "_feet", "_head"):
+    for part in ("_draw_lower_half", "_draw_upper_half", "_draw_feet", "_draw_head"):
         monkeypatch.setattr(renderer, part, lambda *arguments: None)
     agreements = []
     for scene, picture, one in zip(scenes, pictures, found):
