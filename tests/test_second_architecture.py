@@ -98,7 +98,7 @@ def test_descriptions_that_do_not_fit_are_named(registered, model, tmp_path, cap
 def test_a_whole_run(registered, model, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(["plan", written(tmp_path, model)]) == 0
-    assert " MB on disk (" in capsys.readouterr().out
+    assert " MB on disk, of which " in capsys.readouterr().out
     assert main([written(tmp_path, model), "--out", str(run), "--quiet"]) == 0, capsys.readouterr().err
     meta = json.loads((run / "run.json").read_text())
     assert meta["status"] == "complete" and meta["model"]["pipeline"] == "TinyTransformerPipeline"
