@@ -128,9 +128,8 @@ def plan(config: Configuration, **changes: Any) -> Plan:
 
     from triptych import stages
 
-    run_plan, lines = stages.plan_request(
-        read_request(config_or_path(config), flatten_changes(changes), dry=True, quiet=True)
-    )
+    request = read_request(config_or_path(config), flatten_changes(changes), dry=True, quiet=True)
+    run_plan, lines = stages.plan_request(request)
     samples = pd.DataFrame([sample.row() for sample in run_plan.samples])
     images = run_plan.taken.images if run_plan.taken else len(samples)
     return Plan(run_plan.config, images, samples, "\n".join(lines))

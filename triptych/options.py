@@ -136,9 +136,9 @@ def config_overrides(arguments: argparse.Namespace) -> dict[tuple[str, ...], tup
         value = getattr(arguments, flag.strip("-").replace("-", "_"))
         if value is not None:
             given = (
-                [_parse_number(path, text) for text in value]
+                [_to_number(path, text) for text in value]
                 if isinstance(value, list)
-                else _parse_number(path, value)
+                else _to_number(path, value)
             )
             chosen[tuple(path.split("."))] = (flag, given)
     if arguments.until is not None:
@@ -151,7 +151,7 @@ def config_overrides(arguments: argparse.Namespace) -> dict[tuple[str, ...], tup
     return chosen
 
 
-def _parse_number(path: str, text: str) -> object:
+def _to_number(path: str, text: str) -> object:
     """Return the text as a number if the field at this path takes one, else (or if it is none) unchanged."""
     for kind in (int, float):
         if kind in types_in(field_at(path).annotation):

@@ -95,7 +95,7 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
     return nearest_colours(images)
 
 
-def drop_isolated_pixels(mask: np.ndarray) -> np.ndarray:
+def drop_isolated(mask: np.ndarray) -> np.ndarray:
     """Return masks ``(n, h, w)`` without the pixels that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
     around = ndimage.convolve(mask.astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
     return mask & (around > NEIGHBOURS)  # the pixel itself is counted
@@ -129,7 +129,7 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
         columns: dict[str, np.ndarray] = {}
         balance = np.zeros(len(indices))
         for thing, minimum in LEAST.items():
-            mask = drop_isolated_pixels((indices == INDEX[thing]) & drawable_area(thing))
+            mask = drop_isolated((indices == INDEX[thing]) & drawable_area(thing))
             columns[thing] = mask.sum((1, 2)) >= minimum
             if _POSITIONS.get(thing) == "ground":
                 weight = mask[:, :, 32:].sum((1, 2)).astype(float) - mask[:, :, :32].sum((1, 2))
@@ -153,7 +153,7 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
     largest = []
     for skin in SKIN_NAMES:
         # 4-connected, and apart by picture
-        regions, count = ndimage.label(drop_isolated_pixels(indices == INDEX[skin]), _CROSS)
+        regions, count = ndimage.label(drop_isolated(indices == INDEX[skin]), _CROSS)
         sizes = np.bincount(regions.ravel(), minlength=count + 1)
         sizes[0] = 0
         largest.append(sizes[regions].max((1, 2)))

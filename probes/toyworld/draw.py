@@ -47,7 +47,6 @@ class _Pen:
 
 
 def _draw_background(draw: ImageDraw.ImageDraw, place: str) -> None:
-    """Fill the canvas with the wall and floor of a place."""
     wall, floor = INDEX[f"{place}_wall"], INDEX[f"{place}_floor"]
     draw.rectangle([0, 0, 63, 63], fill=wall)
     horizon = {"beach": 36, "park": 40, "snow": 38, "sidewalk": 44, "forest": 42}.get(place, 46)

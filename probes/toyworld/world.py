@@ -45,7 +45,6 @@ class World:
 
 @cache
 def _read_yaml(file: str = "world.yaml") -> dict:
-    """Return the content of a YAML file of this folder."""
     return yaml.safe_load(resources.files(__package__).joinpath(file).read_text("utf-8"))
 
 
