@@ -124,7 +124,7 @@ def _plan_generation(request: Request) -> RunPlan:
 
 
 def _resolve_model(request: Request) -> Source:
-    """Return the checked model, at the revision that a run in the folder began with; fetched from the hub if needed."""
+    """Return the checked model at the configured revision or that of a begun run; fetched from the hub."""
     from probes.models import hub, loading, requirements
 
     config, overwrite = request.config, request.overwrite
