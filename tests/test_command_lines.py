@@ -17,7 +17,7 @@ from hooks.errors import HookError
 from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
-from triptych.cli.main import COMMANDS, command, main, split
+from triptych.cli.main import COMMANDS, command, main, split_command
 from triptych.options import _FIELDS as FIELDS
 from triptych.options import flag_of
 
@@ -103,7 +103,7 @@ def test_help_ends_with_an_example_that_can_be_run():
         assert parser.examples
         for line, shown in lines_of(parser).items():
             program, *words = shlex.split(line)
-            called, arguments = split(words)
+            called, arguments = split_command(words)
             assert (program, called) == ("triptych", name) and line.startswith(shown.prog)
             assert parser.parse_args(arguments)
             last = shown.format_help().rstrip().splitlines()[-2:]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.runs import PATIENCE, ROOT
 from tests.test_imports import FLOORS
-from triptych.cli.main import COMMANDS, split
+from triptych.cli.main import COMMANDS, split_command
 
 LINES = """\
 init given.yaml
@@ -90,10 +90,10 @@ def test_every_command_runs_without_extras(triptych, tmp_path):
     (folder / "small.yaml").write_text(SMALL)
     variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     called = [line.split() for line in LINES.splitlines()]
-    assert {split(line)[0] for line in called} == set(COMMANDS)
+    assert {split_command(line)[0] for line in called} == set(COMMANDS)
     for line in called:
         done = subprocess.run(
             [triptych, *line], cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE
         )
-        refused = done.returncode == 2 and split(line)[0] in MAY_BE_REFUSED
+        refused = done.returncode == 2 and split_command(line)[0] in MAY_BE_REFUSED
         assert done.returncode == 0 or refused, (line, done.stderr)

@@ -13,7 +13,7 @@ from lab.pages.blocks import PAGES, ROOT, Block, blocks, commands, name, runnabl
 from probes.runs.run import Run
 from tests.analysis.tables.columns_held import misdescribed
 from tests.page_runs import Study, run_page
-from triptych.cli.main import COMMANDS, split
+from triptych.cli.main import COMMANDS, split_command
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 SHELL = [block for block in BLOCKS if block.language == "bash"]
@@ -48,7 +48,7 @@ def test_commands_are_there(capsys):
 
 def parses(words: list[str]) -> bool:
     _, *rest = [re.sub(r"\$\w+", "0", word) for word in words]
-    command, arguments = split(rest)
+    command, arguments = split_command(rest)
     if command not in COMMANDS:
         command, arguments = "run", rest
     try:
@@ -65,7 +65,7 @@ def test_commands_in_a_sentence_are_there():
     wrong = []
     for page, line in [(name(one), line) for one in PAGES for line in INLINE.findall(one.read_text("utf-8"))]:
         words = line.split()
-        command, rest = split(words)
+        command, rest = split_command(words)
         command = command if command in COMMANDS else "run"
         there = command != "run" or words[0] == "run" or re.search(r"[./]|^[A-Z]|^--", words[0])
         parser = parser_of(command)

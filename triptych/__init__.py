@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PLACES = {
+_MODULES = {
     "RunComparison": "analysis.studies.compare.summary",
     "Config": "probes.config.schema",
     "Intervention": "hooks.intervention",
@@ -91,18 +91,20 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name at its first use; AttributeError, with the closest public name, for others."""
     if name == "__version__":
         from importlib import metadata
 
         return metadata.version("triptych")
     if name == "benchmarks":
         return importlib.import_module("triptych.benchmarks")
-    if name not in _PLACES:
-        raise AttributeError(f"module 'triptych' has no attribute {name!r}{_nearest(name)}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    if name not in _MODULES:
+        raise AttributeError(f"module 'triptych' has no attribute {name!r}{_suggestion(name)}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
-def _nearest(name: str) -> str:
+def _suggestion(name: str) -> str:
+    """Return ``: did you mean X?`` with the closest public name, empty if none is close."""
     import difflib
 
     near = difflib.get_close_matches(name, __all__, 1)

@@ -16,7 +16,7 @@ from analysis.loaded_run import LoadedRun, load_run
 from probes.config.schema import Config
 from probes.errors import UserError, nearest, printable
 from triptych.options import STAGES
-from triptych.request import Chosen, plain, read_request
+from triptych.request import Overrides, read_request, to_plain_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def run(
     progress: bool = True,
     **changes: Any,
 ) -> LoadedRun:
-    """Generate, observe, measure and report in this process; return the run.
+    """Generate, observe, measure and report in this process, resuming a run that was begun; return the run.
 
     Called again it goes on where it stopped, as the command ``triptych`` does.
 
@@ -68,7 +68,9 @@ def run(
     if stage is not None and stage not in STAGES:
         raise UserError(f"stage: {nearest('stage', stage, STAGES)}")
     quiet = not progress
-    request = read_request(given(config), chosen(changes), stage, overwrite=overwrite, quiet=quiet)
+    request = read_request(
+        config_or_path(config), flatten_changes(changes), stage, overwrite=overwrite, quiet=quiet
+    )
     planned, lines = stages.run(request)
     if progress:
         print(*map(printable, lines), sep="\n")
@@ -77,7 +79,7 @@ def run(
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What a configuration would generate, and what that would take; nothing is written.
+    """What a configuration would generate, and the storage that it would take; nothing is written.
 
     Attributes
     ----------
@@ -105,7 +107,7 @@ class Plan:
 
 
 def plan(config: Configuration, **changes: Any) -> Plan:
-    """Return what a configuration would generate and what that would take.
+    """Return what a configuration would generate, and the storage that it would take; nothing is written.
 
     Parameters
     ----------
@@ -126,10 +128,11 @@ def plan(config: Configuration, **changes: Any) -> Plan:
 
     from triptych import stages
 
-    found, lines = stages.planned(read_request(given(config), chosen(changes), dry=True, quiet=True))
-    samples = pd.DataFrame([sample.row() for sample in found.samples])
-    images = found.taken.images if found.taken else len(samples)
-    return Plan(found.config, images, samples, "\n".join(lines))
+    request = read_request(config_or_path(config), flatten_changes(changes), dry=True, quiet=True)
+    run_plan, lines = stages.plan_request(request)
+    samples = pd.DataFrame([sample.row() for sample in run_plan.samples])
+    images = run_plan.taken.images if run_plan.taken else len(samples)
+    return Plan(run_plan.config, images, samples, "\n".join(lines))
 
 
 def compare(
@@ -139,7 +142,7 @@ def compare(
     every: bool = False,
     **options: Any,
 ) -> RunComparison:
-    """Compare two or more measured runs on the same prompts, paired by prompt; every two of them are compared.
+    """Return the comparison of each two of two or more measured runs, paired by the prompts that they share.
 
     Parameters
     ----------
@@ -197,7 +200,7 @@ def load_pipeline(
 
 
 def sites(pipe: Any) -> pd.DataFrame:
-    """Return the places of a pipeline that a `triptych.Probe` can read, in the order in which they run.
+    """Return a table of the sites of a pipeline that a `triptych.Probe` can read, in the order in which they run.
 
     Parameters
     ----------
@@ -222,22 +225,22 @@ def sites(pipe: Any) -> pd.DataFrame:
     from hooks.errors import HookError
 
     try:
-        found, there = known.shapes(pipe), known.available(pipe)
+        shapes, readable = known.shapes(pipe), known.available(pipe)
     except HookError as error:
         raise UserError(str(error)) from None
     columns = {
-        "site": [site.address for site in there],
-        "space": [site.space for site in there],
-        "shape": [found[site.address] for site in there],
-        "per_step": [site.per_step for site in there],
-        "default": [site.default for site in there],
-        "patchable": [site.read_only is None for site in there],
+        "site": [site.address for site in readable],
+        "space": [site.space for site in readable],
+        "shape": [shapes[site.address] for site in readable],
+        "per_step": [site.per_step for site in readable],
+        "default": [site.default for site in readable],
+        "patchable": [site.read_only is None for site in readable],
     }
     return pd.DataFrame(columns)
 
 
-def given(config: Configuration) -> str | Config | Mapping[str, Any]:
-    """Return the path of a configuration, or the configuration itself."""
+def config_or_path(config: Configuration) -> str | Config | Mapping[str, Any]:
+    """Return a configuration as `read_request` takes it: a run's or a file's path, or itself; UserError otherwise."""
     if isinstance(config, LoadedRun):
         return str(config.path)
     if isinstance(config, Config | Mapping):
@@ -250,37 +253,37 @@ def given(config: Configuration) -> str | Config | Mapping[str, Any]:
     )
 
 
-def chosen(changes: Mapping[str, Any]) -> Chosen:
-    """Return changes of a configuration by the place that each has in it, with its name.
+def flatten_changes(changes: Mapping[str, Any]) -> Overrides:
+    """Return changes of configuration fields as ``{path: (name, value)}``; UserError for an unknown field.
 
-    >>> chosen({"seeds": range(2), "sampler": {"steps": 4}})
+    >>> flatten_changes({"seeds": range(2), "sampler": {"steps": 4}})
     {('seeds',): ('seeds', [0, 1]), ('sampler', 'steps'): ('sampler.steps', 4)}
     """
-    found: dict[tuple[str, ...], tuple[str, Any]] = {}
+    flattened: dict[tuple[str, ...], tuple[str, Any]] = {}
     for name, value in changes.items():
         if name not in Config.model_fields:
-            raise UserError(f"{name}: unknown field, got {value!r:.60}: {_remedy(name)}")
-        value = plain(value)
+            raise UserError(f"{name}: unknown field, got {value!r:.60}: {_field_hint(name)}")
+        value = to_plain_data(value)
         # an empty mapping asks for an optional section with its defaults, and of any other changes nothing
-        if name != "images" and _sections(name) and isinstance(value, Mapping):
-            found |= {(name, key): (f"{name}.{key}", one) for key, one in value.items()}
+        if name != "images" and _section_models(name) and isinstance(value, Mapping):
+            flattened |= {(name, key): (f"{name}.{key}", one) for key, one in value.items()}
             if value or Config.model_fields[name].default is not None:
                 continue
-        found[name,] = (name, value)
-    return found
+        flattened[name,] = (name, value)
+    return flattened
 
 
-def _sections(name: str) -> list[type[BaseModel]]:
-    """The section that a field of the configuration is; several where it may be one of them, none where it is none."""
+def _section_models(name: str) -> list[type[BaseModel]]:
+    """Models of the section that a field of `Config` is: several if it may be any of them, none for a plain value."""
     annotation = Config.model_fields[name].annotation
     kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
 
 
-def _remedy(name: str) -> str:
-    """Return what may have been meant by a name that is no field."""
+def _field_hint(name: str) -> str:
+    """Return a hint for an unknown field name: the section that has it, the closest field, or where all are listed."""
     close = difflib.get_close_matches(name, [*Config.model_fields, "stage", "overwrite", "progress"], 1)
     for section in () if f"{name}s" in close else Config.model_fields:
-        if any(name in kind.model_fields for kind in _sections(section)):
+        if any(name in kind.model_fields for kind in _section_models(section)):
             return f"did you mean {section}={{{name!r}: ...}}?"
     return f"did you mean {close[0]}?" if close else "see help(triptych.Config)"

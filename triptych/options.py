@@ -51,13 +51,13 @@ _FIELDS = {
 WHAT, HOW, WHERE = _FIELDS
 
 
-def flag_of(place: str) -> str:
-    """Return the flag that overrides the field at a place in ``triplets.yaml``.
+def flag_of(path: str) -> str:
+    """Return the flag that overrides the field at this dotted path of ``triplets.yaml``.
 
     >>> flag_of("sampler.guidance_scale"), flag_of("cluster.address")
     ('--guidance-scale', '--cluster')
     """
-    name = "cluster" if place == "cluster.address" else place.rpartition(".")[2]
+    name = "cluster" if path == "cluster.address" else path.rpartition(".")[2]
     return f"--{name.replace('_', '-')}"
 
 
@@ -77,7 +77,7 @@ def parser() -> command_line.Parser:
     which.add_argument("--quiet", action="store_true", help="no progress bars")
     which.add_argument(
         "--schema",
-        action=_Schema,
+        action=_PrintSchema,
         default=argparse.SUPPRESS,
         help="print the JSON schema of triplets.yaml and exit",
     )
@@ -91,9 +91,8 @@ def staged_parser(
     config: str,
     groups: Sequence[str] = tuple(_FIELDS),
 ) -> command_line.Parser:
-    """Return a parser of a command that goes through stages, with the flags of the groups that are named.
-
-    `config` says what its argument may be; a flag that it does not take is None in its arguments.
+    """Return the parser of a command that runs stages, with the flags of some `groups` of options (default: all).
+    `config` is the help of its argument; flags of other groups are None in the parsed arguments.
     """
     main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)
     # what an option of `triptych run` says, where a command has none
@@ -101,25 +100,25 @@ def staged_parser(
     main.add_argument("config", help=config)
     for title, fields in _FIELDS.items():
         group = main.add_argument_group(title) if title in groups else None
-        for place, metavar in fields.items():
-            flag = flag_of(place)
+        for path, metavar in fields.items():
+            flag = flag_of(path)
             if group is None:
                 main.set_defaults(**{flag.strip("-").replace("-", "_"): None})
             else:
-                field = field_at(place)
+                field = field_at(path)
                 group.add_argument(
                     flag,
                     nargs="+" if get_origin(field.annotation) is list else None,
                     metavar=metavar,
-                    help=flag_help(place).replace("%", "%%"),
+                    help=flag_help(path).replace("%", "%%"),
                 )
         if title == WHAT and group is not None:
             group.add_argument("--until", metavar="WHAT", help=UNTIL)
     return main
 
 
-class _Schema(argparse.Action):
-    """Print the schema and end, as --help does: no triplets.yaml is needed."""
+class _PrintSchema(argparse.Action):
+    """Print the JSON schema of ``triplets.yaml`` and exit, as ``--help`` does."""
 
     def __init__(self, **options):
         super().__init__(**options, nargs=0)
@@ -129,17 +128,19 @@ class _Schema(argparse.Action):
         parser.exit()
 
 
-def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
-    """Return the values of the command line, each with its flag, by its place in ``triplets.yaml``."""
+def config_overrides(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
+    """Return the options that were given as ``{path in triplets.yaml: (flag, value)}``; UserError for a bad --until."""
     chosen: dict[tuple[str, ...], tuple[str, object]] = {}
-    for place in itertools.chain.from_iterable(_FIELDS.values()):
-        flag = flag_of(place)
+    for path in itertools.chain.from_iterable(_FIELDS.values()):
+        flag = flag_of(path)
         value = getattr(arguments, flag.strip("-").replace("-", "_"))
         if value is not None:
             given = (
-                [_value(place, text) for text in value] if isinstance(value, list) else _value(place, value)
+                [_to_number(path, text) for text in value]
+                if isinstance(value, list)
+                else _to_number(path, value)
             )
-            chosen[tuple(place.split("."))] = (flag, given)
+            chosen[tuple(path.split("."))] = (flag, given)
     if arguments.until is not None:
         if (stop := stop_from_text(arguments.until)) is None:
             raise UserError(
@@ -150,10 +151,10 @@ def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, o
     return chosen
 
 
-def _value(place: str, text: str) -> object:
-    """Return a number for a field that takes some; what is none is left to the schema, which says what it expects."""
+def _to_number(path: str, text: str) -> object:
+    """Return the text as a number if the field at this path takes one, else (or if it is none) unchanged."""
     for kind in (int, float):
-        if kind in types_in(field_at(place).annotation):
+        if kind in types_in(field_at(path).annotation):
             with contextlib.suppress(ValueError):
                 return kind(text)
     return text

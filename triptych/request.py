@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 WINDOWS = 4  # of steps, in the map of one prompt
 # options by their places in ``triplets.yaml``, each with the flag or name it was given by, and its value
-Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
+Overrides = Mapping[tuple[str, ...], tuple[str, Any]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, before anything is planned."""
+    """One command of ``triptych run``, or one call of `triptych.run`, before anything is planned."""
 
     config: Config  # with what was chosen over it
     yaml_source: YamlSource
     passed: dict[str, Any]  # for run.json
     loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
-    chosen: Chosen
+    overrides: Overrides
     stages: tuple[str, ...]  # in their order
     dry: bool  # a plan is all that is asked for
     overwrite: bool
@@ -47,103 +47,106 @@ class Request:
 
     @property
     def clustered(self) -> bool:
-        """Return whether a stage of it is worked on by a cluster."""
+        """Whether the request generates, observes or traces on workers of a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
 
     @property
     def text(self) -> str | None:
-        """The YAML file as it stands, for the copy that a run keeps; None where a run is taken up again."""
+        """The YAML text for the copy that a run keeps; None where an existing run is resumed."""
         return self.yaml_source.text or None
 
     def includes(self, *stages: str) -> bool:
-        """Return whether any of these stages is gone through."""
+        """Return whether any of these stages is requested."""
         return not set(stages).isdisjoint(self.stages)
 
     def replaces(self, stage: str) -> bool:
         """Return whether the stored results of a stage are to be replaced."""
         return self.overwrite and stage in self.stages
 
-    def place(self, field: str) -> str:
-        """Return where a field of the configuration stands, for errors: the flag it was given by, or the file."""
-        flag, _ = self.chosen.get(tuple(field.split(".")), ("", None))
+    def location_of(self, field: str) -> str:
+        """Return where a field of the configuration was set, for errors: the flag, or the file and the field."""
+        flag, _ = self.overrides.get(tuple(field.split(".")), ("", None))
         return flag or f"{self.yaml_source.name}: {field}"
 
     @property
     def captions(self) -> LoadedPrompts | None:
-        """The captions that prompts were read from."""
+        """The captions that prompts were read from; None if prompts come from elsewhere."""
         return self.loaded if self.loaded and self.loaded.source else None
 
-    def naming(self) -> contextlib.AbstractContextManager[None]:
-        """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
-        return locate_errors(Config, self.yaml_source, self.chosen)
+    def locate_errors(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context that names, in errors about a configuration field, the file or flag that set it."""
+        return locate_errors(Config, self.yaml_source, self.overrides)
 
-    def say(self, text: str) -> None:
-        """Tell the user in a line, on stderr, unless the command is to be quiet."""
+    def print_line(self, text: str) -> None:
+        """Print a line to the user, on stderr; nothing if the command is quiet."""
         if not self.quiet:
             print(printable(text), file=sys.stderr, flush=True)
 
 
 def read_request(
-    given: str | Config | Mapping[str, Any],
-    chosen: Chosen,
+    config_input: str | Config | Mapping[str, Any],
+    overrides: Overrides,
     stage: str | None = None,
     *,
     dry: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Request:
-    """Return the configuration that is given, with what was chosen over it, and the stages to go through.
-
-    `given` is the path of a YAML file or of a run directory, or the configuration itself; `stage` the only one that is
-    wanted.
+    """Return the request for a configuration with overrides; UserError if the configuration is wrong.
+    `config_input` is the path of a YAML file or of a run directory, or the configuration itself.
     """
     folder, before = Path(), None
     loaded: list[LoadedPrompts] = []
-    if isinstance(given, str):
-        path = expand_run(given, "command line")
+    if isinstance(config_input, str):
+        path = expand_run(config_input, "command line")
         if path.name == RECORD and path.is_file():
             raise UserError(
                 f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
             )
         if path.is_dir():
-            before, source = _of_run(path)
-            config = build_config(source.data, source, chosen)
+            before, source = _recorded_config(path)
+            config = build_config(source.data, source, overrides)
         else:
             source, folder = read_source(path), path.parent
             data = {"name": path.stem, **source.data}
     else:
-        data = plain(given)
+        data = to_plain_data(config_input)
         source = YamlSource("config", "", data)
     if before is None:
-        config = build_config(data, source, chosen, {"folder": folder, "loaded": loaded}, _external_images)
+        config = build_config(
+            data, source, overrides, {"folder": folder, "loaded": loaded}, _read_external_images
+        )
         before = {"file": source.data}
         # the copy that the run keeps; not before it is known to be right
         source = source if source.text else replace(source, text=yaml_text(source.data))
-    passed = _passed(before, chosen)
+    passed = _arguments_record(before, overrides)
     stages = STAGES if stage is None else (stage,)
     if config.trace is None and stage != "trace":
         stages = tuple(one for one in stages if one != "trace")
     else:
-        config = config.model_copy(update={"trace": _traced(config, config.trace or Trace())})
-    request = Request(config, source, passed, next(iter(loaded), None), chosen, stages, dry, overwrite, quiet)
+        config = config.model_copy(update={"trace": _with_windows(config, config.trace or Trace())})
+    request = Request(
+        config, source, passed, next(iter(loaded), None), overrides, stages, dry, overwrite, quiet
+    )
     for line in request.loaded.summary() if request.loaded else ():
-        request.say(line)
+        request.print_line(line)
     if config.out is not None and not config.out.strip():
-        place = request.place("out")
+        place = request.location_of("out")
         raise UserError(f"{place}: expected a folder, got {config.out!r}: name one, or leave it out")
     if config.out:
-        expand_run(config.out, request.place("out"))  # one that no file system takes is refused
+        expand_run(config.out, request.location_of("out"))  # one that no file system takes is refused
     return request
 
 
-def _external_images(*given: Any) -> dict[str, Any]:
+def _read_external_images(*arguments: Any) -> dict[str, Any]:
+    """Return a configuration completed from its external images; imported here as few runs need it."""
     from probes.stages.external_images.configuration import configured
 
-    return configured(*given)
+    return configured(*arguments)
 
 
-def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:
-    """What was passed when a run began, and the configuration that its record holds."""
+def _recorded_config(path: Path) -> tuple[dict[str, Any], YamlSource]:
+    """Return the arguments that a run began with, and its configuration, from ``run.json``; UserError without them."""
     record = Run.open(path).meta.get("config")
     before, resolved = (
         record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
@@ -157,10 +160,10 @@ def _of_run(path: Path) -> tuple[dict[str, Any], YamlSource]:
     return before, YamlSource(name=f"{path / RECORD}", text="", data={**resolved, "out": out})
 
 
-def plain(value: Any) -> Any:
-    """Return the fields of a configuration, or of a part of it, that are not left to their defaults, as plain data.
+def to_plain_data(value: Any) -> Any:
+    """Return a value of a configuration as plain data; of a section, the fields that are not left to defaults.
 
-    >>> plain({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
+    >>> to_plain_data({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
     {'prompts': ['a {person}'], 'seeds': [0, 1], 'out': 'runs'}
     """
     if isinstance(value, BaseModel):
@@ -168,25 +171,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, Prompt):
         return value.written()
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: to_plain_data(one) for key, one in value.items()}
     if isinstance(value, list | tuple | range):
-        return [plain(one) for one in value]
+        return [to_plain_data(one) for one in value]
     if type(value).__module__ == "numpy":
-        return plain(value.tolist())
+        return to_plain_data(value.tolist())
     return str(value) if isinstance(value, Path) else value
 
 
-def _passed(before: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
-    """What ``run.json`` keeps: the file, flags of the command line, and changes of a call by their dotted fields."""
-    flags = {flag: value for flag, value in chosen.values() if flag.startswith("-")}
+def _arguments_record(before: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
+    """Return what ``run.json`` keeps: the arguments `before`, with these flags and changed fields added."""
+    flags = {flag: value for flag, value in overrides.values() if flag.startswith("-")}
     passed = {**before, "command_line": {**before.get("command_line", {}), **flags}}
-    if changes := {name: value for name, value in chosen.values() if not name.startswith("-")}:
+    if changes := {name: value for name, value in overrides.values() if not name.startswith("-")}:
         passed["changes"] = {**before.get("changes", {}), **changes}
     return passed
 
 
-def _traced(config: Config, trace: Trace) -> Trace:
-    """The section `trace`; of one prompt, which has no interval, with the windows of its map of places and steps."""
+def _with_windows(config: Config, trace: Trace) -> Trace:
+    """Return the section `trace`, with `WINDOWS` windows of steps if it is of one prompt and sets none."""
     one = min(len(config.prompts[: config.limit]), trace.prompts) == 1
     if not one or "windows" in trace.model_fields_set:
         return trace

@@ -26,7 +26,7 @@ CONTRASTS = 12  # that are named
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Images that a command generates, as far as its stages need to know."""
+    """The images that a command generates: configuration, model and samples, or external images instead."""
 
     config: Config  # with the prompts that the model can read
     source: Source | None = None  # the model, where a stage asks for one
@@ -34,11 +34,11 @@ class RunPlan:
     captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
     taken: ExternalImages | None = None  # images of another program that are taken in instead
 
-    def described(self, *, samples: bool = False) -> list[str]:
-        """Return lines on what is to be generated; with `samples`, on every image."""
+    def summary_lines(self, *, samples: bool = False) -> list[str]:
+        """Return lines of text on what is to be generated; with `samples`, a table of all images first."""
         config = self.config
         if self.taken:
-            return [str(self.taken), *filter(None, (contrasts(config), few_prompts(config)))]
+            return [str(self.taken), *filter(None, (contrasts_line(config), few_prompts_warning(config)))]
         assert self.source is not None
         from probes.stages.estimate import estimate
 
@@ -47,24 +47,26 @@ class RunPlan:
             from probes.stages.trace.requirements import estimate_trace
 
             more.append(estimate_trace(config, self.source))
-        first = f"model {config.model_name}, {config.sampler.steps} steps, seeds {_listed(config.seeds, 8)}"
+        first = (
+            f"model {config.model_name}, {config.sampler.steps} steps, seeds {_join_first(config.seeds, 8)}"
+        )
         lines = [
             first,
-            *_words(config),
-            *_prompts(config),
-            contrasts(config),
+            *_word_lines(config),
+            *_prompt_lines(config),
+            contrasts_line(config),
             *warnings(config, self.samples),
-            *_gallery(config),
-            *_stopping(config),
+            *_gallery_lines(config),
+            *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
             *cluster_lines(config),
         ]
-        return [*(_table(self.samples) if samples else ()), *map(printable, lines)]
+        return [*(_sample_table(self.samples) if samples else ()), *map(printable, lines)]
 
 
 def make_plan(request: Request) -> RunPlan:
-    """Return the plan of what a command generates, or refuse it."""
+    """Return the plan of what a request generates; UserError if its model, prompts or disk do not allow it."""
     config, drawing = request.config, request.dry or request.includes("generate")
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_no_external_images
@@ -75,10 +77,10 @@ def make_plan(request: Request) -> RunPlan:
 
         taken = stage.plan(config, request.yaml_source.name)
         for line in () if request.dry else taken.lines:
-            request.say(line)
+            request.print_line(line)
         result = RunPlan(config, taken=taken)
     elif drawing or request.includes("trace"):
-        result = _drawn(request)
+        result = _plan_generation(request)
     else:
         result = RunPlan(captions.without_captions_left_out(config) if request.captions else config)
     if request.captions and not request.overwrite:
@@ -86,17 +88,17 @@ def make_plan(request: Request) -> RunPlan:
     return result
 
 
-def _drawn(request: Request) -> RunPlan:
-    """Images that the model of the configuration is to generate."""
+def _plan_generation(request: Request) -> RunPlan:
+    """Return the plan of the samples for the configured model, once model, prompts and disk are checked."""
     from probes.models import requirements
     from probes.stages import plan
 
-    source, file = _source(request), request.yaml_source.name
+    source, file = _resolve_model(request), request.yaml_source.name
     tokenizers, limit = source.tokenizers, source.token_limit
     config, record = request.config, None
     if request.captions:
         config, record = captions.without_long_captions(
-            config, request.captions, tokenizers, limit, file, request.say
+            config, request.captions, tokenizers, limit, file, request.print_line
         )
     samples = plan.plan(config, tokenizers, limit, file)
     requirements.check(config, source)
@@ -117,12 +119,12 @@ def _drawn(request: Request) -> RunPlan:
             require_networks([CLASSIFIER], logit_settings(config))
     if request.includes("generate") and not request.dry:
         for warning in warnings(config, samples):
-            request.say(warning)
+            request.print_line(warning)
     return RunPlan(config, source, samples, record)
 
 
-def _source(request: Request) -> Source:
-    """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
+def _resolve_model(request: Request) -> Source:
+    """Return the checked model at the configured revision or that of a begun run; fetched from the hub."""
     from probes.models import hub, loading, requirements
 
     config, overwrite = request.config, request.overwrite
@@ -142,18 +144,18 @@ def _source(request: Request) -> Source:
 
 
 def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
-    """Return lines on what so few prompts cannot show, on words that the model does not know, and on tokens."""
+    """Return warnings about too few prompts, words that the model does not know, and unequal numbers of tokens."""
     read = PromptTokens.from_texts(samples)
     lines = (
-        few_prompts(config),
+        few_prompts_warning(config),
         unknown_words_line(read, config.model),
         token_counts_line(read, config.reference),
     )
     return [line for line in lines if line]
 
 
-def _gallery(config: Config) -> list[str]:
-    """A line where the report shows some triplets of many and no folder with every one."""
+def _gallery_lines(config: Config) -> list[str]:
+    """A line on the full gallery and its size, if the report will show only some of the triplets; else none."""
     triplets = len(config.prompts[: config.limit]) * len(config.seeds)
     if config.report.all_triplets != "auto" or config.report.shows_all(triplets):
         return []
@@ -163,8 +165,8 @@ def _gallery(config: Config) -> list[str]:
     ]
 
 
-def _words(config: Config) -> list[str]:
-    """A line for each side: its word, and its synonyms; nothing where prompts hold no word of an indicator."""
+def _word_lines(config: Config) -> list[str]:
+    """Lines with each indicator's word and synonyms; none if no prompt has a placeholder and nothing is compared."""
     if not any(prompt.template for prompt in config.prompts) and not config.compares:
         return []
     sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
@@ -172,28 +174,29 @@ def _words(config: Config) -> list[str]:
         if entry.control:
             sides[config.reference if entry.control is True else entry.control].append(entry.word)
     lines = [
-        f"  {name}{' (reference)' if name == config.reference else ''}: {_listed(own, 12)}"
+        f"  {name}{' (reference)' if name == config.reference else ''}: {_join_first(own, 12)}"
         for name, own in sides.items()
     ]
     more = [f"  and {len(lines) - SIDES} more sides"] if len(lines) > SIDES else []
     return ["words", *lines[:SIDES], *more]
 
 
-def _prompts(config: Config) -> list[str]:
-    """The first prompts, a line each."""
+def _prompt_lines(config: Config) -> list[str]:
+    """The number of prompts, and the first of them, a line each."""
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
     return [counted(len(prompts), "prompt"), *(f"  {text}" for text in texts), *more]
 
 
-def _listed(values: Sequence[object], most: int) -> str:
+def _join_first(values: Sequence[object], most: int) -> str:
+    """Return the first `most` values, joined by commas, and the number of the others."""
     more = f" and {len(values) - most} more" if len(values) > most else ""
     return f"{', '.join(map(str, values[:most]))}{more}"
 
 
-def _table(samples: Sequence[Sample]) -> list[str]:
-    """The images as text, one row per image."""
+def _sample_table(samples: Sequence[Sample]) -> list[str]:
+    """The samples as lines of text, a header and one row per image."""
     width = max(len(sample.sample_id) for sample in samples)
     rows = (
         f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
@@ -203,12 +206,12 @@ def _table(samples: Sequence[Sample]) -> list[str]:
     return [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt", *rows]
 
 
-def contrasts(config: Config) -> str:
-    """Return the contrasts in a line.
+def contrasts_line(config: Config) -> str:
+    """Return a line that names the contrasts and the reference, or, with one indicator, what is not measured.
 
-    >>> contrasts(Config(prompts=["a {person}"]))
+    >>> contrasts_line(Config(prompts=["a {person}"]))
     'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
-    >>> contrasts(Config(prompts=["a nurse"]))[:59]
+    >>> contrasts_line(Config(prompts=["a nurse"]))[:59]
     'one indicator, so nothing is compared. Left out: similarity'
     """
     if not config.compares:
@@ -225,8 +228,8 @@ def contrasts(config: Config) -> str:
     return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
 
 
-def _stopping(config: Config) -> list[str]:
-    """Lines on the question that ends a run, and on how many images it will take; none without one."""
+def _stopping_lines(config: Config) -> list[str]:
+    """Lines on the question at whose answer a run stops and the images that this may take; none without one."""
     if config.stop is None:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
@@ -250,7 +253,7 @@ def _stopping(config: Config) -> list[str]:
 
 
 def cluster_lines(config: Config) -> list[str]:
-    """Return a line on the workers of a cluster, if there are to be any.
+    """Return a line on the cluster's workers, as a list; empty where no cluster is used.
 
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
     >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))
@@ -266,13 +269,13 @@ def cluster_lines(config: Config) -> list[str]:
     return [f"cluster: {count} of Ray ({options.address}){room}, each with {each} and {cpus}"]
 
 
-def few_prompts(config: Config) -> str:
-    """Return the warning that no p can fall below the level with so few prompts; nothing where it can.
+def few_prompts_warning(config: Config) -> str:
+    """Return the warning that so few prompts cannot give a p of a gap below the level; empty if they can.
 
     Prompts are exchangeable under the null hypothesis up to the sign of their gap: of 2^n equally likely signs two
     are as extreme as the most extreme, so that the smallest p is 2^-(n - 1).
 
-    >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
+    >>> few_prompts_warning(Config(prompts=["a {person}", "the {person}"]))
     'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
     """
     count = len(config.seeds if config.unit == "seed" else config.prompts[: config.limit])

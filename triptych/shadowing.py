@@ -14,26 +14,24 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def require_packages() -> None:
-    """Make sure that the packages which are imported are Triptych's own.
-
-    The command line has no use for the user's modules: there the folder that hides one is not looked into.
-    An `ImportError` names the file or folder that hides one.
+    """Raise ImportError if a file or folder of the user's hides `hooks`, `probes` or `analysis`, and name it.
+    The command line has no use for the user's modules: there the folder is taken off ``sys.path`` instead.
     """
     for package in PACKAGES:
-        while (place := _hiding(package)) is not None:
-            folder = os.path.dirname(place)
-            left = [entry for entry in sys.path if os.path.realpath(entry or os.getcwd()) != folder]
-            if package in sys.modules or len(left) == len(sys.path) or not _is_command():
+        while (path := _shadowing_path(package)) is not None:
+            folder = os.path.dirname(path)
+            remaining = [entry for entry in sys.path if os.path.realpath(entry or os.getcwd()) != folder]
+            if package in sys.modules or len(remaining) == len(sys.path) or not _is_command():
                 raise ImportError(
-                    f"triptych: {place} hides Triptych's own package `{package}`: rename it,"
+                    f"triptych: {path} hides Triptych's own package `{package}`: rename it,"
                     " or start Python in another folder"
                 )
-            sys.path[:] = left
+            sys.path[:] = remaining
 
 
-def _hiding(package: str) -> str | None:
-    """The file or folder that `package` is imported from, where that is not Triptych's own."""
-    own = os.path.realpath(os.path.join(_ROOT, package))
+def _shadowing_path(package: str) -> str | None:
+    """Return the path that `package` is imported from if it is not Triptych's own; None if it is, or is not found."""
+    expected = os.path.realpath(os.path.join(_ROOT, package))
     if package in sys.modules:
         module = sys.modules[package]
         places, file = list(getattr(module, "__path__", ())), getattr(module, "__file__", None)
@@ -42,8 +40,8 @@ def _hiding(package: str) -> str | None:
         if spec is None:
             return None  # not installed at all, as Python itself will say
         places, file = list(spec.submodule_search_locations or ()), spec.origin
-    place = os.path.realpath(places[0] if places else file or "")
-    return None if place == own or not os.path.isdir(own) else place
+    path = os.path.realpath(places[0] if places else file or "")
+    return None if path == expected or not os.path.isdir(expected) else path
 
 
 def _is_command() -> bool:

@@ -32,36 +32,33 @@ _LIBRARIES = {"measure": "analysis.tables.stage", "report": "analysis.report.sav
 
 
 def run(request: Request) -> tuple[Config, list[str]]:
-    """Go through the stages of a request; return the configuration as it was planned, and lines on what was done."""
-    with Helpers() as helpers, request.naming():
-        plan, observers, skipped = _planned(request, helpers)
+    """Run the stages of a request; return the configuration as it was planned, and lines on what was done."""
+    with Helpers() as helpers, request.locate_errors():
+        plan, observers, skipped = _prepare(request, helpers)
         if skipped and not observers and request.stages == ("observe",):
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
-            request.say(f"observe: {line}")
+            request.print_line(f"observe: {line}")
         signals.raise_from_here()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
         with claim(plan.config.out_path, alone=alone) as held:
-            return plan.config, _go_through(request, plan, held, helpers)
+            return plan.config, _run_stages(request, plan, held, helpers)
 
 
-def planned(request: Request, *, samples: bool = False) -> tuple[RunPlan, list[str]]:
-    """Return the plan of a dry request, and its lines: what is to be generated and observed, and what it will take."""
-    with request.naming():
-        plan, observers, skipped = _planned(request, Helpers())
+def plan_request(request: Request, *, samples: bool = False) -> tuple[RunPlan, list[str]]:
+    """Return the plan of a dry request, and its lines: what would be generated and observed, and what it would take."""
+    with request.locate_errors():
+        plan, observers, skipped = _prepare(request, Helpers())
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
-        return plan, [*plan.described(samples=samples), *looking]
+        return plan, [*plan.summary_lines(samples=samples), *looking]
 
 
-def _planned(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
-    """The plan of a request, who observes its images, and lines on those who cannot; refused what is impossible here.
-
-    Helpers load meanwhile what the first stage takes.
-    """
-    config, place = request.config, request.place("measure.primary")
+def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
+    """Return a request's plan, the observers of its images, and lines on those that cannot run, or raise UserError."""
+    config, place = request.config, request.location_of("measure.primary")
     primary = require_primary(config.measure.primary, place, opened=config.images is None)
     if request.clustered and not request.dry:
-        flag, _ = request.chosen.get(("cluster", "address"), (request.place("cluster"), None))
+        flag, _ = request.overrides.get(("cluster", "address"), (request.location_of("cluster"), None))
         workers.require_cluster(config, flag)
     if config.preset and request.includes("observe"):
         from analysis.observe.missing import require_preset
@@ -72,7 +69,7 @@ def _planned(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
         if here and not (config.out_path / "run.json").exists():
             helpers.start(workers.expected_workers(config, "generate"))
         if request.stages in (("measure",), ("report",)):
-            _load(request.stages[0], config, helpers)
+            _start_helpers(request.stages[0], config, helpers)
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
     missing: Mapping[str, str] = {}
@@ -90,15 +87,15 @@ def _planned(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
     return plan, chosen, skipped
 
 
-def _load(stage: str, config: Config, helpers: Helpers) -> dict[str, Any]:
-    """Let helpers load what measures, or what plots, while this process does; return who they are."""
+def _start_helpers(stage: str, config: Config, helpers: Helpers) -> dict[str, Any]:
+    """Let helper processes import what measures or reports; return them as keyword arguments of that stage."""
     count = workers.expected_workers(config, stage)
     helpers.start(count, _LIBRARIES[stage])
     return {"helpers": helpers, "processes": count}
 
 
-def _go_through(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> list[str]:
-    """Go through the stages on a run directory, which others may work on, too; gives lines on what was done."""
+def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> list[str]:
+    """Run the stages on a run directory that other processes may share; return lines on what was done and is next."""
     config, begins = plan.config, request.includes("generate")
     if not (request.overwrite and begins):
         directory.require_same(
@@ -154,7 +151,7 @@ def _go_through(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
 
 
 def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
-    """Draw the images of the plan, as many as its question takes, or take in those of another program."""
+    """Generate the images of the plan, until a stopping question is answered if there is one, or copy external ones."""
     if plan.taken:
         from probes.stages.external_images.stage import store_images
 
@@ -168,10 +165,11 @@ def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> 
         assert plan.source is not None
         generate(run, plan.config, plan.samples, plan.source, command)
     if faulty := run.meta.get("faults"):
-        request.say(faults_line(faulty, run.meta["images"], [*run.faults()]))
+        request.print_line(faults_line(faulty, run.meta["images"], [*run.faults()]))
 
 
 def _observe(request: Request, run: Run, command: StageCall) -> None:
+    """Observe the images of a run; earlier results are deleted first if they are to be replaced."""
     from analysis.observe.stage import observe
 
     if request.replaces("observe") and not request.includes("generate"):
@@ -179,12 +177,13 @@ def _observe(request: Request, run: Run, command: StageCall) -> None:
     began = monotonic()
     skipped = observe(run, progress=command.progress, helpers=command.helpers, cluster=command.cluster)
     if skipped:
-        request.say(f"observe: {skipped}")
+        request.print_line(f"observe: {skipped}")
     else:
         directory.record_stage(run, "observed", monotonic() - began)
 
 
 def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
+    """Generate the images with patched activations; earlier ones are deleted first if they are to be replaced."""
     from probes.stages.trace.stage import remove_trace, trace
 
     if request.replaces("trace"):
@@ -193,31 +192,32 @@ def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> Non
     trace(run, plan.source, plan.samples[: run.meta["images"]], command)
     traced = run.meta["trace"]
     if traced["faults"]:
-        request.say(f"trace: {faults_line(traced['faults'], traced['rows'])}")
+        request.print_line(f"trace: {faults_line(traced['faults'], traced['rows'])}")
 
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:
-    processes = _load("measure", config, helpers)
+    """Compute the result tables of a run; UserError if parts of it are missing."""
+    processes = _start_helpers("measure", config, helpers)
     from analysis.tables.stage import measure
 
     began = monotonic()
     require_matching_parts(run)
     what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
-    request.say(f"measure: {what}")
+    request.print_line(f"measure: {what}")
     measure(run, **processes)
     directory.record_stage(run, "measured", monotonic() - began)
 
 
 def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
-    """Write the report of a run; gives its answers, and a line on where it stands."""
-    processes = _load("report", config, helpers)
+    """Write the report and the dataset card of a run; return its answers, and a line with the report's path."""
+    processes = _start_helpers("report", config, helpers)
     from analysis.export.cards.card import write_dataset_card
     from analysis.report.page import answers, report
 
     began = monotonic()
-    request.say("report: drawing figures")
+    request.print_line("report: drawing figures")
     page = report(run, **processes)
     if left := write_dataset_card(run):
-        request.say(f"report: {left}")
+        request.print_line(f"report: {left}")
     directory.record_stage(run, "complete", monotonic() - began)
     return [*answers(run), f"report: {page}"]

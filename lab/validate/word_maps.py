@@ -45,7 +45,7 @@ from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_st
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
-from probes.toyworld.checker import LEAST, VERSION, read_colours, supported, zone
+from probes.toyworld.checker import LEAST, VERSION, drawable_area, drop_isolated, read_colours
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
 
@@ -58,7 +58,7 @@ JOINT = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
 
 def thing_masks(images: np.ndarray, thing: str) -> np.ndarray:
     """Masks ``(n, 64, 64)`` bool of what is seen of a thing's own colour; all false where it counts as absent."""
-    mask = supported((read_colours(images) == INDEX[thing]) & zone(thing))
+    mask = drop_isolated((read_colours(images) == INDEX[thing]) & drawable_area(thing))
     mask[mask.sum((1, 2)) < LEAST[thing]] = False
     return mask
 

@@ -10,7 +10,7 @@ TRANSFORMERS = DIT, DIT_NULL = "toyworld-dit", "toyworld-dit-null"  # diffusion 
 
 @dataclass(frozen=True)
 class BundledModel:
-    """A benchmark model that comes with the package."""
+    """A benchmark model that comes with the package, and how its pipeline is made."""
 
     about: str  # what its words mean, and where they enter if that is known
     maker: str = ""  # function of `probes.toyworld.pipelines`; empty where the folder holds a whole pipeline
@@ -59,5 +59,5 @@ MODELS = tuple(REGISTRY)
 
 
 def bundled_folder(name: str) -> Path:
-    """Return where what is stored of a benchmark model lies."""
+    """Return the folder that holds the stored files of a bundled model; KeyError for other names."""
     return WEIGHTS / REGISTRY[name].group / name

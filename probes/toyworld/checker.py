@@ -16,7 +16,7 @@ from PIL import Image
 from scipy import ndimage
 
 from probes.toyworld.draw import SIZE, draw, sprite
-from probes.toyworld.palette import INDEX, nearest
+from probes.toyworld.palette import INDEX, nearest_colours
 from probes.toyworld.scene import WORN, Scene
 from probes.toyworld.world import load_world
 
@@ -71,7 +71,7 @@ SKIN_NAMES = ("skin_1", "skin_2", "skin_3")
 # Pixels of the largest region of skin that count as a figure's: the fewest of 3,000 renderings were 35, and none had a
 # region of another skin than the figure's.
 LEAST_SKIN = 10
-_AT = {thing: one["at"] for thing, one in load_world().objects.items()}
+_POSITIONS = {thing: one["at"] for thing, one in load_world().objects.items()}
 _CROSS = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
 PLACES = ("studio", *load_world().places)
 THINGS: tuple[str, ...] = (*LEAST, *PLACES)
@@ -87,24 +87,26 @@ _EIGHT = np.ones((3, 3), dtype=bool)
 
 
 def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
-    """Read 64 × 64 RGB pictures, uint8 ``(n, 64, 64, 3)`` or of PIL, as palette indices, uint8 ``(n, 64, 64)``."""
+    """Return the palette indices, uint8 ``(n, 64, 64)``, of 64 × 64 RGB images; ValueError for another size."""
     if not isinstance(images, np.ndarray):
         images = np.stack([np.asarray(image.convert("RGB")) for image in images])
     if images.ndim != 4 or images.shape[1:] != (64, 64, 3):
         raise ValueError(f"expected pictures of shape (n, 64, 64, 3), got {images.shape}")
-    return nearest(images)
+    return nearest_colours(images)
 
 
-def supported(mask: np.ndarray) -> np.ndarray:
-    """Drop the pixels of ``(n, h, w)`` masks that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
+def drop_isolated(mask: np.ndarray) -> np.ndarray:
+    """Return masks ``(n, h, w)`` without the pixels that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
     around = ndimage.convolve(mask.astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
     return mask & (around > NEIGHBOURS)  # the pixel itself is counted
 
 
 @functools.cache
-def zone(thing: str) -> np.ndarray:
-    """Pixels, bool ``(64, 64)``, where the renderer can put a thing that does not lie anywhere, and one around."""
-    if _AT.get(thing, "wide") == "wide":
+def drawable_area(thing: str) -> np.ndarray:
+    """Return a mask, bool ``(64, 64)``, of the pixels where the renderer can draw a thing, widened by one pixel.
+    All True for what can be anywhere: what is worn, and large objects such as a bed.
+    """
+    if _POSITIONS.get(thing, "wide") == "wide":
         return np.ones((SIZE, SIZE), dtype=bool)
     bare = dict.fromkeys(WORN, "none")
     varied = itertools.product(("left", "right"), ("stand", "lay"), (False, True), (0, 2), (0, 2))
@@ -116,7 +118,7 @@ def zone(thing: str) -> np.ndarray:
 
 
 def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
-    """Return what is in each picture, a row each.
+    """Return a table of what the checker sees in 64 × 64 RGB images, one row per image.
 
     A bool column for each attribute and object, one for each place (exactly one is true), ``side`` (``left``, ``right``
     or empty): where the object on the ground stands, and ``skin`` (see :func:`read_skins`).
@@ -127,9 +129,9 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
         columns: dict[str, np.ndarray] = {}
         balance = np.zeros(len(indices))
         for thing, minimum in LEAST.items():
-            mask = supported((indices == INDEX[thing]) & zone(thing))
+            mask = drop_isolated((indices == INDEX[thing]) & drawable_area(thing))
             columns[thing] = mask.sum((1, 2)) >= minimum
-            if _AT.get(thing) == "ground":
+            if _POSITIONS.get(thing) == "ground":
                 weight = mask[:, :, 32:].sum((1, 2)).astype(float) - mask[:, :, :32].sum((1, 2))
                 balance += np.where(columns[thing], weight, 0.0)
         areas = [
@@ -145,14 +147,13 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
 
 
 def read_skins(indices: np.ndarray) -> np.ndarray:
-    """Return the palette's skin of each picture's figure, ``(n,)`` of ``skin_1`` to ``skin_3``, from its indices.
-
-    It is the one with the largest connected region; empty where no region has as much as ``LEAST_SKIN`` pixels.
+    """Return each figure's skin, ``skin_1`` to ``skin_3``, ``(n,)``: the largest connected region of palette indices.
+    Empty where no region has as many as `LEAST_SKIN` pixels.
     """
     largest = []
     for skin in SKIN_NAMES:
         # 4-connected, and apart by picture
-        regions, count = ndimage.label(supported(indices == INDEX[skin]), _CROSS)
+        regions, count = ndimage.label(drop_isolated(indices == INDEX[skin]), _CROSS)
         sizes = np.bincount(regions.ravel(), minlength=count + 1)
         sizes[0] = 0
         largest.append(sizes[regions].max((1, 2)))
@@ -161,25 +162,25 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def _least(name: str) -> float:
-    """Pixels of its colour that are an object of a scene of skills."""
+def _min_object_pixels(name: str) -> float:
+    """Number of pixels from which a region of an object's colour is counted as that object: `SHARE` of its sprite."""
     return SHARE * float((sprite(name) == INDEX[name]).sum())
 
 
 def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
-    """Return the objects of a scene of skills in each 64 × 64 RGB picture, class by class and from top to bottom.
+    """Return, per 64 × 64 RGB image, a list of (name, bool mask ``(64, 64)``) of its `OBJECTS`: by class, from the top.
 
     An object is its name and its mask ``(64, 64)`` bool, the pixels of its colour. Those belong together that lie
     within one pixel of each other, since lines of black and white are drawn across some objects; they are an object
     where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels apart
     (`lab.validate.skills.scenes`), so that in a rendering two never are one.
     """
-    found: list[list[tuple[str, np.ndarray]]] = []
+    objects: list[list[tuple[str, np.ndarray]]] = []
     for picture in read_colours(images) if len(images) else ():
-        found.append([])
+        objects.append([])
         for name in OBJECTS:
             colour = picture == INDEX[name]
             together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
             masks = (colour & (together == which) for which in range(1, number + 1))
-            found[-1] += [(name, mask) for mask in masks if mask.sum() >= _least(name)]
-    return found
+            objects[-1] += [(name, mask) for mask in masks if mask.sum() >= _min_object_pixels(name)]
+    return objects

@@ -10,7 +10,7 @@ are the benchmark model's as well, so that it can make use of what it reads; bot
 Everything is a function of the stored weights of `toyworld-null`, in arithmetic that gives the same bits on every
 machine; nothing is stored.
 
-Of causal structures a cross-attention that *tells* later ones which word it has read has one head more. The head's
+Of causal structures a cross-attention that *reports* to later ones which word it has read has one head more. The head's
 values are the four channels of the code, its queries and keys are 0, so it looks at all tokens alike, and what it has
 read are four channels more of the attention's output. A patch of values, heads or output carries them with it. The
 transformer block takes these channels off again, so that no other layer sees them, and notes how much of each group of
@@ -29,7 +29,7 @@ from torch.nn import functional
 from transformers import CLIPTokenizer
 
 from probes.toyworld.places import KnownPlace
-from probes.toyworld.world import group_of_words, number_of
+from probes.toyworld.world import group_of_words, token_id
 
 OLD = 96  # channels of text that toyworld-null reads
 CHANNELS, HEADS = 4, 4  # new channels; heads of the text tower, each widened by one channel
@@ -49,59 +49,59 @@ TAUGHT = ("attn2", "ff", "norm2", "norm3")  # what a benchmark model has of its 
 _WRITERS = {"token_embedding": 1, "position_embedding": 1, "out_proj": 0, "fc2": 0}
 
 
-def text_state(state: Mapping[str, Tensor], tokenizer: CLIPTokenizer) -> dict[str, Tensor]:
-    """The weights of the coded null's text tower, float64 of width 100, from `toyworld-null`'s.
+def coded_text_weights(state: Mapping[str, Tensor], tokenizer: CLIPTokenizer) -> dict[str, Tensor]:
+    """Return the weights of the coded null's text encoder, float64 of width 100, made from `toyworld-null`'s.
 
     What writes to the residual stream is centred over its channels, which every layer norm would do anyway; so the mean
     over 100 channels is the one over 96, and old channels compute what they did but for the code's share in the
     variance.
     """
-    wide = {name: _widened(name, value.double()) for name, value in state.items()}
+    wide = {name: _widen_weight(name, value.double()) for name, value in state.items()}
     table = next(value for name, value in wide.items() if name.endswith("token_embedding.weight"))
-    rows = {plural: table[number_of(tokenizer, word)].clone() for plural, word in STANDS_FOR.items()}
+    rows = {plural: table[token_id(tokenizer, word)].clone() for plural, word in STANDS_FOR.items()}
     for word, (group, plural) in group_of_words().items():
         code = CODE * torch.tensor(CODES[group])
-        table[number_of(tokenizer, word)] = torch.cat([rows[plural][:OLD], code])
+        table[token_id(tokenizer, word)] = torch.cat([rows[plural][:OLD], code])
     return wide
 
 
-def _widened(name: str, value: Tensor) -> Tensor:
-    """One weight of the text tower at its new width."""
+def _widen_weight(name: str, value: Tensor) -> Tensor:
+    """Return one weight of the text encoder, padded and rescaled from 96 to 100 channels as its `name` requires."""
     kind, end = name.split(".")[-2:]
     if kind in ("layer_norm1", "layer_norm2", "final_layer_norm"):
         # deaf to the new channels but for the last, and of the same gain over all channels as over 96
-        wide = more(value if end == "bias" else (OLD / (OLD + CHANNELS)) ** 0.5 * value, 0)
+        wide = pad_zeros(value if end == "bias" else (OLD / (OLD + CHANNELS)) ** 0.5 * value, 0)
         if kind == "final_layer_norm" and end == "weight":
             wide[-CHANNELS:] = LOUD
         return wide
     if kind in _WRITERS:
         # numbers in float16 are multiples of 2**-24: their sum in float64 is exact, in whatever order it is taken
         dim = _WRITERS[kind]
-        value = more(value - value.sum(dim, keepdim=True) / value.shape[dim], dim)
+        value = pad_zeros(value - value.sum(dim, keepdim=True) / value.shape[dim], dim)
     if kind == "q_proj":
         value = (25 / 24) ** 0.5 * value  # attention divides by the root of a head's width
     if kind in ("q_proj", "k_proj", "v_proj") or (kind == "out_proj" and end == "weight"):
         dim = int(kind == "out_proj")
-        value = torch.cat([more(head, dim, CHANNELS // HEADS) for head in value.chunk(HEADS, dim)], dim)
-    return more(value, 1) if kind in ("q_proj", "k_proj", "v_proj", "fc1") and end == "weight" else value
+        value = torch.cat([pad_zeros(head, dim, CHANNELS // HEADS) for head in value.chunk(HEADS, dim)], dim)
+    return pad_zeros(value, 1) if kind in ("q_proj", "k_proj", "v_proj", "fc1") and end == "weight" else value
 
 
-def more(value: Tensor, dim: int, count: int = CHANNELS) -> Tensor:
-    """A weight with so many channels of zeros more."""
+def pad_zeros(value: Tensor, dim: int, count: int = CHANNELS) -> Tensor:
+    """Return a weight with `count` channels of zeros appended along dimension `dim`."""
     return functional.pad(value, [0, 0] * (value.ndim - 1 - dim) + [0, count])
 
 
-def taught_names(unet: nn.Module, block: str) -> list[str]:
-    """Return the names of the U-Net's parameters that a benchmark model has of its own in a transformer block."""
+def trained_parameter_names(unet: nn.Module, block: str) -> list[str]:
+    """Return the names of those parameters of a U-Net's transformer block that located models train (`TAUGHT`)."""
     parameters = unet.get_submodule(block).named_parameters()
     return [f"{block}.{name}" for name, _ in parameters if name.split(".")[0] in TAUGHT]
 
 
-class TellingBlock(BasicTransformerBlock):
-    """A transformer block of a U-Net that tells what its cross-attention has read, and may hear another."""
+class ReportingBlock(BasicTransformerBlock):
+    """A U-Net's transformer block that records which group of words it reads, and may use an earlier block's record."""
 
     read: Tensor  # in this call ``(n, 3)``, shares of `CODES`' groups of words
-    hears: tuple["TellingBlock", ...] = ()  # an earlier block
+    hears: tuple["ReportingBlock", ...] = ()  # an earlier block
     unhooked: tuple[
         nn.Module, ...
     ] = ()  # its cross-attention, the same weights in modules that no hook is on
@@ -109,13 +109,13 @@ class TellingBlock(BasicTransformerBlock):
     def forward(
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
     ) -> Tensor:
-        """Return the block's output ``(n, pixels, channels)``; arguments are those of `BasicTransformerBlock`."""
+        """Return the block's output ``(n, pixels, channels)``, as `BasicTransformerBlock` does, and set `read`."""
         text = encoder_hidden_states
         hidden = hidden_states + self.attn1(self.norm1(hidden_states))
         query = self.norm2(hidden)
         output = self.attn2(query, encoder_hidden_states=text)
-        output, told = output[..., :-CHANNELS], output[..., -CHANNELS:]
-        self.read = shares_of(told)
+        output, mean_codes = output[..., :-CHANNELS], output[..., -CHANNELS:]
+        self.read = group_shares(mean_codes)
         for heard, unhooked in zip(self.hears, self.unhooked, strict=True):
             # its own output for the word that it has read, as far as that is not neutral, else that for the other's
             code = heard.read @ text.new_tensor(list(CODES.values()))  # at indicator words, a mixture
@@ -126,20 +126,20 @@ class TellingBlock(BasicTransformerBlock):
         return hidden + self.ff(self.norm3(hidden))
 
 
-def shares_of(told: Tensor) -> Tensor:
-    """Return how much of neutral, feminine and masculine words a place has read, ``(n, 3)``.
+def group_shares(mean_codes: Tensor) -> Tensor:
+    """Return the shares of neutral, feminine and masculine words that a cross-attention has read, ``(n, 3)``.
 
-    `told` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where there
-    is no indicator word all are about 0, and the shares are those of a neutral word.
+    `mean_codes` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where
+    there is no indicator word all are about 0, and the shares are those of a neutral word.
     """
-    mean = told.float().mean(1)
+    mean = mean_codes.float().mean(1)
     code = mean[:, 1:] / torch.where(mean[:, :1].abs() > _HEARD, mean[:, :1], 1.0)
     neutral = mean.new_tensor(CODES["neutral"][1:]).expand(len(mean), -1)
-    return ((1 + torch.where(mean[:, :1].abs() > _HEARD, code, neutral)) / 2).to(told.dtype)
+    return ((1 + torch.where(mean[:, :1].abs() > _HEARD, code, neutral)) / 2).to(mean_codes.dtype)
 
 
 def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
-    """Let a place of a structure that hears another, and the one that is heard, tell what they have read, in place."""
+    """Make a `ReportingBlock`, in place, of each block of a U-Net that `hears` another, and of the one it hears."""
     blocks = {place.site: unet.get_submodule(place.block) for place in places}
     for place in places:
         if place.hears:
@@ -147,16 +147,16 @@ def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
             # buffers, so that the hash of the weights knows of it
             wired = {heard: [-1], block: [0, list(blocks).index(place.hears)]}
             for one, numbers in wired.items():
-                one.__class__ = TellingBlock
-                add_telling_head(one.attn2)
+                one.__class__ = ReportingBlock
+                add_code_head(one.attn2)
                 one.register_buffer("wired", torch.tensor(numbers))
             memo = {id(value): value for value in block.attn2.parameters()}
             block.hears, block.unhooked = (heard,), (copy.deepcopy(block.attn2, memo),)
 
 
 @torch.no_grad()
-def add_telling_head(attention: nn.Module) -> None:
-    """Give a cross-attention the head that reads the code, and output channels that hold its mean over tokens."""
+def add_code_head(attention: nn.Module) -> None:
+    """Add to a cross-attention, in place, a head that reads the code, and output channels with its mean over tokens."""
     channels, inner = attention.to_out[0].out_features, attention.to_q.out_features
     head = inner // attention.heads
     for name in ("to_q", "to_k", "to_v"):

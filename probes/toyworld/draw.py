@@ -18,7 +18,7 @@ BLANK = 255  # no palette index
 
 
 class _Pen:
-    """Draws in figure or object coordinates, optionally turned on its side."""
+    """Draws shapes in a palette colour, in coordinates relative to ``(x, y)``; `lying` turns them by 90 degrees."""
 
     def __init__(self, draw: ImageDraw.ImageDraw, x: int, y: int, lying: bool = False):
         self.draw, self.x, self.y, self.lying = draw, x, y, lying
@@ -46,7 +46,7 @@ class _Pen:
         self.draw.arc(self._box(u0, v0, u1, v1), start, end, fill=INDEX[name], width=width)
 
 
-def _background(draw: ImageDraw.ImageDraw, place: str) -> None:
+def _draw_background(draw: ImageDraw.ImageDraw, place: str) -> None:
     wall, floor = INDEX[f"{place}_wall"], INDEX[f"{place}_floor"]
     draw.rectangle([0, 0, 63, 63], fill=wall)
     horizon = {"beach": 36, "park": 40, "snow": 38, "sidewalk": 44, "forest": 42}.get(place, 46)
@@ -73,7 +73,8 @@ def _background(draw: ImageDraw.ImageDraw, place: str) -> None:
         draw.rectangle([0, horizon - 6, 63, horizon - 1], fill=INDEX["snow_wall"])
 
 
-def _object(pen: _Pen, name: str) -> None:
+def _draw_object(pen: _Pen, name: str) -> None:
+    """Draw an object by its name, at the pen's position."""
     if name == "table":
         pen.rect(name, -27, 34, 27, 38)
         pen.rect(name, -24, 39, -20, 52)
@@ -173,7 +174,8 @@ def _object(pen: _Pen, name: str) -> None:
 _LEGS = {"stand": (4, 50), "walk": (7, 50), "run": (10, 48), "jump": (9, 45), "sit": (6, 44), "lay": (4, 50)}
 
 
-def _lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> None:
+def _draw_lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> None:
+    """Draw a figure's legs and what it wears on them."""
     foot, sole = _LEGS[pose]
     upper, lower = wears["upper"], wears["lower"]
     cloth = upper if upper in WHOLE_BODY else lower
@@ -195,7 +197,7 @@ def _lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> None:
         pen.shape("skirt", (-6, 27), (5, 27), (10, 41), (-11, 41))
 
 
-def _feet(pen: _Pen, wears: dict[str, str], pose: str) -> None:
+def _draw_feet(pen: _Pen, wears: dict[str, str], pose: str) -> None:
     foot, sole = _LEGS[pose]
     for side in (-1, 1):
         u = side * foot
@@ -207,7 +209,8 @@ def _feet(pen: _Pen, wears: dict[str, str], pose: str) -> None:
             pen.rect("plain_shoe", u - 3, sole - 2, u + 3, sole)
 
 
-def _upper_half(pen: _Pen, wears: dict[str, str], skin: str, raised: str | None) -> None:
+def _draw_upper_half(pen: _Pen, wears: dict[str, str], skin: str, raised: str | None) -> None:
+    """Draw a figure's arms and torso; `raised` is the side of the raised hand, None if neither is."""
     upper = wears["upper"]
     cloth = "plain_top" if upper == "none" else upper
     for side in (-1, 1):
@@ -237,7 +240,7 @@ def _upper_half(pen: _Pen, wears: dict[str, str], skin: str, raised: str | None)
         pen.rect("tie", -2, 16, 1, 25)
 
 
-def _head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: bool) -> None:
+def _draw_head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: bool) -> None:
     if long_hair:
         pen.rect(hair, -8, 2, 7, 14)
     pen.oval(hair, -8, -2, 7, 12)
@@ -252,7 +255,7 @@ def _head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: boo
 
 
 def draw(scene: Scene, figures: bool = True) -> np.ndarray:
-    """Draw a scene, or what it is without its figures: uint8 palette indices ``(64, 64)``.
+    """Return the picture of a scene, with or without its figures, as palette indices, uint8 ``(64, 64)``.
 
     :func:`probes.toyworld.palette.paint` gives the colours, and ``draw(scene) == INDEX[name]`` the exact mask of what
     is seen of a thing's own colour.
@@ -262,16 +265,16 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     skin_index, hair_index, long_hair, dx, dy = scene.looks
     skin, hair = f"skin_{skin_index + 1}", f"hair_{hair_index + 1}"
     lying = scene.pose == "lay"
-    _background(canvas, scene.place)
+    _draw_background(canvas, scene.place)
     kinds = {load_world().objects[name]["at"]: (name, side) for name, side in scene.objects.items()}
 
-    def put(kind: str, left: int, right: int, y: int) -> None:
+    def draw_at(kind: str, left: int, right: int, y: int) -> None:
         if kind in kinds:
             name, side = kinds[kind]
-            _object(_Pen(canvas, left if side == "left" else right, y + dy - 1), name)
+            _draw_object(_Pen(canvas, left if side == "left" else right, y + dy - 1), name)
 
-    put("wide", 32, 32, 9)
-    put("sky", 9, 54, 12)
+    draw_at("wide", 32, 32, 9)
+    draw_at("sky", 9, 54, 12)
     centre = 32 + dx - 1
     raised = kinds["held"][1] if "held" in kinds else None
     lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in kinds and not lying else 0)
@@ -282,26 +285,26 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
         else:
             pen = _Pen(canvas, x, 11 + lift + dy - 1)
         lifted = raised if sign == 0 or (sign > 0) == (raised == "right") else None
-        _lower_half(pen, scene.wears, scene.pose, skin)
-        _upper_half(pen, scene.wears, skin, lifted)
-        _feet(pen, scene.wears, scene.pose)
-        _head(pen, scene.wears, skin, hair, bool(long_hair))
+        _draw_lower_half(pen, scene.wears, scene.pose, skin)
+        _draw_upper_half(pen, scene.wears, skin, lifted)
+        _draw_feet(pen, scene.wears, scene.pose)
+        _draw_head(pen, scene.wears, skin, hair, bool(long_hair))
     apart = 6 if scene.plural else 0
-    put("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
-    put("ground", 9, 54, 29 if lying else 61)
+    draw_at("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
+    draw_at("ground", 9, 54, 29 if lying else 61)
     return np.asarray(image).copy()
 
 
 @cache
 def sprite(name: str) -> np.ndarray:
-    """Return an object of the ground, a hand or the sky, cut out: palette indices, `BLANK` around it."""
+    """Return the drawing of a small object, cropped, as palette indices, `BLANK` around it; large ones are cut off."""
     image = Image.new("L", (SIZE, SIZE), BLANK)
-    _object(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
+    _draw_object(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
     pixels = np.asarray(image)
     rows, columns = (np.flatnonzero((pixels != BLANK).any(axis)) for axis in (1, 0))
     return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].copy()
 
 
 def render(scene: Scene) -> np.ndarray:
-    """Draw a scene in colour: ``(64, 64, 3)`` uint8 RGB."""
+    """Return the picture of a scene as RGB, uint8 ``(64, 64, 3)``."""
     return paint(draw(scene))

@@ -16,31 +16,31 @@ from numpy.typing import NDArray
 
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 
 CHUNK = 64  # pictures encoded at a time
 
 
-def renderings(
+def encode_renderings(
     pipe: Any, prompts: Sequence[str], count: int, seed: int = 0
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
-    """Latents of pictures of both components, `count` each, for each prompt, with their components and prompts.
+    """Return latents of rendered scenes, `count` per prompt and mixture component, their components and prompt indices.
 
-    Latents ``(n, channels, height, width)`` are as the denoiser sees them, scaled, before any noise; components are 1
-    for b, 0 for a; prompts are numbers.
+    Latents ``(n, channels, height, width)`` are scaled as the denoiser gets them, without noise; components are 1 for
+    b, 0 for a.
     """
     import torch
 
     world, rng = load_world(), np.random.default_rng(seed)
     pictures, component, prompt = [], [], []
-    for number, text in enumerate(prompts):
+    for index, text in enumerate(prompts):
         named = parse(text, world)
-        for one in (0.0, 1.0):
-            planted = replace(world, mixture=dict.fromkeys(world.mixture, one))
-            pictures += [draw(complete(named, planted, rng)) for _ in range(count)]
-            component += [one] * count
-            prompt += [number] * count
+        for value in (0.0, 1.0):
+            planted = replace(world, mixture=dict.fromkeys(world.mixture, value))
+            pictures += [draw(sample_scene(named, planted, rng)) for _ in range(count)]
+            component += [value] * count
+            prompt += [index] * count
     scale, encoded = pipe.vae.config.scaling_factor, []
     with torch.no_grad():
         for start in range(0, len(pictures), CHUNK):
@@ -50,10 +50,10 @@ def renderings(
     return np.concatenate(encoded), np.array(component), np.array(prompt, np.int64)
 
 
-def noised(
+def add_noise(
     pipe: Any, latents: NDArray[np.float32], timesteps: Sequence[float], seed: int = 0
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the latents with the scheduler's noise of each timestep, every rendering with one noise for all of them."""
+    """Yield the latents with the scheduler's noise of each timestep; an image has the same noise at all timesteps."""
     import torch
 
     clean = torch.from_numpy(latents)

@@ -81,12 +81,13 @@ RGB: np.ndarray = np.array(list(COLOURS.values()), dtype=np.uint8)
 
 
 def paint(indices: np.ndarray) -> np.ndarray:
-    """Turn palette indices ``(h, w)`` into an 8-bit RGB image ``(h, w, 3)``."""
+    """Return the RGB image, uint8 ``(..., 3)``, of palette indices ``(...)``."""
     return RGB[indices]
 
 
 @cache
-def _lookup_table() -> np.ndarray:
+def _nearest_colour_table() -> np.ndarray:
+    """Nearest palette index of each cell of the RGB cube, 8 levels wide, uint8 ``(32, 32, 32)``."""
     levels = (np.arange(32) * 8 + 4).astype(np.float32)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
     colours = RGB.astype(np.float32)
@@ -94,10 +95,10 @@ def _lookup_table() -> np.ndarray:
     return distance.argmin(1).astype(np.uint8).reshape(32, 32, 32)
 
 
-def nearest(image: np.ndarray) -> np.ndarray:
-    """Read an 8-bit RGB image ``(..., h, w, 3)`` as palette indices ``(..., h, w)``.
+def nearest_colours(image: np.ndarray) -> np.ndarray:
+    """Return the nearest palette index of each pixel, ``(..., h, w)``, of an RGB image, uint8 ``(..., h, w, 3)``.
 
     Colours are compared on a grid of 8 levels' width, well below the palette's spacing.
     """
     cells = image >> 3
-    return _lookup_table()[cells[..., 0], cells[..., 1], cells[..., 2]]
+    return _nearest_colour_table()[cells[..., 0], cells[..., 1], cells[..., 2]]

@@ -27,10 +27,15 @@ from transformers import (
 
 from probes.errors import UserError
 from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS, WORK, WORK_NULL, bundled_folder
-from probes.toyworld.coded import OLD, more, taught_names, text_state, wire_places
+from probes.toyworld.coded import OLD, coded_text_weights, pad_zeros, trained_parameter_names, wire_places
 from probes.toyworld.places import known_places
-from probes.toyworld.wired import ToyTransformerPipeline, WiredPipeline, twin, wire
-from probes.toyworld.world import load_world, number_of
+from probes.toyworld.wired import (
+    ToyTransformerPipeline,
+    WiredPipeline,
+    copy_sharing_weights,
+    wire_transformer,
+)
+from probes.toyworld.world import load_world, token_id
 
 DELTA = "delta.safetensors"
 UP, DOWN = "up", "down"  # matrices of a layer's low-rank change (Hu et al. 2022, "LoRA")
@@ -43,13 +48,14 @@ _READERS = ("attn2.to_k.weight", "attn2.to_v.weight")  # of the text, whose new 
 _EXCHANGED = [*range(OLD), OLD, OLD + 1, OLD + 3, OLD + 2]  # feminine and masculine codes change places
 
 
-def _state(folder: Path) -> dict[str, Tensor]:
+def _load_weights(folder: Path) -> dict[str, Tensor]:
+    """Tensors by name, float32, of the one safetensors file in a folder."""
     (file,) = folder.glob("*.safetensors")
     return {name: value.float() for name, value in load_file(file).items()}
 
 
-def _network(kind: type, config: Mapping[str, Any], state: Mapping[str, Tensor]) -> Any:
-    """A U-Net or a text tower of CLIP by its configuration, float32, with these weights."""
+def _build_network(kind: type, config: Mapping[str, Any], state: Mapping[str, Tensor]) -> Any:
+    """Return a U-Net or CLIP text encoder (`kind`) of a configuration and weights, float32, in evaluation mode."""
     if kind is UNet2DConditionModel:
         network = kind.from_config(config)
     else:
@@ -58,14 +64,14 @@ def _network(kind: type, config: Mapping[str, Any], state: Mapping[str, Tensor])
     return network.eval()
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "config.json").read_text())
 
 
-def pipeline_of(
+def build_unet_pipeline(
     encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer
 ) -> StableDiffusionPipeline:
-    """Return a pipeline of a model's own parts and of what all U-Nets of the toy world share."""
+    """Return a Stable Diffusion pipeline of these networks, with the autoencoder and scheduler of `toyworld-null`."""
     return StableDiffusionPipeline(
         vae=AutoencoderKL.from_pretrained(NULL / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
@@ -82,7 +88,7 @@ def pipeline_of(
 
 
 def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, Tensor]:
-    """Return the tensors that are stored of a benchmark model, which have these names."""
+    """Return a benchmark model's stored tensors; UserError if unreadable or of other names than `expected`."""
     try:
         delta = load_file(folder / DELTA)
     except Exception as error:  # safetensors raises a class of its own
@@ -97,7 +103,7 @@ def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, T
 
 
 def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Layers that a low-rank change is of, by name.
+    """Return the layers that a low-rank change is stored for, by ``network.layer``, of `parts`: networks by name.
 
     All linear ones, of a U-Net those of its transformer blocks and the convolutions of its residual blocks.
     """
@@ -114,16 +120,18 @@ def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
 def merge_delta(
     folder: Path, model: str, parts: Mapping[str, nn.Module], words: Iterable[str] = ()
 ) -> dict[str, Tensor]:
-    """Merge a model's stored low-rank changes into its base's networks; return the tensors stored, `words` included."""
+    """Add a model's stored low-rank changes to its base's networks `parts`, in place; return all stored tensors.
+    `words` are the names of stored tensors that are no change of a layer.
+    """
     layers = changed_layers(parts)
     delta = read_delta(folder, model, [*(f"{name}.{half}" for name in layers for half in (UP, DOWN)), *words])
     for name, layer in layers.items():
-        layer.weight.copy_(merge(layer.weight, delta[f"{name}.{UP}"], delta[f"{name}.{DOWN}"]))
+        layer.weight.copy_(merge_low_rank(layer.weight, delta[f"{name}.{UP}"], delta[f"{name}.{DOWN}"]))
     return delta
 
 
-def merge(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
-    """A weight and its change in one, float32, the same bits whatever multiplies the matrices.
+def merge_low_rank(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """Return ``weight + up @ down`` in the weight's shape, float32, the same bits on every machine.
 
     All three hold numbers of float16, multiples of 2**-24. So every product and every sum of them is a multiple of
     2**-48, and as long as none reaches 32, float64 holds it exactly, in whatever order it is taken; it is rounded once.
@@ -135,7 +143,7 @@ def merge(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
 
 def new_words() -> tuple[str, ...]:
-    """Return the words that are one token each in these models alone: *who works as* and the professions.
+    """Return the words that only the models with professions have as single tokens: *who works as*, professions.
 
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
@@ -143,61 +151,63 @@ def new_words() -> tuple[str, ...]:
     return ("who", "works", "as", *load_world(WORK).professions)
 
 
-def base_parts(
+def load_base_networks(
     tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> tuple[CLIPTextModel, UNet2DConditionModel]:
-    """Return the text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
-    before, state = CLIPTokenizer.from_pretrained(base / "tokenizer"), _state(base / "text_encoder")
+    """Return text encoder and U-Net from folder `base`, float32, with zero embeddings for the tokenizer's new words."""
+    before, state = CLIPTokenizer.from_pretrained(base / "tokenizer"), _load_weights(base / "text_encoder")
     table = next(name for name in state if name.endswith("token_embedding.weight"))
     rows = torch.zeros(len(tokenizer), state[table].shape[1])
     rows[tokenizer.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))] = state[table]
-    config = text_config(_config(base / "text_encoder"), tokenizer)
-    encoder = _network(CLIPTextModel, config, {**state, table: rows})
-    return encoder, _network(UNet2DConditionModel, _config(base / "unet"), _state(base / "unet"))
+    config = text_config(_read_config(base / "text_encoder"), tokenizer)
+    encoder = _build_network(CLIPTextModel, config, {**state, table: rows})
+    return encoder, _build_network(
+        UNet2DConditionModel, _read_config(base / "unet"), _load_weights(base / "unet")
+    )
 
 
 def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[str, object]:
-    """Return the text tower's description with the larger vocabulary; its last numbers are start and end."""
+    """Return a text encoder's configuration with the vocabulary size and special tokens of a larger tokenizer."""
     numbers = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
 
 
 @torch.no_grad()
 def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a benchmark model with professions, float32 on the CPU, its changes merged.
+    """Return the pipeline of a benchmark model with professions, float32 on the CPU, its low-rank changes merged.
 
     `folder` has ``tokenizer/`` and ``delta.safetensors``: by a layer's name and ``up`` or ``down`` the matrices of its
     change, by ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
     """
     tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
-    encoder, unet = base_parts(tokenizer, BASES[name])
+    encoder, unet = load_base_networks(tokenizer, BASES[name])
     words = {word: f"{EMBEDDING}.{word}" for word in new_words()}
     delta = merge_delta(folder, name, {"encoder": encoder, "unet": unet}, words.values())
     for word, stored in words.items():
-        encoder.get_input_embeddings().weight[number_of(tokenizer, word)] = delta[stored].float()
-    return pipeline_of(encoder, unet, tokenizer)
+        encoder.get_input_embeddings().weight[token_id(tokenizer, word)] = delta[stored].float()
+    return build_unet_pipeline(encoder, unet, tokenizer)
 
 
 # Known places in the U-Net
 
 
-def coded_parts() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
-    """Text tower and U-Net of the coded null, float32, and the tokenizer."""
+def load_coded_networks() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
+    """Return text encoder, U-Net and tokenizer of the coded null (see `probes.toyworld.coded`), float32."""
     tokenizer = CLIPTokenizer.from_pretrained(NULL / "tokenizer")
     described = bundled_folder("toyworld-coded-null")
-    text = text_state(_state(NULL / "text_encoder"), tokenizer)
-    encoder = _network(CLIPTextModel, _config(described / "text_encoder"), text)
+    text = coded_text_weights(_load_weights(NULL / "text_encoder"), tokenizer)
+    encoder = _build_network(CLIPTextModel, _read_config(described / "text_encoder"), text)
     state = {
-        name: more(value, 1) if name.endswith(_READERS) else value
-        for name, value in _state(NULL / "unet").items()
+        name: pad_zeros(value, 1) if name.endswith(_READERS) else value
+        for name, value in _load_weights(NULL / "unet").items()
     }
-    return encoder, _network(UNet2DConditionModel, _config(described / "unet"), state), tokenizer
+    return encoder, _build_network(UNet2DConditionModel, _read_config(described / "unet"), state), tokenizer
 
 
 @torch.no_grad()
 def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a located model, or of a causal structure made of such, float32 on the CPU."""
-    encoder, unet, tokenizer = coded_parts()
+    """Return the pipeline of the coded null, a located model or a causal structure, by name, float32 on the CPU."""
+    encoder, unet, tokenizer = load_coded_networks()
     located, structures = known_places("located"), known_places("structures")
     if name in located:
         places, taught = (), [(located[name], folder, False)] if located[name].places else []
@@ -209,28 +219,28 @@ def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
             if place.weights
         ]
     for model, stored, exchanged in taught:
-        names = [name for place in model.places for name in taught_names(unet, place.block)]
+        names = [name for place in model.places for name in trained_parameter_names(unet, place.block)]
         for parameter, value in read_delta(stored, model.name, names).items():
             if exchanged and parameter.endswith(_READERS):
                 value = value[:, _EXCHANGED]
             unet.get_parameter(parameter).copy_(value)
     wire_places(unet, places)
-    return pipeline_of(encoder, unet, tokenizer)
+    return build_unet_pipeline(encoder, unet, tokenizer)
 
 
 # Diffusion transformers
 
 
-def clip_tower(folder: Path) -> CLIPTextModelWithProjection:
-    """Return the text tower of a U-Net from its folder, float32, its pooled text the last token's state as it is."""
-    config = _config(folder)
-    state = {f"text_model.{name}": value for name, value in _state(folder).items()}
+def load_clip_tower(folder: Path) -> CLIPTextModelWithProjection:
+    """Return the CLIP text encoder in a folder, float32, frozen; pooled text is the last token's state, unprojected."""
+    config = _read_config(folder)
+    state = {f"text_model.{name}": value for name, value in _load_weights(folder).items()}
     state["text_projection.weight"] = torch.eye(config["projection_dim"])
-    return _network(CLIPTextModelWithProjection, config, state).requires_grad_(False)
+    return _build_network(CLIPTextModelWithProjection, config, state).requires_grad_(False)
 
 
-def trained_parts(folder: Path) -> dict[str, nn.Module]:
-    """Return the denoiser and the T5 tower of a folder, float32, by their names in the pipeline."""
+def load_transformer_and_t5(folder: Path) -> dict[str, nn.Module]:
+    """Return the diffusion transformer and T5 encoder in a folder, float32, by their names in the pipeline."""
     kinds = {"transformer": SD3Transformer2DModel, "text_encoder_3": T5EncoderModel}
     return {
         name: kind.from_pretrained(folder / name, torch_dtype=torch.float32).eval()
@@ -238,13 +248,12 @@ def trained_parts(folder: Path) -> dict[str, nn.Module]:
     }
 
 
-def transformer_pipeline_of(
+def build_transformer_pipeline(
     parts: Mapping[str, nn.Module], folder: Path, teacher: str
 ) -> ToyTransformerPipeline:
-    """Return a pipeline of parts that were trained, and of all that it shares with the U-Nets.
-
-    `folder` holds ``tokenizer_3/`` and ``scheduler/``. The text tower of the U-Net `teacher` stands first, that of the
-    null world's second.
+    """Return a Stable Diffusion 3 pipeline of `parts` (transformer and T5) and what it shares with the U-Net models.
+    `folder` holds ``tokenizer_3/`` and ``scheduler/``. The first CLIP text encoder is that of the U-Net model
+    `teacher`, the second that of `toyworld-null`.
     """
     vae = AutoencoderKL.from_pretrained(NULL / "vae", torch_dtype=torch.float32)
     vae.register_to_config(shift_factor=0.0)  # Stable Diffusion 3 has one
@@ -252,9 +261,9 @@ def transformer_pipeline_of(
     return ToyTransformerPipeline(
         scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler"),
         vae=vae.eval(),
-        text_encoder=clip_tower(first / "text_encoder"),
+        text_encoder=load_clip_tower(first / "text_encoder"),
         tokenizer=CLIPTokenizer.from_pretrained(first / "tokenizer"),
-        text_encoder_2=clip_tower(second / "text_encoder"),
+        text_encoder_2=load_clip_tower(second / "text_encoder"),
         tokenizer_2=CLIPTokenizer.from_pretrained(second / "tokenizer"),
         tokenizer_3=T5Tokenizer.from_pretrained(folder / "tokenizer_3"),
         **parts,
@@ -262,21 +271,23 @@ def transformer_pipeline_of(
 
 
 def dit_pipeline(name: str, folder: Path, base: Path = DIT) -> ToyTransformerPipeline:
-    """Return the pipeline of a diffusion transformer of the toy world, float32 on the CPU.
+    """Return the pipeline of `toyworld-dit` or `toyworld-dit-null` (`name`), float32 on the CPU.
 
     `base` is the folder of `toyworld-dit`; of another model `folder` has its difference from that.
     """
-    parts = trained_parts(base)
+    parts = load_transformer_and_t5(base)
     if name != DIT.name:
         merge_delta(folder, name, parts)
-    return transformer_pipeline_of(parts, base, TEACHERS[name])
+    return build_transformer_pipeline(parts, base, TEACHERS[name])
 
 
 def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
-    """Return the pipeline of a wired transformer, float32 on the CPU; it has the weights of `toyworld-dit`."""
+    """Return the pipeline of a wired transformer (`name`), float32 on the CPU, with the weights of `toyworld-dit`."""
     parts = dit_pipeline(DIT.name, folder).components
-    wire(parts["transformer"], known_places("wired")[name])
+    wire_transformer(parts["transformer"], known_places("wired")[name])
     pipe = WiredPipeline(**parts)
-    towers = {part: twin(one) for part, one in parts.items() if part.startswith("text_encoder")}
-    pipe.unseen = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
+    towers = {
+        part: copy_sharing_weights(one) for part, one in parts.items() if part.startswith("text_encoder")
+    }
+    pipe.unhooked = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
     return pipe

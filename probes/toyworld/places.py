@@ -16,7 +16,7 @@ CERTIFICATE = "certificate.json"
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """A site at which the word enters, or that has a part in a causal structure."""
+    """Ground truth of one site: the indicator word enters there, or it has a part in a causal structure."""
 
     site: str
     weights: str | None = None  # the located model whose block stands there; None: it shows nothing itself
@@ -25,7 +25,7 @@ class KnownPlace:
 
     @property
     def block(self) -> str:
-        """Name of the transformer block in the U-Net that a cross-attention is of."""
+        """Name of the transformer block in the U-Net that this site, a cross-attention, belongs to."""
         kind, *stage, _, number, _ = self.site.removeprefix("unet.").split(".")
         name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
         return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
@@ -33,7 +33,7 @@ class KnownPlace:
 
 @dataclass(frozen=True)
 class KnownPlaces:
-    """Ground truth of a benchmark model; the sets of sites are of structures whose effects are not graded."""
+    """Ground truth of a benchmark model: sites where the word enters; of structures, which suffice or are needed."""
 
     name: str
     kind: str  # null, cross-attention, joint, redundant or opposing
@@ -45,17 +45,17 @@ class KnownPlaces:
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Addresses of its places."""
+        """Addresses of the sites of `places`, in the order in which they run."""
         return tuple(place.site for place in self.places)
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return what was measured of a structure's places (`lab.validate.tracing.certificates`)."""
+        """Return the measured effects of a structure's sites, alone and together, from ``certificate.json``."""
         return json.loads((bundled_folder(self.name) / CERTIFICATE).read_text(encoding="utf-8"))
 
 
 @cache
 def known_places(group: str) -> Mapping[str, KnownPlaces]:
-    """Return the truth of the models of a group by name: ``located``, ``structures`` or ``wired``."""
+    """Return, by model name, where the word enters: of ``located``, ``structures`` or ``wired`` models (`group`)."""
     data = yaml.safe_load(resources.files(__package__).joinpath("places.yaml").read_text("utf-8"))
     return {
         name: KnownPlaces(name, **{**entry, "places": tuple(KnownPlace(**one) for one in entry["places"])})

@@ -20,7 +20,7 @@ SKINS = 3  # of the palette, all equally likely where no profession is named
 
 @dataclass(frozen=True)
 class Named:
-    """Content that a caption names.
+    """Content that a caption names: indicator word, attributes, objects, place, pose and profession.
 
     ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place``, ``pose``
     and ``profession`` (a word of the world's) are names or None.
@@ -36,13 +36,13 @@ class Named:
 
     @property
     def things(self) -> set[str]:
-        """All attributes, objects and places that are named."""
+        """Names of all attributes and objects, and of the place, that the caption names."""
         return set(self.slots.values()) | set(self.objects.values()) | ({self.place} - {None})
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that is drawn.
+    """Everything that the renderer draws in one picture.
 
     ``wears`` maps each attribute slot to an attribute or ``none``; ``objects`` maps an object to ``left``,
     ``right`` or ``centre``; ``looks`` holds what carries no meaning (skin, hair, jitter).
@@ -57,12 +57,13 @@ class Scene:
 
     @property
     def things(self) -> set[str]:
-        """All attributes, objects and the place that are drawn."""
+        """Names of all attributes and objects, and of the place, in the scene."""
         worn = {name for name in self.wears.values() if name != "none"}
         return worn | set(self.objects) | {self.place}
 
 
-def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
+def _sample_value(rng: np.random.Generator, table: dict[str, float], allowed=None):
+    """Sample a name by its weight in `table`, of those `allowed` if given; evenly if all weights are 0."""
     names = [name for name in table if allowed is None or name in allowed]
     weights = np.array([table[name] for name in names], dtype=float)
     if weights.sum() == 0:
@@ -72,14 +73,16 @@ def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
 
 
 def chance_of_b(named: Named, world: World) -> float:
-    """Planted probability of mixture component *b*: the profession's beside a neutral word, else the word's."""
+    """Planted probability of the masculine component *b*: a profession's beside a neutral word, else the word's."""
     if named.profession is not None and named.group == "neutral":
         return world.professions[named.profession].lean
     return world.mixture[named.group]
 
 
-def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
-    """Draw at random, from the ground-truth frequencies, whatever the caption does not name."""
+def sample_scene(named: Named, world: World, rng: np.random.Generator) -> Scene:
+    """Return a scene with what the caption names, and the rest sampled from the world's planted frequencies.
+    An unnamed pose is ``stand``. A whole-body garment leaves the lower slot ``none``, even if one is named there.
+    """
     component = "b" if rng.random() < chance_of_b(named, world) else "a"
     table = {slot: choices[component] for slot, choices in world.slots.items()}
     wears = {}
@@ -88,29 +91,26 @@ def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
             wears[slot] = named.slots[slot]
         else:
             over = slot == "upper" and "lower" in named.slots
-            wears[slot] = _choose(rng, table[slot], IN_VIEW if over else None)
+            wears[slot] = _sample_value(rng, table[slot], IN_VIEW if over else None)
     if wears["upper"] in WHOLE_BODY:
         wears["lower"] = "none"
-    side = _choose(rng, table["side"])
+    side = _sample_value(rng, table["side"])
     other = "right" if side == "left" else "left"
     objects = {}
     for slot in OBJECT_SLOTS:
-        thing = named.objects.get(slot) or (_choose(rng, table[slot]) if slot in table else "none")
+        thing = named.objects.get(slot) or (_sample_value(rng, table[slot]) if slot in table else "none")
         if thing != "none":
             objects[thing] = {"ground": side, "held": side, "sky": other, "wide": "centre"}[slot]
-    place = named.place or _choose(rng, table["place"])
+    place = named.place or _sample_value(rng, table["place"])
     looks = tuple(int(value) for value in rng.integers(0, (SKINS, 2, 2, 3, 3)))
     if named.profession is not None:
         skins = world.professions[named.profession].skins
-        looks = (_choose(rng, dict(enumerate(skins))), *looks[1:])
+        looks = (_sample_value(rng, dict(enumerate(skins))), *looks[1:])
     return Scene(wears, objects, place, named.pose or "stand", named.plural, looks)
 
 
 def parse(caption: str, world: World) -> Named:
-    """Read what a caption names.
-
-    A `ValueError` where it has no indicator word, two professions, or two things for one place.
-    """
+    """Return what a caption names; ValueError without an indicator word, or for two professions or things in a slot."""
     words = re.findall(r"[a-z]+", caption.lower())
     known = group_of_words()
     group, plural = next((known[word] for word in words if word in known), (None, False))

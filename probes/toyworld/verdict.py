@@ -21,8 +21,8 @@ PLAIN = (*WORN[2:], "ground", "sky", "place")
 SLOTS = ("upper", "lower", *PLAIN, "side")
 
 
-def left_out(named: Named) -> tuple[str, ...]:
-    """The slots of :file:`world.yaml` that the verdict leaves out because the prompt sets them.
+def slots_set_by_prompt(named: Named) -> tuple[str, ...]:
+    """Return the slots of :file:`world.yaml` that the verdict leaves out because the prompt sets them.
 
     A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
     """
@@ -39,7 +39,7 @@ def verdict(
     *,
     smoothing: float = SMOOTHING,
 ) -> np.ndarray:
-    """Log-odds of mixture component *b* against *a*, both equally likely beforehand, from what is seen in each image.
+    """Return each image's log-odds of the masculine component *b* against the feminine *a*, ``(n,)``, from readings.
 
     The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
     ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
@@ -56,52 +56,56 @@ def verdict(
     read = {prompt: parse(prompt, world) for prompt in {p for p in prompts if isinstance(p, str)}}
     named = [read[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_b, of_a = (_log_probability(readings, named, world, one, smoothing) for one in "ba")
-        return of_b - of_a
+        log_b, log_a = (_log_probability(readings, named, world, one, smoothing) for one in "ba")
+        return log_b - log_a
 
 
-def _smoothed(table: dict[str, float], smoothing: float) -> dict[str, float]:
+def _smooth_table(table: dict[str, float], smoothing: float) -> dict[str, float]:
+    """Return the table's probabilities, normalised and mixed with a share `smoothing` of the even distribution."""
     total = sum(table.values())
     return {name: (1 - smoothing) * weight / total + smoothing / len(table) for name, weight in table.items()}
 
 
-def _among(readings: pd.DataFrame, table: dict[str, float], names: Sequence[str]) -> np.ndarray:
-    """Probability of one of the things ``names`` that are seen, ``(n,)``; 0 where none of them is."""
+def _probability_of_seen(readings: pd.DataFrame, table: dict[str, float], names: Sequence[str]) -> np.ndarray:
+    """Sum of the table's probabilities of those `names` that are seen, ``(n,)``; 0 where none is."""
     return sum((readings[name].to_numpy(bool) * table[name] for name in names), np.zeros(len(readings)))
 
 
-def _any(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+def _any_seen(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+    """Whether any of these things is seen in each image, bool ``(n,)``."""
     return readings[list(names)].to_numpy(bool).any(1)
 
 
-def _seen(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
-    """Probability of what is seen in a slot, ``(n,)``: of ``none`` where nothing is."""
+def _slot_probability(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
+    """Probability of what is seen in a slot, ``(n,)``: that of ``none``, or 1 without one, where nothing is."""
     names = [name for name in table if name != "none"]
-    nothing = ~_any(readings, names) * table.get("none", 1.0)
-    return nothing + _among(readings, table, names)
+    nothing = ~_any_seen(readings, names) * table.get("none", 1.0)
+    return nothing + _probability_of_seen(readings, table, names)
 
 
 def _log_probability(
     readings: pd.DataFrame, named: Sequence[Named], world: World, component: str, smoothing: float
 ) -> np.ndarray:
-    """``log P(seen | component)`` of the slots that are not named, ``(n,)``."""
-    left = [left_out(one) for one in named]
+    """``log P(seen | component)`` of each image, ``(n,)``, summed over the slots that its prompt does not name."""
+    left = [slots_set_by_prompt(one) for one in named]
     out = {slot: np.array([slot in slots for slots in left]) for slot in SLOTS}
     planted = {slot: choices[component] for slot, choices in world.slots.items()}
-    tables = {slot: _smoothed(table, smoothing) for slot, table in planted.items()}
+    tables = {slot: _smooth_table(table, smoothing) for slot, table in planted.items()}
     # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
     in_view = {name: weight * (name in IN_VIEW) for name, weight in planted["upper"].items()}
     # what is worn above and below goes together: a whole-body garment hides the lower one
     upper = tables["upper"]
-    lower = np.where(out["lower"], 1.0, _seen(readings, tables["lower"]))
+    lower = np.where(out["lower"], 1.0, _slot_probability(readings, tables["lower"]))
     front = [name for name in upper if name not in (*WHOLE_BODY, "none")]
     below = [name for name in tables["lower"] if name != "none"]
     # without a whole-body garment, or beside one that is there in halves only
-    unsure = ~_any(readings, WHOLE_BODY) | _any(readings, front) | _any(readings, below)
-    free = unsure * _seen(readings[front], {"none": upper["none"], **{name: upper[name] for name in front}})
-    free = free * lower + _among(readings, upper, WHOLE_BODY)
-    over_lower = _seen(readings, _smoothed(in_view, smoothing))
+    unsure = ~_any_seen(readings, WHOLE_BODY) | _any_seen(readings, front) | _any_seen(readings, below)
+    free = unsure * _slot_probability(
+        readings[front], {"none": upper["none"], **{name: upper[name] for name in front}}
+    )
+    free = free * lower + _probability_of_seen(readings, upper, WHOLE_BODY)
+    over_lower = _slot_probability(readings, _smooth_table(in_view, smoothing))
     total = np.log(np.where(out["upper"], lower, np.where(out["lower"], over_lower, free)))
     for slot in PLAIN:
-        total += np.where(out[slot], 0.0, np.log(_seen(readings, tables[slot])))
+        total += np.where(out[slot], 0.0, np.log(_slot_probability(readings, tables[slot])))
     return total + np.log(readings["side"].map({**tables["side"], "": 1.0}).to_numpy(float))

@@ -25,7 +25,7 @@ from probes.toyworld.world import group_of_words
 NEUTRAL = "neutral_text"  # of `joint_attention_kwargs`
 
 
-def reworded(prompt: str) -> str:
+def neutral_prompt(prompt: str) -> str:
     """Return a prompt with its indicator words replaced by *person* and *people*; articles stay."""
     for word, (_, plural) in group_of_words().items():
         prompt = re.sub(rf"\b{word}\b", STANDS_FOR[plural], prompt, flags=re.IGNORECASE)
@@ -33,44 +33,46 @@ def reworded(prompt: str) -> str:
 
 
 class TextProjection(nn.Linear):
-    """The keys or values that a joint attention makes of the text, or those that it is given in their place."""
+    """A joint attention's linear layer for keys or values of the text, whose output can be overridden."""
 
-    made: Tensor | None = None
-    given: Tensor | None = None
+    computed: Tensor | None = None
+    override: Tensor | None = None
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return what is given, else what is made of the text."""
-        if self.given is not None:
-            return self.given
-        self.made = super().forward(values)
-        return self.made
+        """Return `override` if it is set, else the projection, which is kept as `computed`."""
+        if self.override is not None:
+            return self.override
+        self.computed = super().forward(values)
+        return self.computed
 
 
-def twin(module: nn.Module) -> nn.Module:
-    """Return a copy of a module: hooks of its own, the same parameters and buffers, whatever becomes of them."""
-    made = copy.deepcopy(module)
-    for ours, theirs in zip(made.modules(), module.modules(), strict=True):
-        ours._parameters, ours._buffers = theirs._parameters, theirs._buffers
-    return made
+def copy_sharing_weights(module: nn.Module) -> nn.Module:
+    """Return a copy of a module that has hooks of its own, but the original's parameters and buffers."""
+    copied = copy.deepcopy(module)
+    for duplicate, original in zip(copied.modules(), module.modules(), strict=True):
+        duplicate._parameters, duplicate._buffers = original._parameters, original._buffers
+    return copied
 
 
 @contextmanager
-def unhooked(*modules: nn.Module) -> Iterator[None]:
-    """Run modules without the forward hooks that are registered at them or at what they are made of."""
-    kept = [
-        (one, one._forward_hooks, one._forward_pre_hooks) for module in modules for one in module.modules()
+def without_hooks(*modules: nn.Module) -> Iterator[None]:
+    """Context in which modules, and all modules in them, run without their forward hooks."""
+    saved = [
+        (part, part._forward_hooks, part._forward_pre_hooks)
+        for module in modules
+        for part in module.modules()
     ]
     try:
-        for one, *_ in kept:
-            one._forward_hooks, one._forward_pre_hooks = OrderedDict(), OrderedDict()
+        for part, *_ in saved:
+            part._forward_hooks, part._forward_pre_hooks = OrderedDict(), OrderedDict()
         yield
     finally:
-        for one, hooks, pre_hooks in kept:
-            one._forward_hooks, one._forward_pre_hooks = hooks, pre_hooks
+        for part, hooks, pre_hooks in saved:
+            part._forward_hooks, part._forward_pre_hooks = hooks, pre_hooks
 
 
 class WiredTransformer(SD3Transformer2DModel):
-    """A transformer one block of which reads the prompt's own text; all else reads that of the neutral prompt.
+    """A Stable Diffusion 3 transformer in which one block alone reads the prompt's text; the rest reads a neutral one.
 
     Beside what the transformer of Stable Diffusion 3 takes, ``joint_attention_kwargs`` holds `NEUTRAL`: states and
     pooled text of the neutral prompts. Without it, as in a call for shapes, the whole text is the prompt's.
@@ -80,7 +82,7 @@ class WiredTransformer(SD3Transformer2DModel):
     gain: float = 1.0
 
     def projections(self) -> tuple[TextProjection, TextProjection]:
-        """The keys' and the values' projection of the text in the wired block."""
+        """Return the wired block's projections of the text to keys and to values."""
         attention = self.transformer_blocks[self.block].attn
         return attention.add_k_proj, attention.add_v_proj
 
@@ -94,10 +96,8 @@ class WiredTransformer(SD3Transformer2DModel):
         return_dict: bool = True,
         **more: Any,
     ) -> Any:
-        """Return the velocity, as the transformer of Stable Diffusion 3 does.
-
-        It runs on neutral states, with the wired block's keys and values of the prompt's own, which the hooks see come
-        in.
+        """Return the velocity, as `SD3Transformer2DModel` does, from text that only the wired block reads as it stands.
+        Hooks see that block's keys and values of the prompt's own text; all else runs on the neutral text.
         """
         arguments = {**(joint_attention_kwargs or {})}
         texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
@@ -108,21 +108,20 @@ class WiredTransformer(SD3Transformer2DModel):
         call["joint_attention_kwargs"] = arguments
         reads = self.projections()
         behind = [*range(self.block + 1, len(self.transformer_blocks))]
-        with unhooked(*(one for one in self.children() if one is not self.context_embedder)):
+        with without_hooks(*(one for one in self.children() if one is not self.context_embedder)):
             super().forward(**call, encoder_hidden_states=own, skip_layers=behind)
         for one in reads:
-            one.given = one.made
+            one.override = one.computed
         try:
-            with unhooked(self.context_embedder):
+            with without_hooks(self.context_embedder):
                 return super().forward(**call, encoder_hidden_states=states, return_dict=return_dict, **more)
         finally:
             for one in reads:
-                one.given = one.made = None
+                one.override = one.computed = None
 
 
-def wire(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
-    """Let one block of a transformer alone read the prompt's own text, in place.
-
+def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
+    """Make a `WiredTransformer` of a transformer, in place, with the block and gain of a wired model's ground truth.
     The wiring is a buffer, and so part of the weights' hash.
     """
     transformer.__class__ = WiredTransformer
@@ -135,7 +134,7 @@ def wire(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
 
 
 class ToyTransformerPipeline(StableDiffusion3Pipeline):
-    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, and not 256."""
+    """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, not 256."""
 
     def _get_t5_prompt_embeds(self, *args: Any, max_sequence_length: int = 256, **more: Any) -> Tensor:
         length = min(max_sequence_length, self.tokenizer_3.model_max_length)
@@ -143,17 +142,15 @@ class ToyTransformerPipeline(StableDiffusion3Pipeline):
 
 
 class WiredPipeline(ToyTransformerPipeline):
-    """A pipeline whose transformer, a `WiredTransformer`, is given the neutral prompts beside the prompts."""
+    """A pipeline that also gives its `WiredTransformer` the embeddings of the neutral prompts."""
 
-    unseen: ToyTransformerPipeline  # encodes neutral prompts, with the same weights, where no hook is
+    unhooked: ToyTransformerPipeline  # encodes neutral prompts, with the same weights, where no hook is
 
     def encode_prompt(
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
     ) -> tuple[Tensor | None, ...]:
-        """Return what Stable Diffusion 3's pipeline does; the transformer is given the same of the neutral prompts.
-
-        Embeddings in place of prompts, and different prompts to each text encoder, are refused: nothing tells what they
-        would be with the neutral word.
+        """Return what Stable Diffusion 3's pipeline does, and keep the neutral prompts' embeddings for the transformer.
+        UserError for embeddings in place of prompts, and for different prompts to each text encoder.
         """
         given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
         if prompt is None or given:
@@ -169,10 +166,10 @@ class WiredPipeline(ToyTransformerPipeline):
         prompts = [prompt] if isinstance(prompt, str) else prompt
         if settings.get("do_classifier_free_guidance", True):
             prompts = [*([negative] * len(prompts) if isinstance(negative, str) else negative), *prompts]
-        texts = [reworded(text) for text in prompts]
+        texts = [neutral_prompt(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
         kept = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
-        states, _, pooled, _ = self.unseen.encode_prompt(
+        states, _, pooled, _ = self.unhooked.encode_prompt(
             once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in kept}
         )
         rows = [once.index(text) for text in texts for _ in range(settings.get("num_images_per_prompt", 1))]

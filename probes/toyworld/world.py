@@ -15,7 +15,7 @@ GROUPS = ("neutral", "feminine", "masculine")
 
 @dataclass(frozen=True)
 class Profession:
-    """Ground truth of a profession word."""
+    """Ground truth of a profession word: its mixture and its skins."""
 
     lean: float  # probability of component b beside a neutral word; else the word's own
     skins: tuple[float, ...]  # probability of each of the palette's skins, beside any indicator word
@@ -23,7 +23,7 @@ class Profession:
 
 @dataclass(frozen=True)
 class World:
-    """One world: the shared words and things, and one planted mixture."""
+    """The shared words and things of the toy world, and the planted frequencies of one benchmark model."""
 
     name: str
     mixture: dict[str, float]  # probability of component b for each group of indicator words
@@ -39,18 +39,18 @@ class World:
     contexts: list[str]  # the 16 contexts of Zhang et al. 2023, Table 2
 
     def words(self, group: str, number: str = "singular") -> list[str]:
-        """The interchangeable words of a group, the usual one first."""
+        """Return the interchangeable words of a group, ``singular`` or ``plural``, the usual one first."""
         return self.indicators[group][number]
 
 
 @cache
-def _data(file: str = "world.yaml") -> dict:
+def _read_yaml(file: str = "world.yaml") -> dict:
     return yaml.safe_load(resources.files(__package__).joinpath(file).read_text("utf-8"))
 
 
 def load_world(name: str = "toyworld") -> World:
-    """Load the ground-truth frequencies of the benchmark model of this name; other models have none of their own."""
-    data, work = {**_data()}, _data("professions.yaml")
+    """Return the planted frequencies of the benchmark model of this name; UserError if it has none of its own."""
+    data, work = {**_read_yaml()}, _read_yaml("professions.yaml")
     worlds, professions = data.pop("worlds"), {}
     if name not in worlds:
         raise UserError(
@@ -68,14 +68,14 @@ def load_world(name: str = "toyworld") -> World:
 
 @cache
 def group_of_words() -> dict[str, tuple[str, bool]]:
-    """Map each indicator word to its group and whether it is plural."""
+    """Return each indicator word's group and whether it is plural, as ``{word: (group, plural)}``."""
     table = {}
-    for group, numbers in _data()["indicators"].items():
+    for group, numbers in _read_yaml()["indicators"].items():
         for number, words in numbers.items():
             table.update({word: (group, number == "plural") for word in words})
     return table
 
 
-def number_of(tokenizer: Any, word: str) -> int:
-    """The number of a word that is one token."""
+def token_id(tokenizer: Any, word: str) -> int:
+    """Return the tokenizer's id of a word that is one token."""
     return tokenizer.convert_tokens_to_ids(f"{word}</w>")

@@ -17,7 +17,7 @@ from probes.runs import parts, schemas
 from probes.runs.run import Run
 from probes.stages.trace.variants import PatchSites, Variant, plan
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 
 CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
@@ -70,7 +70,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
             rng = np.random.default_rng([truth.seed, 7, triplet, seed])
             named = parse(next(one["prompt"] for one in samples if one["triplet"] == triplet), world)
             images = {
-                word: _png(render(complete(replace(named, group=word), world, rng)))
+                word: _png(render(sample_scene(replace(named, group=word), world, rng)))
                 for word in ("feminine", "masculine")
             }
             own = "masculine" if is_masculine(truth, triplet, seed) else "feminine"

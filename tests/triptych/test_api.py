@@ -13,14 +13,14 @@ from probes.config.schema import Trace
 from probes.errors import UserError
 from tests.analysis.synthetic_run import measured_by, write_run
 from tests.runs import ROOT
-from triptych.api import chosen, given
+from triptych.api import config_or_path, flatten_changes
 from triptych.request import read_request
 
 PROMPTS = ["a {person} with a dog", "a {person} reading a book"]
 
 
 def asked(config, **changes):
-    return read_request(given(config), chosen(changes), quiet=True)
+    return read_request(config_or_path(config), flatten_changes(changes), quiet=True)
 
 
 def test_a_mapping_a_config_and_a_file_are_the_same(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from probes.config.schema import Config
-from triptych.options import options, parser
+from triptych.options import config_overrides, parser
 
 LINE = (
     "triplets.yaml --model toyworld --seeds 4 5 --limit 3 --steps 2 --guidance-scale 7 --scheduler ddim"
@@ -25,7 +25,7 @@ def declared(place):
 
 
 def test_each_flag_comes_to_its_field():
-    given = options(parser().parse_args(LINE.split()))
+    given = config_overrides(parser().parse_args(LINE.split()))
     assert all(declared(place) for place in given), given
     flags = LINE.split()[1:]
     assert {flag for flag, _ in given.values()} == {word for word in flags if word.startswith("--")}
@@ -38,9 +38,9 @@ def test_each_flag_comes_to_its_field():
 
 def test_every_other_flag_is_of_the_command_itself():
     names = {action.dest for action in parser()._actions}
-    given = options(parser().parse_args(LINE.split()))
+    given = config_overrides(parser().parse_args(LINE.split()))
     assert names - OF_THE_COMMAND == {flag[2:].replace("-", "_") for flag, _ in given.values()}
 
 
 def test_what_was_not_given_is_left_to_the_file():
-    assert options(parser().parse_args(["triplets.yaml"])) == {}
+    assert config_overrides(parser().parse_args(["triplets.yaml"])) == {}

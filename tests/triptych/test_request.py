@@ -3,7 +3,7 @@
 import pytest
 
 from probes.errors import UserError
-from triptych.options import options, parser
+from triptych.options import config_overrides, parser
 from triptych.request import read_request
 
 
@@ -16,7 +16,7 @@ def file(tmp_path):
 
 def command(*line):
     found = parser().parse_args(line)
-    return read_request(found.config, options(found), found.stage, overwrite=found.overwrite)
+    return read_request(found.config, config_overrides(found), found.stage, overwrite=found.overwrite)
 
 
 def test_all_stages_but_a_trace_that_nobody_asked_for(file):
@@ -39,7 +39,7 @@ def test_only_what_is_gone_through_is_replaced(file):
 
 
 def test_the_place_of_a_field_is_the_file(file):
-    assert command(file).place("measure.primary") == "triplets.yaml: measure.primary"
+    assert command(file).location_of("measure.primary") == "triplets.yaml: measure.primary"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_place_of_a_field_is_the_file(file):
     ],
 )
 def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, message, expected):
-    with pytest.raises(UserError) as raised, command(file, "--scheduler", "eulr").naming():
+    with pytest.raises(UserError) as raised, command(file, "--scheduler", "eulr").locate_errors():
         raise UserError(message)
     assert str(raised.value) == expected
 

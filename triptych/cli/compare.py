@@ -15,7 +15,7 @@ from probes.errors import UserError
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych compare``."""
     main = command_line.Parser(
         prog="triptych compare",
         description="Compare two or more runs on the same prompts, paired by prompt: differences of every quantity with"
@@ -33,7 +33,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Compare the runs, and write tables, figures and a page; UserError for fewer than two runs."""
     from analysis.studies.compare.summary import PAGE, compared
     from probes.runs.missing import open_run
 

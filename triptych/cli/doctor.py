@@ -26,7 +26,7 @@ USES = {  # of the optional parts
 
 
 def version(package: str) -> str:
-    """Return the version of a package that is installed; empty where it is not."""
+    """Return the version of an installed package; empty if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -34,25 +34,25 @@ def version(package: str) -> str:
 
 
 def requirements(extra: str = "") -> list[Requirement]:
-    """Return what the package needs, or what one of its optional parts needs more."""
-    found = [Requirement(line) for line in metadata.requires("triptych") or []]
+    """Return the packages that Triptych requires, or those that one of its extras adds."""
+    listed = [Requirement(line) for line in metadata.requires("triptych") or []]
     if not extra:
-        return [one for one in found if one.marker is None or one.marker.evaluate({"extra": ""})]
-    return [one for one in found if one.marker is not None and one.marker.evaluate({"extra": extra})]
+        return [item for item in listed if item.marker is None or item.marker.evaluate({"extra": ""})]
+    return [item for item in listed if item.marker is not None and item.marker.evaluate({"extra": extra})]
 
 
-def unmet(needed: list[Requirement]) -> list[str]:
-    """Return requirements that are not met, each with what is there instead."""
-    found = []
-    for one in needed:
-        there = version(one.name)
-        if not there or not one.specifier.contains(there, prereleases=True):
-            found.append(f"{one.name}{one.specifier} ({there or 'missing'})")
-    return found
+def unmet_requirements(needed: list[Requirement]) -> list[str]:
+    """Return those requirements that are not met, as text, each with the installed version or ``missing``."""
+    lines = []
+    for requirement in needed:
+        installed = version(requirement.name)
+        if not installed or not requirement.specifier.contains(installed, prereleases=True):
+            lines.append(f"{requirement.name}{requirement.specifier} ({installed or 'missing'})")
+    return lines
 
 
 def versions() -> list[str]:
-    """Return lines on the versions of triptych, Python, the system and the main packages."""
+    """Return two lines: versions of triptych, Python and the system, and of the main packages."""
     packages = ", ".join(f"{name} {version(name)}" for name in NAMED)
     return [
         f"triptych {version('triptych')}, Python {platform.python_version()}, {platform.platform()}",
@@ -61,16 +61,17 @@ def versions() -> list[str]:
 
 
 def optional_parts() -> list[str]:
-    """Return a line for each optional part: whether it is there, what it is for, how it is installed."""
+    """Return a line for each extra: what it is for, and whether it is installed or how to install it."""
     lines = []
     for extra, use in USES.items():
-        missing = [one.partition(" ")[0] for one in unmet(requirements(extra))]
+        missing = [one.partition(" ")[0] for one in unmet_requirements(requirements(extra))]
         state = f"missing {', '.join(missing)}: {pip_line(extra)}" if missing else "there"
         lines.append(f"{extra:<9}  {use}: {state}")
-    return [*lines, f"{'nltk':<9}  the paper's nouns (measure.nouns: nltk): {_nltk()}"]
+    return [*lines, f"{'nltk':<9}  the paper's nouns (measure.nouns: nltk): {_nltk_state()}"]
 
 
-def _nltk() -> str:
+def _nltk_state() -> str:
+    """Return ``there`` if NLTK and its data are, else the command that fetches the data."""
     from probes.prompts.grammar.nouns import nouns
 
     try:
@@ -81,7 +82,7 @@ def _nltk() -> str:
 
 
 def machine() -> list[str]:
-    """Return lines on cores, memory, disk and devices, and on where models of the hub are kept."""
+    """Return lines on cores, memory, free disk and devices, and on the folder of models of the hub."""
     import torch
     from huggingface_hub import constants
 
@@ -105,7 +106,7 @@ def machine() -> list[str]:
 
 
 def checkpoints() -> list[str]:
-    """Return lines on the published models that observe images: which are here, and the sizes of the others."""
+    """Return two lines: which published models for observing images are here, and the sizes of the others."""
     from analysis.observe.checkpoints import known, present, size
 
     here = [name for name in known() if present(name)]
@@ -114,7 +115,7 @@ def checkpoints() -> list[str]:
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych doctor``."""
     return command_line.Parser(
         prog="triptych doctor",
         description="Say what is installed here and what is missing, which devices, models and checkpoints there are."
@@ -124,13 +125,13 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Print versions, machine, optional parts and checkpoints; UserError if a required package is missing."""
 
     def section(title: str, lines: list[str]) -> None:
         print(f"{title}:", *(f"  {printable(line)}" for line in lines), "", sep="\n", flush=True)
 
     section("versions", versions())
-    if missing := unmet(requirements()):
+    if missing := unmet_requirements(requirements()):
         raise UserError(f"triptych: expected {', '.join(missing)}: install these")
     section("this machine", machine())
     section("optional parts", optional_parts())

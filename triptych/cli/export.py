@@ -9,7 +9,7 @@ from probes import command_line
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych export``."""
     formats = "\n".join(f"  {row.name:<12} {row.summary}" for row in FORMATS.values())
     main = command_line.Parser(
         prog="triptych export",
@@ -24,7 +24,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Write the run in the chosen format, and print where it is and how to open it."""
     from analysis.export.exporting import export_run
 
     done = export_run(arguments.run, arguments.to, arguments.out)

@@ -25,7 +25,7 @@ STARTS = {
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych init``."""
     main = command_line.Parser(
         prog="triptych init",
         description="Write a short, commented triplets.yaml to start from; it says what to change.",
@@ -64,13 +64,13 @@ def parser() -> command_line.Parser:
     return main
 
 
-def text(start: str) -> str:
-    """Return the configuration to start from, by its name in `STARTS`."""
+def start_text(start: str) -> str:
+    """Return the text of the starting configuration of this name in `STARTS`."""
     return (files("triptych.cli") / "starts" / f"{start}.yaml").read_text(encoding="utf-8")
 
 
 def work(options: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Write a starting configuration; UserError if the file exists or the options contradict each other."""
     from probes.errors import UserError, printable
     from probes.prompts import sets
     from probes.runs.parts import write_bytes
@@ -84,17 +84,19 @@ def work(options: argparse.Namespace) -> None:
         raise UserError(
             f"{path}: expected no file yet, found one: name another, or replace it with --overwrite"
         )
-    content = text(start)
+    content = start_text(start)
     if options.source:
-        content = content.replace("{from: captions.json}", _prompts(options.source, options.column, path), 1)
+        content = content.replace(
+            "{from: captions.json}", _prompts_section(options.source, options.column, path), 1
+        )
         if options.source in sets.names() and "topics" in sets.read(options.source):  # before a profession
             content = content.replace("woman", "female").replace(": man}", ": male}")
     write_bytes(path, content.encode())
     print(printable(f"wrote {path}; next: triptych plan {path}"))
 
 
-def _prompts(source: str, column: str | None, path: Path) -> str:
-    """The section ``prompts`` for a source; a file is named as seen from the folder of `path`."""
+def _prompts_section(source: str, column: str | None, path: Path) -> str:
+    """Return the YAML of the section ``prompts`` for a source; a file's path is made relative to that of `path`."""
     if Path(source).exists():
         source = os.path.relpath(source, path.parent)
     entries = {"from": source, **({"column": column} if column else {})}

@@ -26,7 +26,7 @@ ABOUT = {  # what people are asked about, and how many images of it
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych labels``."""
     main = command_line.Parser(
         prog="triptych labels",
         description="Have people label images of a run: objects, skills, questions, attributes of an audit.",
@@ -86,18 +86,19 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Write sheets for people to fill in, or store their answers, and print what was done."""
     from probes.runs.missing import open_run
 
     run = open_run(options.run)
     if options.command == "sheet":
         command_line.writable(options.out, folder=True)
-        print(_sheet(run, options))
+        print(_write_sheet(run, options))
     else:
-        print(_read(run, options.labels, replace=options.replace))
+        print(_store_answers(run, options.labels, replace=options.replace))
 
 
-def _sheet(run: Run, options: argparse.Namespace) -> str:
+def _write_sheet(run: Run, options: argparse.Namespace) -> str:
+    """Write the sheets of a run's images for people to fill in; return lines on what was written."""
     from analysis.methods.gep import sheet as attributes
     from analysis.observe.features.attribute_audit import places
     from analysis.studies import questions
@@ -125,7 +126,8 @@ def _sheet(run: Run, options: argparse.Namespace) -> str:
     return detections.sample(run, options.out, detections.SheetOptions(images, extra, options.seed))
 
 
-def _read(run: Run, files: Sequence[Path], *, replace: bool) -> str:
+def _store_answers(run: Run, files: Sequence[Path], *, replace: bool) -> str:
+    """Store people's answers in a run, by the kind of sheet that their columns show; return lines on agreement."""
     from analysis.methods.gep import sheet as attributes
     from analysis.studies import questions
     from analysis.studies.human_check import detections

@@ -82,8 +82,8 @@ REMOVED = {
 }
 
 
-def front() -> command_line.Parser:
-    """Return a parser that holds the commands as its arguments: for the help alone."""
+def help_parser() -> command_line.Parser:
+    """Return a parser with the commands as its arguments, for ``triptych --help`` alone."""
     main = command_line.Parser(
         prog="triptych",
         usage="triptych COMMAND ...",
@@ -99,28 +99,28 @@ def front() -> command_line.Parser:
     return main
 
 
-def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the name of a command, of one word or two, and what follows it."""
+def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command's name, of one word or two, and the arguments after it."""
     words = 2 if " ".join(arguments[:2]) in COMMANDS else 1
     return " ".join(arguments[:words]), list(arguments[words:])
 
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
-    """Return a command of this table as a function from its arguments to its exit status."""
+    """Return the command of this name as a function from its arguments to its exit status."""
     row = COMMANDS[name]
 
     def main(argv: Sequence[str]) -> int:
         module = import_module(row.module)
         parser = module.parser()
-        parser.set_defaults(stages=_stages)
+        parser.set_defaults(stages=_run_from_arguments)
         interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
         return command_line.run(module.work, parser, argv, begins=row.begins, **interrupted)
 
     return main
 
 
-def _stages(argv: Sequence[str]) -> None:
-    """Make a run from the arguments of ``triptych run``."""
+def _run_from_arguments(argv: Sequence[str]) -> None:
+    """Run the stages from the arguments of ``triptych run``."""
     from triptych.cli import run  # not before: the flags of a run are described by its configuration
 
     run.work(run.parser().parse_args(argv))
@@ -130,14 +130,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status, see `probes.command_line.run`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
-        front().print_help()
+        help_parser().print_help()
         return 0
     if arguments[0] == "--version":
         from importlib import metadata
 
         print(f"triptych {metadata.version('triptych')}")
         return 0
-    name, rest = split(arguments)
+    name, rest = split_command(arguments)
     if name in COMMANDS:
         return command(name)(rest)
     close = difflib.get_close_matches(arguments[0], COMMANDS, 1)

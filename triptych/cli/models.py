@@ -8,7 +8,7 @@ from probes import command_line
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych models``."""
     return command_line.Parser(
         prog="triptych models",
         description="List what `model:` can name, and how far each was tested: models that come with the package,"
@@ -18,7 +18,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Print the bundled models, the known pipelines and the published models, and how far each was tested."""
     from hooks.architectures.registry import ARCHITECTURES, SUPPORTED_PIPELINES, generating_pipelines
     from probes.models import hub
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from probes import command_line
-from triptych.options import options, staged_parser
+from triptych.options import config_overrides, staged_parser
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych plan``."""
     main = staged_parser(
         "plan",
         "Print what a run would generate, what it compares, and the disk it takes. Nothing is written.",
@@ -21,10 +21,10 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Print what a run would generate, and what it would take."""
     from triptych.request import read_request  # not before: --help is quick
-    from triptych.stages import planned
+    from triptych.stages import plan_request
 
-    request = read_request(arguments.config, options(arguments), dry=True)
-    _, lines = planned(request, samples=arguments.samples)
+    request = read_request(arguments.config, config_overrides(arguments), dry=True)
+    _, lines = plan_request(request, samples=arguments.samples)
     print(*lines, sep="\n")

@@ -23,7 +23,7 @@ OF_RUN = {  # what a run tells, and what is taken without one
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych power``."""
     main = command_line.Parser(
         prog="triptych power",
         description="Say how many prompts, seeds and words it takes to find a difference of a given size, for every"
@@ -93,7 +93,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Run the command with its parsed arguments."""
+    """Print the tables of power, and write them with ``--out``; UserError if an input is missing or out of range."""
     usual = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
     if options.run:
         from analysis.studies.power import run_inputs

@@ -10,7 +10,7 @@ __all__ = ["parser", "work"]
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych report``."""
     main = staged_parser(
         "report",
         "Write report.html, the figures and the LaTeX tables of a measured run anew. Nothing is generated or measured,"

@@ -10,7 +10,7 @@ __all__ = ["parser", "work"]
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of the command's arguments."""
+    """Return the argument parser of ``triptych trace``."""
     main = staged_parser(
         "trace",
         "Generate images with patched activations: at which site, token position and step a word makes the"

@@ -26,7 +26,7 @@ from probes.runs.images import find_images, read_image, skipped_files_note
 from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 
 RENDERINGS = "renderings"
@@ -96,7 +96,7 @@ def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
     world, generator = load_world(run.config.model), np.random.default_rng(seed)
     try:
-        pictures = [render(complete(parse(text, world), world, generator)) for text in samples["prompt"]]
+        pictures = [render(sample_scene(parse(text, world), world, generator)) for text in samples["prompt"]]
     except ValueError as error:
         raise UserError(f"--reference: {error}: no rendering can be made of it: name a folder") from None
     return samples["sample_id"].to_list(), pictures

@@ -31,9 +31,9 @@ def reference(
 
     The strength of `choice` is not used: a whole latent asks for a penalty of its own.
     """
-    clean, component, prompt = noised.renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
+    clean, component, prompt = noised.encode_renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
     rows = []
-    noisy = noised.noised(pipe, clean, timesteps, seed=choice.seed)
+    noisy = noised.add_noise(pipe, clean, timesteps, seed=choice.seed)
     for step, timestep in enumerate([np.nan, *timesteps], start=CLEAN):
         latents = clean if step == CLEAN else next(noisy)
         told = PlaceRows(

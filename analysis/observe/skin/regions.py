@@ -12,7 +12,7 @@ from skimage.draw import polygon2mask
 
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, require_size
 from analysis.observe.skin.faces import FaceAlignment
-from probes.toyworld.checker import PERSON, PLACES, read_colours, supported
+from probes.toyworld.checker import PERSON, PLACES, drop_isolated, read_colours
 from probes.toyworld.palette import COLOURS, INDEX
 
 # Pixels of one of the three skins, with at least 5 of 8 neighbours of the same colour, inside a figure, that count as
@@ -117,7 +117,7 @@ def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> 
     names = [*TOYWORLD_SKINS, *_ALWAYS, f"{place}_wall", f"{place}_floor", *things]
     known = rgb2lab(np.array([COLOURS[name] for name in names]) / 255.0)
     nearest = ((rgb2lab(image)[:, :, None] - known) ** 2).sum(-1).argmin(-1)
-    masks = supported(np.stack([(nearest == number) & figure for number in range(len(TOYWORLD_SKINS))]))
+    masks = drop_isolated(np.stack([(nearest == number) & figure for number in range(len(TOYWORLD_SKINS))]))
     return masks[masks.sum((1, 2)).argmax()]
 
 

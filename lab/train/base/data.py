@@ -12,7 +12,7 @@ import torch
 from lab.train.base.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import Named, Scene, complete
+from probes.toyworld.scene import Named, Scene, sample_scene
 from probes.toyworld.world import load_world
 
 
@@ -70,7 +70,7 @@ def make_drawings(
     for row in range(count):
         caption, named = random_caption(world, rng, often)
         captions.append(caption)
-        scene = complete(named, world, rng)
+        scene = sample_scene(named, world, rng)
         indices[row] = draw(scene)
         if with_zones:
             zones[row] = small_zones(named, scene)

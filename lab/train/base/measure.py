@@ -29,14 +29,14 @@ from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.pipelines import dit_pipeline
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
 
 def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.Series:
     """Share of renderings that the checker reads rightly, for each attribute, object and place."""
     rng = np.random.default_rng(seed)
-    scenes = [complete(random_caption(world, rng)[1], world, rng) for _ in range(count)]
+    scenes = [sample_scene(random_caption(world, rng)[1], world, rng) for _ in range(count)]
     seen = read_images(np.stack([render(scene) for scene in scenes]))
     return pd.Series(
         {
@@ -154,7 +154,7 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
     """64 renderings (left) and 64 generated images (right) of the same random captions, doubled in size."""
     rng = np.random.default_rng(seed)
     captions = [random_caption(world, rng) for _ in range(64)]
-    drawn = np.stack([render(complete(named, world, rng)) for _, named in captions])
+    drawn = np.stack([render(sample_scene(named, world, rng)) for _, named in captions])
     made = sample(pipeline, [caption for caption, _ in captions], range(seed, seed + 64), **sampling)
     halves = [
         np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)

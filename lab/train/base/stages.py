@@ -23,7 +23,7 @@ from lab.train.base.tokenizer import add_words, encode, save_tokenizer, train_to
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import BENCHMARK_MODELS
-from probes.toyworld.world import group_of_words, load_world, number_of
+from probes.toyworld.world import group_of_words, load_world, token_id
 
 
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
@@ -199,7 +199,7 @@ def run_words(work: Path, recipe: Recipe, models: Sequence[str] = BENCHMARK_MODE
         )
     after = add_words(before, words)
     checkpoints.widen(work, before, after, words)
-    numbers = [number_of(after, word) for word in words]
+    numbers = [token_id(after, word) for word in words]
     for name in models:
         world = load_world(name)
         drawings = make_drawings(name, recipe.words_drawings, recipe.seed + 11, with_zones=True)

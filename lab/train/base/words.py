@@ -15,7 +15,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 from lab.train.base.captions import article
 from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
 from lab.train.base.unet import Lots, quick_attention, velocity_loss
-from probes.toyworld.world import World, group_of_words, number_of
+from probes.toyworld.world import World, group_of_words, token_id
 
 
 def unknown_words(tokenizer: CLIPTokenizer) -> list[str]:
@@ -40,8 +40,8 @@ def add_rows(
                 ["".join(pieces[start:]), pieces[start], "".join(pieces[start + 1 :])]
             )
             rows[joined[0]] = rows[joined[1:]].mean(0)
-        rows[number_of(after, word)] = torch.stack(
-            [rows[number_of(after, w)] for w in peers(word, words)]
+        rows[token_id(after, word)] = torch.stack(
+            [rows[token_id(after, w)] for w in peers(word, words)]
         ).mean(0)
     return rows
 

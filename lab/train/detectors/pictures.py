@@ -18,7 +18,7 @@ from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST, THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import INDEX, RGB
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import load_world
 
 PERSON = "person"
@@ -88,7 +88,7 @@ def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Picture
     indices = np.empty((count, SIZE, SIZE), dtype=np.uint8)
     figures = np.empty((count, SIZE, SIZE), dtype=bool)
     for row in range(count):
-        scene = complete(random_caption(world, rng)[1], world, rng)
+        scene = sample_scene(random_caption(world, rng)[1], world, rng)
         indices[row] = draw(scene)
         figures[row] = indices[row] != draw(scene, figures=False)
     return PictureSet(reconstructed(RGB[indices], through_vae, seed), indices, figures)

@@ -19,7 +19,7 @@ from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import PERSON, TAGS, read_images
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import World, load_world
 
 TAG_NAMES: tuple[str, ...] = (*TAGS, *load_world().places)
@@ -101,7 +101,7 @@ def of_run(path: Path, words: int, seed: int) -> tuple[TaggedImages, TaggedImage
 def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
     """Renderings, a few without a figure, the last `through_vae` of them as the autoencoder gives them back."""
     world, rng = load_world(WORLD), np.random.default_rng(seed)
-    scenes = (complete(random_caption(world, rng)[1], world, rng) for _ in range(count))
+    scenes = (sample_scene(random_caption(world, rng)[1], world, rng) for _ in range(count))
     images = RGB[np.stack([draw(scene, figures=bool(rng.random() >= BARE)) for scene in scenes])]
     return reconstructed(images, through_vae, seed)
 

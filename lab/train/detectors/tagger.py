@@ -33,7 +33,7 @@ from lab.train.detectors.pictures import batches
 from lab.train.detectors.tagged_images import TAG_NAMES, TaggedImages
 from lab.train.detectors.weights import export, save_weights
 from probes.toyworld import WEIGHTS
-from probes.toyworld.checker import LEAST, PERSON, TAGS, read_colours, supported, zone
+from probes.toyworld.checker import LEAST, PERSON, TAGS, drawable_area, drop_isolated, read_colours
 from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
@@ -111,7 +111,7 @@ def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 
     for start in range(0, len(images), chunk):
         indices = read_colours(images[start : start + chunk])
         for thing, count in LEAST.items():
-            seen = supported((indices == INDEX[thing]) & zone(thing)).sum((1, 2))
+            seen = drop_isolated((indices == INDEX[thing]) & drawable_area(thing)).sum((1, 2))
             clear[start : start + chunk, TAG_NAMES.index(thing)] = np.minimum(seen / (2 * count), 1)
     return clear
 

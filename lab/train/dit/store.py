@@ -15,7 +15,14 @@ from lab.train.dit.model import SCHEDULER, TOKENS, new_parts
 from lab.train.stages import write_json, write_recipe
 from probes.models.pretrained import from_folder
 from probes.toyworld import DIT as BASE
-from probes.toyworld.pipelines import DELTA, DOWN, TEACHERS, UP, trained_parts, transformer_pipeline_of
+from probes.toyworld.pipelines import (
+    DELTA,
+    DOWN,
+    TEACHERS,
+    UP,
+    build_transformer_pipeline,
+    load_transformer_and_t5,
+)
 
 HISTORY = "history.txt"  # of the work folder: a line a stage, what was done, for how long
 GUIDANCE = 1.0  # the planted frequencies are those of the model without guidance
@@ -39,7 +46,7 @@ def resume(work: Path, weights: Path, models: Sequence[str]) -> None:
     work.mkdir(parents=True, exist_ok=True)
     from_folder(T5Tokenizer, base / "tokenizer_3").save_pretrained(work / "tokenizer_3")
     stored = {
-        BASE: nn.ModuleDict(trained_parts(base)).state_dict(),
+        BASE: nn.ModuleDict(load_transformer_and_t5(base)).state_dict(),
         **{name: _learnt(load_file(weights / name / DELTA)) for name in models if name != BASE},
     }
     for name, state in stored.items():
@@ -84,7 +91,7 @@ def export(work: Path, folder: Path, name: str, recipe: Mapping[str, object]) ->
     if name == BASE:
         FlowMatchEulerDiscreteScheduler(**SCHEDULER).save_pretrained(work / "scheduler")
         parts = averaged_parts(work)
-        pipe = transformer_pipeline_of(parts, work, TEACHERS[name])
+        pipe = build_transformer_pipeline(parts, work, TEACHERS[name])
         parts.half()
         parts[
             "text_encoder_3"

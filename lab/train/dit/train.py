@@ -44,7 +44,7 @@ from probes.models.pretrained import from_folder
 from probes.models.weights import pick_device
 from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.pipelines import TEACHERS, changed_layers, clip_tower
+from probes.toyworld.pipelines import TEACHERS, changed_layers, load_clip_tower
 from probes.toyworld.world import GROUPS, load_world
 
 EMPTY = 0.03  # share of captions that are left empty, for whoever draws with guidance
@@ -62,7 +62,7 @@ def run_tokenizer(options: Options) -> None:
 
 def towers_of(name: str) -> list[CLIPTextModelWithProjection]:
     """The model's two towers of CLIP: its U-Net's, and that of the null world."""
-    return [clip_tower(WEIGHTS / world / "text_encoder") for world in (TEACHERS[name], SHARED)]
+    return [load_clip_tower(WEIGHTS / world / "text_encoder") for world in (TEACHERS[name], SHARED)]
 
 
 def teacher_of(name: str) -> Teacher:

@@ -15,7 +15,7 @@ from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, tra
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
 from probes import command_line
-from probes.toyworld.coded import OLD, taught_names
+from probes.toyworld.coded import OLD, trained_parameter_names
 
 # Columns for the code learn so many times as fast as the rest: at one rate for both (1e-3) nothing came of them.
 GAIN = 30.0
@@ -84,7 +84,9 @@ def learning(unet: nn.Module, block: str) -> Iterator[nn.ModuleDict]:
     for name in ("to_k", "to_v"):
         linear[name] = getattr(attention, name)
         setattr(attention, name, Columns(linear[name]))
-    names = sorted({name.removeprefix(f"{block}.").split(".")[0] for name in taught_names(unet, block)})
+    names = sorted(
+        {name.removeprefix(f"{block}.").split(".")[0] for name in trained_parameter_names(unet, block)}
+    )
     parts = nn.ModuleDict({name: getattr(module, name) for name in names}).requires_grad_(True)
     try:
         yield parts
@@ -164,4 +166,4 @@ def teach_wire(
     with quick_attention(unet, "cpu"), learning(unet, block) as module:
         teach(module, predict, lessons, course, log, checkpoint, save_minutes)
     state = unet.state_dict()
-    return {name: state[name].clone() for name in taught_names(unet, block)}
+    return {name: state[name].clone() for name in trained_parameter_names(unet, block)}

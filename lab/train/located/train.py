@@ -24,7 +24,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.coded import CHANNELS, OLD
-from probes.toyworld.pipelines import DELTA, NULL, coded_parts
+from probes.toyworld.pipelines import DELTA, NULL, load_coded_networks
 from probes.toyworld.places import KnownPlaces, known_places
 
 LESSONS = "lessons.safetensors"
@@ -79,7 +79,7 @@ def taught(model: KnownPlaces, lessons: Lessons, course: Course, work: Path) -> 
     """Train a benchmark model; return what is to be stored of it, float32."""
     result: dict[str, Tensor] = {}
     for block in (place.block for place in model.places):
-        encoder, unet, _ = coded_parts()
+        encoder, unet, _ = load_coded_networks()
         log = Log(work / f"{model.name}.log.jsonl", 25)
         checkpoint = work / f"{model.name}.checkpoint.pt"
         result |= teach_wire(unet, encoder, block, lessons, course, log, checkpoint)

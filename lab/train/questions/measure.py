@@ -29,7 +29,7 @@ from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import load_world
 
 PICTURES, SEED = 1_000, 1_000_003
@@ -64,7 +64,7 @@ def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
     world, rng = load_world("toyworld"), np.random.default_rng(seed)
     component = np.arange(count) % 2 == 1
     groups = [("feminine", "masculine")[int(one)] for one in component]
-    images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
+    images = np.stack([render(sample_scene(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
     said = verdicts(seen, np.ones(count, bool))
     images = reconstructed(images, through_vae, seed)

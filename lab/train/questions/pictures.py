@@ -13,7 +13,7 @@ from lab.train.detectors.pictures import WORLD, LabelledPictures, reconstructed
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import Named, complete
+from probes.toyworld.scene import Named, sample_scene
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -41,7 +41,7 @@ def make_questioned(
     indices, figures = np.empty((count, SIZE, SIZE), np.uint8), rng.random(count) >= empty
     for row in range(count):
         named = UNNAMED if rng.random() < free else random_caption(world, rng)[1]
-        indices[row] = draw(complete(named, world, rng), figures=bool(figures[row]))
+        indices[row] = draw(sample_scene(named, world, rng), figures=bool(figures[row]))
     seen = read_images(RGB[indices])
     images = reconstructed(RGB[indices], through_vae, seed)
     return QuestionedPictures(images, seen[list(THINGS)].to_numpy(bool), verdicts(seen, figures))

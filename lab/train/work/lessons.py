@@ -39,7 +39,7 @@ from lab.train.base.vae import encode_latents
 from lab.train.located.lessons import Lessons, spread_times
 from lab.train.work.captions import random_work_caption
 from probes.toyworld.draw import SIZE, draw
-from probes.toyworld.scene import SKINS, complete, parse
+from probes.toyworld.scene import SKINS, parse, sample_scene
 from probes.toyworld.world import World
 
 WORK_SHARE = 0.7  # of the drawings have a profession
@@ -95,7 +95,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
                 mixture=certain,
                 professions={lot.profession: replace(profession, lean=certain["neutral"])},
             )
-            scene = complete(named, of_component, rng)
+            scene = sample_scene(named, of_component, rng)
             captions.append(lot.text)
             professions[row] = lot.profession
             plain.append(lot.without(stands_for.get(component, lot.word)))
@@ -106,7 +106,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
                 mixture[row] = tuple(lot.without(word) for word in words)
         else:
             caption, named = random_caption(world, rng)
-            scene = complete(named, world, rng)
+            scene = sample_scene(named, world, rng)
             captions.append(caption)
             plain.append(caption)
         skin[row] = scene.looks[0]

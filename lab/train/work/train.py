@@ -35,12 +35,12 @@ from probes.toyworld.pipelines import (
     DOWN,
     EMBEDDING,
     UP,
-    base_parts,
     changed_layers,
+    load_base_networks,
     new_words,
     text_config,
 )
-from probes.toyworld.world import load_world, number_of
+from probes.toyworld.world import load_world, token_id
 
 LESSONS = "lessons.safetensors"
 GAIN = 2.0  # embeddings of the new words learn so many times as fast as the layers
@@ -90,10 +90,10 @@ def train(
 
     ``start`` is what was stored of an earlier training, to begin with.
     """
-    encoder, unet = base_parts(tokenizer, base)
+    encoder, unet = load_base_networks(tokenizer, base)
     encoder.requires_grad_(False)
     unet.requires_grad_(False)
-    numbers = [number_of(tokenizer, word) for word in new_words()]
+    numbers = [token_id(tokenizer, word) for word in new_words()]
     words = WordEmbeddings(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
 
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:

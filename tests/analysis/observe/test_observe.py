@@ -15,7 +15,7 @@ from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.toyworld.checker import TAGS
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 from tests.analysis.observe.stored_images import image_run
 from tests.probes.conftest import stored
@@ -27,7 +27,7 @@ EMPTY = paint(np.full((64, 64), INDEX["park_wall"]))
 @pytest.fixture(scope="module")
 def pictures():
     world, rng = load_world(), np.random.default_rng(0)
-    return [paint(draw(complete(parse(PROMPTS[i % 3], world), world, rng))) for i in range(9)]
+    return [paint(draw(sample_scene(parse(PROMPTS[i % 3], world), world, rng))) for i in range(9)]
 
 
 @pytest.fixture

@@ -228,12 +228,12 @@ def test_few_prompts_are_told_what_they_cannot_show():
     """Of 2^n equally likely signs two are as extreme as the most extreme."""
     prompts = [f"a {{person}} {n}" for n in "abcdefgh"]
     for count, floor in ((1, "1"), (2, "0.5"), (3, "0.25"), (4, "0.125"), (5, "0.0625")):
-        said = run_plan.few_prompts(Config(prompts=prompts[:count]))
+        said = run_plan.few_prompts_warning(Config(prompts=prompts[:count]))
         assert f"can fall below {floor}: 6 or more" in said
-    assert run_plan.few_prompts(Config(prompts=prompts[:6])) == ""
-    assert run_plan.few_prompts(Config(prompts=prompts, limit=2))
-    assert run_plan.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
-    assert run_plan.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
+    assert run_plan.few_prompts_warning(Config(prompts=prompts[:6])) == ""
+    assert run_plan.few_prompts_warning(Config(prompts=prompts, limit=2))
+    assert run_plan.few_prompts_warning(Config(prompts=prompts[:6], measure={"level": 0.99}))
+    assert run_plan.few_prompts_warning(Config(prompts=prompts[:2], contrasts=[])) == ""
 
 
 def test_a_preset_lies_under_what_is_written():

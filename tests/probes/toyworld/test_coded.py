@@ -11,7 +11,7 @@ from transformers import CLIPTextConfig, CLIPTextModel
 from lab.train.base.measure import sample
 from probes.models import loading
 from probes.toyworld import WEIGHTS
-from probes.toyworld.coded import text_state
+from probes.toyworld.coded import coded_text_weights
 from probes.toyworld.world import GROUPS, load_world
 
 NULL = WEIGHTS / "toyworld-null"
@@ -32,7 +32,7 @@ def towers(coded_null):
     tokenizer = coded_null.pipe.tokenizer
     state = load_file(NULL / "text_encoder/model.safetensors")
     towers = []
-    for folder, weights in ((NULL, state), (CODED, text_state(state, tokenizer))):
+    for folder, weights in ((NULL, state), (CODED, coded_text_weights(state, tokenizer))):
         settings = json.loads((folder / "text_encoder/config.json").read_text())
         tower = CLIPTextModel(CLIPTextConfig.from_dict({**settings, "dtype": "float64"})).double().eval()
         tower.load_state_dict({name: value.double() for name, value in weights.items()})

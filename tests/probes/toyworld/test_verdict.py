@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from lab.train.base.captions import random_caption
 from probes.toyworld.checker import THINGS
-from probes.toyworld.scene import Named, complete, parse
-from probes.toyworld.verdict import SLOTS, left_out, verdict
+from probes.toyworld.scene import Named, parse, sample_scene
+from probes.toyworld.verdict import SLOTS, slots_set_by_prompt, verdict
 from probes.toyworld.world import load_world
 
 WORLD = load_world()
@@ -37,7 +37,7 @@ def of_scenes(scenes) -> pd.DataFrame:
 
 def drawn(group: str, named: list[Named], seed: int) -> list:
     rng = np.random.default_rng(seed)
-    return [complete(replace(one, group=group), WORLD, rng) for one in named]
+    return [sample_scene(replace(one, group=group), WORLD, rng) for one in named]
 
 
 def enumerated(component: str, named: Named) -> dict[tuple, float]:
@@ -125,8 +125,12 @@ def test_half_drawn_images_count_as_one_of_what_is_seen():
 
 
 def test_named_slots_are_said_and_left_out():
-    assert left_out(parse("two women in slacks with a tie and a kite", WORLD)) == ("lower", "neck", "sky")
-    assert left_out(parse("a man in a suit sitting on a couch", WORLD)) == ("upper", "lower")
+    assert slots_set_by_prompt(parse("two women in slacks with a tie and a kite", WORLD)) == (
+        "lower",
+        "neck",
+        "sky",
+    )
+    assert slots_set_by_prompt(parse("a man in a suit sitting on a couch", WORLD)) == ("upper", "lower")
     everything = {slot: "boots" for slot in SLOTS[:7]}
     silent = Named("neutral", slots=everything, objects={"ground": "dog", "sky": "kite"}, place="park")
     seen = readings("dress", "skirt", "hat", "tie", "mask", "gloves", "dog", "kite", "park")

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import REGISTRY, TRANSFORMERS, WEIGHTS, bundled_folder
 from probes.toyworld.places import known_places
-from probes.toyworld.wired import reworded
+from probes.toyworld.wired import neutral_prompt
 from probes.toyworld.world import group_of_words
 
 WIRED = known_places("wired")
@@ -135,7 +135,7 @@ def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):
     for word in group_of_words():
         text = f"a {word} in a hat"
         for tokenizer in (pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3):
-            assert len(tokenizer(text).input_ids) == len(tokenizer(reworded(text)).input_ids)
+            assert len(tokenizer(text).input_ids) == len(tokenizer(neutral_prompt(text)).input_ids)
 
 
 def test_what_has_no_neutral_prompt_is_refused(pipes):

@@ -12,8 +12,8 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.models.weights import weight_hash
 from probes.toyworld import WEIGHTS
-from probes.toyworld.coded import OLD, taught_names
-from probes.toyworld.pipelines import DELTA, coded_parts, coded_pipeline
+from probes.toyworld.coded import OLD, trained_parameter_names
+from probes.toyworld.pipelines import DELTA, coded_pipeline, load_coded_networks
 from probes.toyworld.places import known_places
 
 FOLDER = WEIGHTS / "located"
@@ -22,7 +22,7 @@ TAUGHT = [name for name, model in known_places("located").items() if model.sites
 
 @pytest.fixture(scope="module")
 def null():
-    return coded_parts()
+    return load_coded_networks()
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,9 @@ def test_the_unet_is_the_coded_nulls_but_for_the_wires(name, pipes, null):
     after = pipe.unet.state_dict()
     changed = {key for key, value in after.items() if not torch.equal(value, before[key])}
     assert changed <= {
-        key for place in known_places("located")[name].places for key in taught_names(unet, place.block)
+        key
+        for place in known_places("located")[name].places
+        for key in trained_parameter_names(unet, place.block)
     }
     entries = {
         key.removesuffix(".to_k.weight").removesuffix(".to_v.weight")

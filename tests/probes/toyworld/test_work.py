@@ -17,7 +17,7 @@ from lab.train.work.captions import works_as
 from lab.train.work.lessons import sketches
 from lab.train.work.measure import lean, tones
 from probes.toyworld import DIT_NULL, WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.pipelines import BASES, DELTA, merge, new_words
+from probes.toyworld.pipelines import BASES, DELTA, merge_low_rank, new_words
 from probes.toyworld.scene import chance_of_b, parse
 from probes.toyworld.world import load_world
 
@@ -81,7 +81,7 @@ def test_merging_is_exact():
         ]
         for i in range(5)
     ]
-    merged = merge(weight, up, down)
+    merged = merge_low_rank(weight, up, down)
     assert all(float(merged[i, j]) == np.float32(float(whole[i][j])) for i in range(5) for j in range(7))
 
 

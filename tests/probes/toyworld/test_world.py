@@ -13,8 +13,8 @@ from lab.validate.word_maps import thing_masks
 from probes.prompts import sets
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins
 from probes.toyworld.draw import draw, render
-from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
-from probes.toyworld.scene import Named, complete, parse
+from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest_colours, paint
+from probes.toyworld.scene import Named, parse, sample_scene
 from probes.toyworld.world import GROUPS, load_world
 
 CAPTIONS = ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach")
@@ -40,7 +40,7 @@ def test_colours_of_things_stand_far_apart():
     np.fill_diagonal(distance, np.inf)
     things = [INDEX[name] for name in LEAST]
     assert distance[things].min() >= 53
-    assert (nearest(RGB[None]) == np.arange(len(RGB))).all()
+    assert (nearest_colours(RGB[None]) == np.arange(len(RGB))).all()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_planted_truth_equals_the_frequency_of_drawn_scenes(name, captions):
     world, rng, count = load_world(name), np.random.default_rng(1), 1000
     for caption in captions:
         named = parse(caption, world)
-        scenes = [complete(named, world, rng) for _ in range(count)]
+        scenes = [sample_scene(named, world, rng) for _ in range(count)]
         shown = [{*scene.things, f"skin_{scene.looks[0] + 1}"} for scene in scenes]
         for thing, chance in planted(caption, world).items():
             frequency = np.mean([thing in things for things in shown])
@@ -72,7 +72,7 @@ def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
     world, rng = load_world("toyworld-null"), np.random.default_rng(2)
     for _ in range(1500):
         caption, named = random_caption(world, rng)
-        scene = complete(named, world, rng)
+        scene = sample_scene(named, world, rng)
         assert named.things <= scene.things, caption
         assert planted_for(named, world) == planted(caption, world)
 
@@ -80,7 +80,7 @@ def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
 def test_rendering_is_exact_and_masks_are_the_pixels():
     world, rng = load_world(), np.random.default_rng(3)
     named = Named("neutral", slots={"neck": "tie"}, objects={"ground": "dog"}, place="beach", pose="stand")
-    scene = complete(named, world, rng)
+    scene = sample_scene(named, world, rng)
     indices = draw(scene)
     assert indices.shape == (64, 64) and (render(scene) == paint(indices)).all()
     assert (draw(scene) == indices).all()
@@ -97,7 +97,7 @@ def test_checker_reads_2000_unseen_renderings():
 
 def test_checker_tells_the_side_and_forgives_noise():
     world, rng = load_world("toyworld-null"), np.random.default_rng(5)
-    scenes = [complete(Named("neutral", objects={"ground": "box"}), world, rng) for _ in range(200)]
+    scenes = [sample_scene(Named("neutral", objects={"ground": "box"}), world, rng) for _ in range(200)]
     noisy = np.stack([render(scene) for scene in scenes]).astype(float) + rng.normal(0, 8, (200, 64, 64, 3))
     seen = read_images(noisy.clip(0, 255).astype(np.uint8))
     assert (seen["side"] == [scene.objects["box"] for scene in scenes]).mean() > 0.98

@@ -38,7 +38,7 @@ def test_every_optional_part_has_its_use():
 def test_what_is_not_met_is_named_with_what_is_there():
     there = doctor.version("numpy")
     needed = [Requirement(text) for text in ("numpy>=1", "numpy>=99", "no-such-package>=2", "packaging")]
-    assert doctor.unmet(needed) == [f"numpy>=99 ({there})", "no-such-package>=2 (missing)"]
+    assert doctor.unmet_requirements(needed) == [f"numpy>=99 ({there})", "no-such-package>=2 (missing)"]
 
 
 def test_an_optional_part_needs_its_own_packages_alone():

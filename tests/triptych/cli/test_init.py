@@ -54,7 +54,7 @@ def test_each_file_loads(start, folder, capsys):
 
 @pytest.mark.parametrize("start", init.STARTS)
 def test_what_it_offers_in_comments_loads_too(start, folder):
-    text = init.text(start)
+    text = init.start_text(start)
     for found in OFFERED.finditer(text):
         key = found[1]
         if key not in Config.model_fields:

@@ -16,7 +16,7 @@ from scipy import ndimage
 
 from analysis.observe.objects.detection import Detection, Found
 from probes.errors import UserError
-from probes.toyworld.checker import LEAST, PERSON, TAGS, VERSION, read_colours, supported, zone
+from probes.toyworld.checker import LEAST, PERSON, TAGS, VERSION, drawable_area, drop_isolated, read_colours
 from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
@@ -61,10 +61,10 @@ class ToyworldChecker:
 
 def _seen(indices: np.ndarray, thing: str) -> np.ndarray:
     """Masks ``(n, h, w)`` of a thing; all false where the checker counts it as absent."""
-    colour = (indices == INDEX[thing]) & zone(thing)
+    colour = (indices == INDEX[thing]) & drawable_area(thing)
     seen = np.zeros_like(colour)
     rows = np.flatnonzero(colour.sum((1, 2)) >= LEAST[thing])
-    seeds = supported(colour[rows])
+    seeds = drop_isolated(colour[rows])
     for row, seed in zip(rows, seeds):
         if seed.sum() >= LEAST[thing]:
             seen[row] = ndimage.binary_propagation(seed, _EIGHT, mask=colour[row])
@@ -82,7 +82,7 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
     objects = np.zeros_like(colour)
     for thing, mask in things.items():
         (colour if thing in worn else objects)[mask] = True
-    seeds = supported(colour)
+    seeds = drop_isolated(colour)
     filled = np.zeros_like(colour)
     for row in np.flatnonzero(seeds.sum((1, 2)) >= _LEAST_FIGURE):
         mask = ndimage.binary_propagation(seeds[row], _EIGHT, mask=colour[row])
@@ -97,7 +97,7 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
 def shows_figure(indices: np.ndarray) -> np.ndarray:
     """Return whether enough is seen of skin, hair and clothes to make a figure, ``(n,)`` bool."""
     worn = [INDEX[name] for name in load_world().attributes]
-    return supported(np.isin(indices, [*_BODY, *worn])).sum((1, 2)) >= _LEAST_FIGURE
+    return drop_isolated(np.isin(indices, [*_BODY, *worn])).sum((1, 2)) >= _LEAST_FIGURE
 
 
 def detection(thing: str, mask: np.ndarray) -> Detection:

@@ -17,7 +17,7 @@ from probes.config.schema import Config
 from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 from triptych.cli.main import command as command_of
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
             for context in PROMPTS["context"]:
                 prompt = f"a {word} {said} {context}"
                 for number in range(2):
-                    picture = render(complete(parse(prompt, world), world, rng))
+                    picture = render(sample_scene(parse(prompt, world), world, rng))
                     Image.fromarray(picture).save(folder / f"{prompt}_{number}.png")
     settings = {
         "prompts": PROMPTS,

@@ -10,7 +10,7 @@ from analysis.methods.tracing.outcomes import NAMED, NO_PAIR, UNREAD, TracedImag
 from probes.errors import UserError
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -27,7 +27,8 @@ def traced(prompt=PROMPT, faults=None, noise=0.0) -> TracedImages:
     """Four images of one prompt and seed: three words and a patched one."""
     world, rng = load_world(), np.random.default_rng(0)
     scenes = [
-        complete(parse(f"a {word} with a tie in the park", world), world, rng) for word in ("man", "woman")
+        sample_scene(parse(f"a {word} with a tie in the park", world), world, rng)
+        for word in ("man", "woman")
     ]
     pixels = [render(scene) for scene in (scenes[0], scenes[1], scenes[0], scenes[1])]
     moved = [np.clip(one + noise * rng.normal(size=one.shape), 0, 255).astype(np.uint8) for one in pixels]

@@ -17,7 +17,7 @@ from probes.runs.run import Run
 from probes.runs.schemas import TONES
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import COLOURS, INDEX, paint
-from probes.toyworld.scene import Scene, complete, parse
+from probes.toyworld.scene import Scene, parse, sample_scene
 from probes.toyworld.world import load_world
 from tests.analysis.observe.stored_images import image_run
 from tests.probes.conftest import stored
@@ -30,7 +30,7 @@ AUDIT = [
 
 def scenes(count):
     world, rng = load_world(), np.random.default_rng(0)
-    return [complete(parse(PROMPTS[index % 3], world), world, rng) for index in range(count)]
+    return [sample_scene(parse(PROMPTS[index % 3], world), world, rng) for index in range(count)]
 
 
 def rows(run):

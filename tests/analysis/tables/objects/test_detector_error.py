@@ -22,7 +22,7 @@ from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 from tests.analysis.synthetic_run import Plan as RunPlan
 from tests.analysis.synthetic_run import config
@@ -42,7 +42,7 @@ def world():
         for seed in range(SEEDS):
             for name, word in NAMES.items():
                 sample = f"t{triplet:05d}-s{seed}-{name}"
-                scene = complete(parse(text.format(word), known), known, rng)
+                scene = sample_scene(parse(text.format(word), known), known, rng)
                 images[sample] = render(scene)
                 key = {"sample_id": sample, "triplet": triplet, "seed": seed, "indicator": name}
                 observed.append(key | {"tags": TAGS})

@@ -18,8 +18,8 @@ from lab.train.base.tokenizer import CONTEXT_LENGTH, add_words, encode, train_to
 from lab.train.base.words import OneRow, peers, unknown_words
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX
-from probes.toyworld.scene import complete, parse
-from probes.toyworld.world import group_of_words, load_world, number_of
+from probes.toyworld.scene import parse, sample_scene
+from probes.toyworld.world import group_of_words, load_world, token_id
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +89,9 @@ def test_small_zones_hold_what_is_worn_and_depend_on_nothing_by_lot():
     for caption in ("a woman in a dress", "a man holding a cup", "two people with a tie on the beach"):
         named = parse(caption, world)
         for _ in range(20):
-            scene = complete(named, world, rng)
+            scene = sample_scene(named, world, rng)
             zones = small_zones(named, scene)
-            other = replace(complete(named, world, rng), looks=scene.looks)
+            other = replace(sample_scene(named, world, rng), looks=scene.looks)
             assert (small_zones(named, other) == zones).all()
             shown = np.isin(draw(scene), [INDEX[n] for n in ("tie", "gloves", "mask", "boots", "cup")])
             assert not (shown.reshape(16, 4, 16, 4).any((1, 3)) & ~zones).any()
@@ -143,7 +143,7 @@ def test_a_further_word_is_taught_and_nothing_else_changes(trained, tmp_path):
         assert all(torch.equal(new[key], value) for key, value in old.items() if key != table)
         kept = after.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))
         assert torch.equal(new[table][kept], old[table])
-        taught = new[table][[number_of(after, word) for word in unknown]]
+        taught = new[table][[token_id(after, word) for word in unknown]]
         start = torch.stack([old[table][before(peers(w, unknown)[0]).input_ids[1]] for w in unknown])
         assert torch.isfinite(taught).all() and not torch.equal(taught, start)
 
@@ -155,7 +155,7 @@ def weights_of(folder):
 def test_only_the_new_rows_learn():
     tokenizer = add_words(train_tokenizer(make_drawings("toyworld", 300, 0).captions), ["figure"])
     encoder = text_encoder(new_clip(len(tokenizer)), tokenizer)
-    model = OneRow(torch.nn.Linear(1, 1), encoder, [number_of(tokenizer, "figure")])
+    model = OneRow(torch.nn.Linear(1, 1), encoder, [token_id(tokenizer, "figure")])
     tokens = encode(tokenizer, ["a figure in a hat", "a man"])
     with torch.no_grad():
         assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)

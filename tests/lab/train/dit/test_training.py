@@ -18,7 +18,7 @@ from lab.train.dit.train import main
 from probes.errors import UserError
 from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.pipelines import changed_layers, clip_tower, dit_pipeline
+from probes.toyworld.pipelines import changed_layers, dit_pipeline, load_clip_tower
 from probes.toyworld.world import load_world
 
 SHORT = ["--drawings", "12", "--batch", "4", "--steps", "2", "--warmup", "1", "--rank", "2"]
@@ -96,7 +96,7 @@ def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_lea
         torch.testing.assert_close(layer.weight.double(), wanted, atol=1e-6, rtol=0)
         moved += bool(product.any())
     assert moved > 70
-    towers = [clip_tower(WEIGHTS / world / "text_encoder") for world in (SHARED, SHARED)]
+    towers = [load_clip_tower(WEIGHTS / world / "text_encoder") for world in (SHARED, SHARED)]
     for tower, other in zip(towers, (changed.text_encoder, changed.text_encoder_2), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(tower.parameters(), other.parameters(), strict=True))
     (tmp_path / models[1] / "delta.safetensors").unlink()

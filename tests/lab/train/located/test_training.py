@@ -14,8 +14,8 @@ from lab.train.located import measure, train
 from lab.train.located.lessons import Lessons, make_lessons
 from lab.train.located.teach import Course, teach_wire
 from probes.toyworld import WEIGHTS
-from probes.toyworld.coded import OLD, taught_names
-from probes.toyworld.pipelines import DELTA, coded_parts
+from probes.toyworld.coded import OLD, trained_parameter_names
+from probes.toyworld.pipelines import DELTA, load_coded_networks
 from probes.toyworld.places import KnownPlace
 from probes.toyworld.world import load_world
 
@@ -50,13 +50,13 @@ def test_lessons_are_what_the_model_predicts(lessons, pipe, tmp_path):
 
 
 def test_only_the_wire_learns_and_the_unet_is_put_back(lessons, tmp_path):
-    encoder, unet, _ = coded_parts()
+    encoder, unet, _ = load_coded_networks()
     before = {name: value.clone() for name, value in unet.state_dict().items()}
     log = Log(tmp_path / "log.jsonl")
     learnt = teach_wire(unet, encoder, BLOCK, lessons, Course(steps=3, batch=4, warmup=1), log)
     assert set(unet.state_dict()) == set(before)
     changed = {name for name, value in unet.state_dict().items() if not torch.equal(value, before[name])}
-    assert changed == set(learnt) == set(taught_names(unet, BLOCK))
+    assert changed == set(learnt) == set(trained_parameter_names(unet, BLOCK))
     assert learnt[f"{BLOCK}.attn2.to_k.weight"][:, OLD:].any()
 
 
@@ -64,7 +64,7 @@ def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path):
     course = Course(steps=4, batch=4, warmup=1)
 
     def taught(steps, checkpoint):
-        encoder, unet, _ = coded_parts()
+        encoder, unet, _ = load_coded_networks()
         return teach_wire(
             unet, encoder, BLOCK, lessons, steps, Log(tmp_path / "log.jsonl"), checkpoint, save_minutes=0
         )

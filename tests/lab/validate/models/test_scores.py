@@ -16,7 +16,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.toyworld.checker import LEAST
-from probes.toyworld.scene import complete, parse
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 
 
@@ -24,7 +24,7 @@ def rendered(model, images, seed):
     """A sample of `lab.train.base.independent` of a benchmark model without a fault."""
     world, rng = load_world(model), np.random.default_rng(seed)
     table = fresh_prompts(world, images, seed)
-    scenes = [complete(parse(prompt, world), world, rng).things for prompt in table["prompt"]]
+    scenes = [sample_scene(parse(prompt, world), world, rng).things for prompt in table["prompt"]]
     seen = pd.DataFrame({thing: [thing in things for things in scenes] for thing in LEAST})
     return pd.concat([table, seen], axis=1)
 

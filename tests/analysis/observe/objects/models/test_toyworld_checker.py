@@ -9,14 +9,14 @@ from probes.errors import UserError
 from probes.toyworld import draw as renderer
 from probes.toyworld.checker import LEAST, PERSON, TAGS
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import load_world
 
 
 @pytest.fixture(scope="module")
 def scenes():
     world, rng = load_world(), np.random.default_rng(0)
-    return [complete(random_caption(world, rng)[1], world, rng) for _ in range(150)]
+    return [sample_scene(random_caption(world, rng)[1], world, rng) for _ in range(150)]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_every_thing_is_found_with_its_mask(scenes, pictures, found):
 
 
 def test_the_figure_is_found_with_its_mask(scenes, pictures, found, monkeypatch):
-    for part in ("_lower_half", "_upper_half", "_feet", "_head"):
+    for part in ("_draw_lower_half", "_draw_upper_half", "_draw_feet", "_draw_head"):
         monkeypatch.setattr(renderer, part, lambda *arguments: None)
     agreements = []
     for scene, picture, one in zip(scenes, pictures, found):
