@@ -14,7 +14,7 @@ from analysis.export.images import left_out_line
 from analysis.export.registry import FORMATS
 from probes.errors import UserError
 from probes.runs.missing import open_run
-from probes.runs.parts import disk_error, temporary
+from probes.runs.parts import disk_error, temporary_path
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _folder(out: Path) -> Iterator[tuple[Path, Path]]:
                 f"{out}: expected a new or empty folder, got one that is not: choose another --out"
             )
         out.parent.mkdir(parents=True, exist_ok=True)
-        beside = temporary(out)
+        beside = temporary_path(out)
         try:
             yield beside, out
             if out.exists():
