@@ -56,7 +56,7 @@ class TripletDraw:
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
-        """Return an indicator's token positions at a site in groups joined by `+` (`parse_groups`); None (all) if there are none."""
+        """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `groups` is None."""
         if groups is None:
             return None
         found = self._groups_at(site)[indicator]
