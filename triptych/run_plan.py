@@ -182,7 +182,7 @@ def _word_lines(config: Config) -> list[str]:
 
 
 def _prompt_lines(config: Config) -> list[str]:
-    """The number of prompts, and the first of them, a line each."""
+    """Return lines for the plan: how many prompts there are, the first five, and how many more."""
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []

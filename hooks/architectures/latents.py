@@ -50,7 +50,8 @@ def decoder_sites(vae: Any) -> Iterator[Site]:
     def site(address: str, path: str, default: bool = False) -> Site:
         return Site(f"vae.{address}", f"vae.{path}", default=default)
 
-    def block_sites(address: str, path: str, module: Any) -> Iterator[Site]:
+    def level_sites(address: str, path: str, module: Any) -> Iterator[Site]:
+        """Yield the sites of the middle or one up block of the VAE's decoder in the order they run."""
         for i in range(len(children(module, "resnets"))):
             yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
             if i < len(children(module, "attentions")) and module.attentions[i] is not None:
@@ -67,9 +68,9 @@ def decoder_sites(vae: Any) -> Iterator[Site]:
     if hasattr(decoder, "conv_in"):
         yield site("decoder.conv_in", "decoder.conv_in")
     if getattr(decoder, "mid_block", None) is not None:
-        yield from block_sites("decoder.mid", "decoder.mid_block", decoder.mid_block)
+        yield from level_sites("decoder.mid", "decoder.mid_block", decoder.mid_block)
     for b, module in enumerate(children(decoder, "up_blocks")):
-        yield from block_sites(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
+        yield from level_sites(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
     yield Site("image", "vae.decoder", read_only=_LAST)
 
 

@@ -225,7 +225,8 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
                 yield site(f"{address}.ff{number}", f"{where}.ff", default=False)
             yield site(f"{address}.block{number}", where, default=False)
 
-    def block_sites(address: str, path: str, module: Any) -> Iterator[Site]:
+    def level_sites(address: str, path: str, module: Any) -> Iterator[Site]:
+        """Yield the sites of one down, mid or up block in the order they run; both names without `unet.`."""
         resnets = children(module, "resnets")
         attentions = children(module, "attentions")
         for i in range(max(len(resnets), len(attentions))):
@@ -245,15 +246,15 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
 
     yield site("conv_in", "conv_in")
     for b, module in enumerate(unet.down_blocks):
-        yield from block_sites(f"down.{b}", f"down_blocks.{b}", module)
+        yield from level_sites(f"down.{b}", f"down_blocks.{b}", module)
     if unet.mid_block is not None:
-        yield from block_sites("mid", "mid_block", unet.mid_block)
+        yield from level_sites("mid", "mid_block", unet.mid_block)
     for b, module in enumerate(unet.up_blocks):
-        yield from block_sites(f"up.{b}", f"up_blocks.{b}", module)
+        yield from level_sites(f"up.{b}", f"up_blocks.{b}", module)
 
 
 def _grid_factors(unet: Any) -> dict[str, int]:
-    """(Side of the latent / side of the block's grid) for each U-Net block, by the prefix of its modules' paths."""
+    """How many times smaller each block's grid is than the latent, by path prefix such as `unet.down_blocks.1.`."""
     factors, factor = {}, 1
     for b, block in enumerate(unet.down_blocks):
         factors[f"unet.down_blocks.{b}."] = factor

@@ -180,9 +180,9 @@ def check_edit(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> 
 
 
 def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
-    """Return the addresses of the cross-attentions that an edit alters, its text-encoder sites, and a flag.
+    """Return the cross-attentions and text-encoder sites that an edit alters, and whether it alters ``text.final``.
 
-    The flag is True where it alters ``text.final``, the text states that all cross-attentions read.
+    That is the text all cross-attentions read, which then are all returned. UserError for a site that cannot be edited.
     """
     text_too = edit.kind in ("project", "shift")
     chosen: set[str] = set()
@@ -340,14 +340,14 @@ def _prepare_direction_edit(
     for site, direction in at_text.items():
         edited.write_at_site(site, _direction_change(edit, direction), torch.cat([direction, options]))
 
-    def change(weight: Tensor) -> Tensor:
+    def change_weight(weight: Tensor) -> Tensor:
         if edit.kind == "shift":
             return edit.amount * (weight @ read)
         if final:
             return weight - edit.amount * _project_onto(weight.T, read).T
         return weight - edit.amount * _project_onto(weight, weight @ read)
 
-    return change
+    return change_weight
 
 
 def _direction(pipe: Any, edit: Edit, texts: Mapping[str, Texts], site: Site | None = None) -> Tensor:
@@ -369,7 +369,7 @@ def _project_onto(columns: Tensor, direction: Tensor) -> Tensor:
 def _direction_change(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
     """Return a function that adds a direction to states ``(..., width)``, or takes their component along it out."""
 
-    def change(values: Tensor) -> Tensor:
+    def change_states(values: Tensor) -> Tensor:
         along, states = direction.to(values.device, torch.float32), values.float()
         if edit.kind == "shift":
             return (states + edit.amount * along).to(values)
@@ -377,4 +377,4 @@ def _direction_change(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tenso
         share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
         return (states - edit.amount * share[..., None] * along).to(values)
 
-    return change
+    return change_states

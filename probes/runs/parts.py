@@ -136,7 +136,7 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> None:
-    """Write rows to a part file that holds its identity."""
+    """Write rows to a Parquet part file, whole or not at all, with `identity` in its metadata."""
     write_bytes(path, part_bytes(rows, schema, identity))
 
 

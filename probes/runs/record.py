@@ -80,17 +80,18 @@ def record_error(file: Path, reason: str) -> UserError:
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
     """Return the bytes of a ``run.json`` with these fields and a checksum of them."""
-    return f"{_dump({'checksum': _checksum(meta), **meta})}\n".encode()
+    return f"{_wrapped_json({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
-def _dump(value: Any, depth: int = 2, indent: str = "") -> str:
-    """Return JSON text, a mapping that is too long for a line with one entry a line, down to `depth` levels."""
+def _wrapped_json(value: Any, depth: int = 2, indent: str = "") -> str:
+    """Return JSON text; mappings too long for a line are split, one entry per line, down to `depth` levels."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, Mapping) or not depth or len(indent + text) <= _WIDTH:
         return text
     inner = f"{indent}  "
     entries = [
-        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dump(entry, depth if key == 'config' else depth - 1, inner)}"
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: "
+        + _wrapped_json(entry, depth if key == "config" else depth - 1, inner)
         for key, entry in value.items()
     ]
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"

@@ -206,7 +206,7 @@ def load_coded_networks() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPToke
 
 @torch.no_grad()
 def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of the coded null, a located model or a causal structure, by name, float32 on the CPU."""
+    """Return a coded model by name, float32 on the CPU; `folder` has a located model's delta, else it is not read."""
     encoder, unet, tokenizer = load_coded_networks()
     located, structures = known_places("located"), known_places("structures")
     if name in located:

@@ -96,7 +96,9 @@ class WiredTransformer(SD3Transformer2DModel):
         return_dict: bool = True,
         **more: Any,
     ) -> Any:
-        """Return the velocity, as `SD3Transformer2DModel` does, from text that only the wired block reads as it stands.
+        """Return the velocity as SD3 does; only the wired block's keys and values come from the prompt's text.
+
+        All else reads the neutral text in `joint_attention_kwargs`; without one, the prompt's.
         Hooks see that block's keys and values of the prompt's own text; all else runs on the neutral text.
         """
         arguments = {**(joint_attention_kwargs or {})}
