@@ -10,6 +10,7 @@ import pytest
 
 from lab.validate.models import calibrate
 from tests.runs import PATIENCE, ROOT, one_line, run_here
+from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 from triptych.cli.main import main as analysis
 
@@ -73,6 +74,17 @@ def test_a_process_of_its_own_says_nothing_but_our_lines(tmp_path):
     said = "(generate|observe .*|measure|report):|with 1 prompt no p"
     assert done.returncode == 0 and done.stdout.endswith("report.html\n")
     assert lines and [line for line in lines if not re.match(said, line)] == []
+
+
+def test_a_process_of_its_own_that_refuses_says_one_line(tmp_path):
+    """Of a model whose scheduler cannot be made, for which the libraries were loaded."""
+    tiny_pipeline("sd1").save_pretrained(tmp_path / "model")
+    file = tmp_path / "model" / "scheduler" / "scheduler_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"beta_schedule": "x"}), "utf-8")
+    line = f"-m triptych plan {ROOT / 'triplets.yaml'} --model {tmp_path / 'model'}".split()
+    done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith(f"model {tmp_path / 'model'}: ")
 
 
 def test_a_word_that_the_model_does_not_know_is_told(tmp_path, capsys):

@@ -39,6 +39,14 @@ def test_a_real_model_is_looked_at_for_everyday_nouns_and_those_of_its_prompts(t
     assert "tags from vocabulary, prompt (" in line and "passes of the detector over each image" in line
 
 
+def test_the_plan_of_a_real_model_without_a_detector_names_the_two_lines_that_would_look(tmp_path, capsys):
+    assert main(["plan", written(tmp_path, "sd1", detector="null", segmenter="null")]) == 0
+    said = (
+        "observe: objects skipped: no detector for the images of this model: write `detector: IDEA-Research/"
+    )
+    assert said in (out := capsys.readouterr().out) and "and `segmenter: facebook/" in out
+
+
 @pytest.mark.slow
 def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path):
     """On images that hold what was asked for, so that there is something to say nothing of."""

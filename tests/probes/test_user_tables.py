@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.methods.audit.design import numbers
-from analysis.tables.answer_sheets import read_sheet
+from analysis.tables.answer_sheets import read_sheet, spelled_alike
 from probes.errors import UserError
 from probes.user_tables import find_file, open_table
 
@@ -145,3 +145,8 @@ def test_the_index_of_a_sheet_are_its_lines_and_other_columns_are_said(tmp_path,
     assert sheet["a"].tolist() == ["two\r\nlines", "=1"] and list(sheet.index) == ["line 3", "line 5"]
     assert sheet["annotator"].tolist() == ["", ""]
     assert capsys.readouterr().err == "a.csv: columns taken: 'A' as a\na.csv: columns not used: hue\n"
+
+
+def test_names_are_alike_but_for_case_spaces_and_unicode_form():
+    others = [normalize("NFD", "zoë k"), "Zoë  K ", "ＺＯË K"]
+    assert spelled_alike(["Zoë K", "Zoë K", *others, "Ann", " "]) == dict.fromkeys(others, "Zoë K")

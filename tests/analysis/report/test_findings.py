@@ -8,7 +8,7 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report.findings import COLUMNS, findings_table, summaries
-from analysis.report.format import listed
+from analysis.report.format import listed, p_value
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.agreement import agreement
@@ -87,8 +87,20 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
         for one, two in zip(alone.findings, summary.findings, strict=True):
             assert two.p_measures == pytest.approx(min(2 * one.p_measures, 1))
     assert "against words, adjusted over the measures and contrasts" in repr(pair[0].findings[0])
+    shown = [p_value(one.p_measures) for one in pair[0].findings]
+    assert shown != [p_value(one.row["p_control"]) for one in pair[0].findings]
+    for text, one in zip(shown, pair[0].findings, strict=True):
+        assert f", {text} against words, adjusted" in repr(one)
     assert repr(alone.findings[0]).splitlines()[1].endswith("against words, adjusted over the measures")
     assert "against words, adjusted over the measures;" in alone.opening
+
+
+def test_every_number_of_a_finding_says_what_it_is_in(leaning):
+    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    (found,) = summaries(*tables, leaning.config)
+    for one in found.findings:
+        *numbers, _ = one.lines()
+        assert len(numbers) == 2 and all(f": gap in {one.metric.scale} " in line for line in numbers)
 
 
 # Specifications

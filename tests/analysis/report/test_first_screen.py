@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.report import gallery
 from analysis.report.first_screen import choose_triplets, not_tested
 from analysis.study import indicators
 from probes.config.schema import Config
@@ -82,3 +83,9 @@ def test_what_was_not_tested_follows_the_run():
     assert "this run has one" in said(some, n_prompts=1) and "Other words, samplers" in said(
         some, n_prompts=1
     )
+
+
+def test_the_gallery_takes_the_first_seeds_of_all_prompts_and_shows_them_in_the_runs_order():
+    of_run = samples(3, seeds=2)
+    assert gallery.choose(of_run, 4) == [(0, 0), (0, 1), (1, 0), (2, 0)]
+    assert gallery.choose(of_run, 9) == [*of_run.groupby(["triplet", "seed"], sort=False).groups]

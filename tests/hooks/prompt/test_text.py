@@ -7,7 +7,7 @@ from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError, Probe
 from tests.hooks.conftest import PROMPTS, draw
-from tests.tiny import KINDS, tiny_components
+from tests.tiny import KINDS, tiny_components, tiny_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
 SHARED = [([1, 3, 4, 5], [1, 3, 4, 5])] * 2
@@ -79,6 +79,22 @@ def test_readouts_by_hand(pipelines, kind):
                 for metric, value in expected.items():
                     found = probe.similarity[f"{address}:{metric}"].values[0, p]
                     assert found == pytest.approx(value, abs=2e-6), (address, metric)
+
+
+def test_the_end_of_a_text_is_the_tokenizers_where_words_were_added_and_the_configuration_has_another():
+    """As of Stable Diffusion 1.5, whose configuration has 2; words of one vector and of several."""
+    pipe = tiny_pipeline("sd1")
+    pipe.text_encoder.config.eos_token_id = 2
+    for token, vectors in (("<cat-toy>", 1), ("<style>", 3)):
+        pipe.load_textual_inversion(torch.randn(vectors, pipe.text_encoder.config.hidden_size), token=token)
+    prompts = ["a <cat-toy> dog in a garden", "<style> umbrella"]
+    with Probe(pipe, sites="text.layers.0", pairs=[(0, 1)]) as probe:
+        draw(pipe, prompts)
+    ids, states, _ = encode(pipe, [pipe.maybe_convert_prompt(one, pipe.tokenizer) for one in prompts], "text")
+    first, second = (row.tolist().index(pipe.tokenizer.eos_token_id) for row in ids)
+    state = norm_of(pipe, "text")(states[1])
+    found = probe.similarity["text.layers.0:cosine_eos"].values[0, 0]
+    assert first != second and found == pytest.approx(cosine(state[0, first], state[1, second]), abs=2e-6)
 
 
 @pytest.mark.parametrize(("name", "dimension"), [("positions", 1), ("rows", 0)])

@@ -1,6 +1,9 @@
 """Alignment and quality of a run of renderings, by the command line's own functions."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from nltk.translate.bleu_score import corpus_bleu
@@ -9,8 +12,10 @@ from PIL import Image
 from analysis.methods.alignment import arguments, command, java_captions
 from analysis.methods.alignment import observe as alignment_observe
 from analysis.methods.alignment import section as report_alignment
+from analysis.methods.alignment import tables as alignment_tables
 from analysis.observe.stage import observe
 from analysis.report.environment import environment
+from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.run import Run
@@ -93,6 +98,14 @@ def test_captions_against_prompts(run, tables):
     both = [(prompt, text) for prompt, text in zip(PROMPTS, said) if text is not None]
     expected = corpus_bleu([[prompt.split()] for prompt, _ in both], [text.split() for _, text in both])
     assert rows.loc[("all", "bleu_4"), "value"] == pytest.approx(100 * expected, rel=1e-9)
+
+
+def test_the_interval_is_of_the_mean_over_images_and_not_over_prompts():
+    """Of 21 prompts one has a hundred images, all right; the others have one each, all wrong."""
+    values, units = pd.Series([0] * 20 + [1] * 100), pd.Series([*range(20), *[20] * 100])
+    run = SimpleNamespace(config=SimpleNamespace(measure=Measure(bootstrap=200)))
+    mean, low, high, _ = alignment_tables.interval(values, units, run)
+    assert mean == pytest.approx(100 / 120) and low <= 100 / 120 <= high
 
 
 def test_the_section_and_the_latex_hold_what_was_measured(run, tables):

@@ -126,6 +126,11 @@ def test_agreement_is_that_of_fleiss_for_complete_answers(tmp_path, table):
     assert audited(tmp_path, table).agreement.empty
 
 
+def test_annotators_who_share_no_picture_have_a_reason_and_no_agreement(tmp_path, table):
+    found = audited(tmp_path, table.assign(annotator=["1", "2"] * (len(table) // 2))).agreement
+    assert found["alpha"].isna().all() and set(found["reason"]) == {"no picture has two answers"}
+
+
 def test_models_are_the_folders_where_no_column_names_them_and_paths_may_begin_beside_the_table(
     tmp_path, table
 ):

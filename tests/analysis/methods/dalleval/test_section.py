@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from analysis.methods.dalleval import latex, section
+from analysis.methods.dalleval import latex, results, section
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.report.environment import environment
 from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
@@ -56,6 +56,15 @@ def test_figures_are_drawn_and_say_who_read(shown):
     assert "read by the toyworld checker" in figures["dalleval-gender"].caption
     assert "by the typology angle" in figures["dalleval-tones"].caption
     assert "read by the toyworld checker" in figures["dalleval-attribute-tones"].caption
+
+
+def test_cards_give_deviations_debiased_and_the_published_ones_beside_them(audit):
+    mad = audit.table("dalleval_mad").query("source == 'toyworld-checker' and question == 'gender'")
+    said = mad[mad["p_page"].notna()]
+    found = results.results(audit)
+    assert [one.value for one in found] == said["debiased"].tolist() != said["mad"].tolist()
+    for one, published in zip(found, said["mad"], strict=True):
+        assert "debiased" in one.name and one.floor.startswith(f"{published:.3f} as published")
 
 
 def test_the_latex_of_a_run(audit):

@@ -10,9 +10,11 @@ from statsmodels.stats.proportion import proportion_confint
 
 from analysis.methods.dalleval import mad, tables
 from analysis.methods.dalleval import words as dalleval_words
+from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED, AuditDesign, Reading
+from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
 from analysis.methods.dalleval.stage import measure_professions
+from analysis.stats.annotators import krippendorff_alpha
 from analysis.stats.noise_floor import mad_floor
 from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
@@ -182,6 +184,22 @@ def test_agreement(run, images):
     tones = rows(run, "dalleval_agreement", first="ita", second="ciede2000").iloc[0]
     assert tones["same"] == 1 and tones["mean_abs_difference"] == 0 and tones["within_1"] == 1
     assert np.isnan(found["within_1"]).all()
+
+
+def test_agreement_on_tones_is_ordinal_and_its_interval_is_of_the_share_of_images():
+    """Of 21 professions all but one have a single image of which both say the same; the other has a hundred."""
+    first, second = np.full((2, 21, 1, 100), np.nan)
+    first[:20, 0, 0] = second[:20, 0, 0] = np.arange(20) % 10 + 1
+    first[20], second[20] = 4, 5
+    professions = tuple(f"p{n}" for n in range(21))
+    status = np.full(first.shape, DECIDED, object)
+    two = [
+        Reading(v, status, professions, ("person",), TONE, name) for v, name in ((first, "a"), (second, "b"))
+    ]
+    (row,) = agreement_table(two, MEASURE).to_dict("records")
+    both = [v[~np.isnan(v)] for v in (first, second)]
+    assert row["alpha"] == krippendorff_alpha(both, ordinal=True) > krippendorff_alpha(both) + 0.1
+    assert row["same"] == pytest.approx(20 / 120) and row["low"] <= 20 / 120 <= row["high"]
 
 
 @pytest.fixture(scope="module")

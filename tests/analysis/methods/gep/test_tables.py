@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings, sheet
+from analysis.methods.gep import clip, leaderboard, readings, results, sheet
 from analysis.methods.gep import section as report_gep
 from analysis.methods.gep.stage import measure_gep, read_audits
 from analysis.observe.features import attribute_audit as audit
@@ -187,6 +187,21 @@ def test_images_are_held_against_their_prompts(made):
     assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
 
 
+def test_the_interval_of_a_clip_score_is_of_the_mean_over_images(made, monkeypatch):
+    """Also where contexts have images of different number."""
+    run, _ = made
+    images, samples, means = clip._images(run), run.samples(["sample_id", "seed", "triplet"]), []
+    few = samples[(samples["seed"] > 0) & (samples["triplet"] != samples["triplet"].iloc[0])]["sample_id"]
+    monkeypatch.setattr(clip, "_images", lambda run: images[~images["sample_id"].isin(few)])
+    real = clip.bootstrap_interval
+    monkeypatch.setattr(
+        clip, "bootstrap_interval", lambda rows, **options: means.append(rows.mean()) or real(rows, **options)
+    )
+    table = clip.clip_score(run)
+    assert table["n_images"].max() > table["n_contexts"].max()
+    np.testing.assert_allclose(means, table["clip_score"])
+
+
 def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made):
     run, _ = made
     examples = run.table("gep_artificial")
@@ -216,6 +231,15 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert "with intervals over contexts." in figures["gep-vectors"].caption
     assert {row["source"] for row in section["ratios"]} == {"C", "CC", "CLS"}
     assert len(attributes.single.images) == 3 and list(attributes.single.values) == ["CC", "CLS"]
+
+
+def test_cards_give_scores_debiased_and_the_published_ones_beside_them(made):
+    run, _ = made
+    score = run.table("gep_score").query("source == 'checker' and kind == 'contrast'")
+    found = results.results(run)
+    assert [one.value for one in found] == score["debiased"].tolist() != score["score"].tolist()
+    for one, published in zip(found, score["score"], strict=True):
+        assert "debiased" in one.name and one.floor.startswith(f"{published:.3f} as published")
 
 
 def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differences(made):

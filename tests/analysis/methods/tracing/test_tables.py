@@ -98,3 +98,7 @@ def test_beside_a_significant_p_no_interval_holds_0(control, shift):
         assert len(told)
         for name in names:
             assert not ((told[f"{name}_low"] <= 0) & (told[f"{name}_high"] >= 0)).any(), name
+    other = table[
+        (table["p_adjusted"] >= 0.05) & table["beyond_low"].notna()
+    ]  # and beside another one it does
+    assert (other["beyond_low"] <= 0).all() and (other["beyond_high"] >= 0).all()
