@@ -92,6 +92,7 @@ def staged_parser(
     groups: Sequence[str] = tuple(_FIELDS),
 ) -> command_line.Parser:
     """Return the parser of a command that runs stages, with the flags of some `groups` of options (default: all).
+
     `config` is the help of its argument; flags of other groups are None in the parsed arguments.
     """
     main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)

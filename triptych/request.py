@@ -93,6 +93,7 @@ def read_request(
     quiet: bool = False,
 ) -> Request:
     """Return the request for a configuration with overrides; UserError if the configuration is wrong.
+
     `config_input` is the path of a YAML file or of a run directory, or the configuration itself.
     """
     folder, before = Path(), None

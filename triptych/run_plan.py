@@ -279,7 +279,7 @@ def few_prompts_warning(config: Config) -> str:
     'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
     """
     count = len(config.seeds if config.unit == "seed" else config.prompts[: config.limit])
-    alpha = 1 - config.measure.level
+    alpha = config.measure.alpha
     needed = math.floor(1 - math.log2(alpha)) + 1
     if not config.contrasts or needed <= count:
         return ""

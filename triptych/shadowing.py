@@ -15,6 +15,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def require_packages() -> None:
     """Raise ImportError if a file or folder of the user's hides `hooks`, `probes` or `analysis`, and name it.
+
     The command line has no use for the user's modules: there the folder is taken off ``sys.path`` instead.
     """
     for package in PACKAGES:

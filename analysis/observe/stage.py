@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -105,10 +105,11 @@ def observe(
     that look in their place.
     """
     chosen, missing = observers(run.config)
-    command = StageCall(progress=progress, helpers=helpers or Helpers(), cluster=cluster)
-    for observer in chosen:
-        note_kinds(run, observer)
-        _observe(run, observer, command)
+    with nullcontext(helpers) if helpers else Helpers() as helpers:
+        command = StageCall(progress=progress, helpers=helpers, cluster=cluster)
+        for observer in chosen:
+            note_kinds(run, observer)
+            _observe(run, observer, command)
     if places(run.config):
         from analysis.observe.features.texts import embed_texts
 

@@ -112,6 +112,15 @@ class Trace(Section):
     """Images generated at once, at least 3. Lower it where memory runs out."""
 
 
+def significance_level(level: float) -> float:
+    """Return one minus a confidence level, without what floating point adds.
+
+    >>> significance_level(0.95), 1 - 0.95
+    (0.05, 0.050000000000000044)
+    """
+    return round(1 - level, 12)
+
+
 class Logits(Section):
     """Networks whose logit is an outcome of traced images: CLIP between two texts, a classifier between two classes."""
 
@@ -191,7 +200,7 @@ class Measure(Section):
     @property
     def alpha(self) -> float:
         """Significance level of every test: one minus the confidence level."""
-        return round(1 - self.level, 12)
+        return significance_level(self.level)
 
     @model_validator(mode="after")
     def _check_sigmas(self) -> Measure:

@@ -85,7 +85,7 @@ def worker_count(
         import torch
 
         kinds = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-        return int(max(1, min(kinds.count(kinds[0]) if len({*kinds}) == 1 else 1, images / per_worker)))
+        return int(max(1, min(len(kinds), images / per_worker))) if len({*kinds}) == 1 else 1
     if device.split(":")[0] != "cpu":
         return 1
     return int(max(1, min(core_count() // threads, total_memory() / PROCESS_BYTES, images / per_worker)))

@@ -104,6 +104,7 @@ def drop_isolated(mask: np.ndarray) -> np.ndarray:
 @functools.cache
 def drawable_area(thing: str) -> np.ndarray:
     """Return a mask, bool ``(64, 64)``, of the pixels where the renderer can draw a thing, widened by one pixel.
+
     All True for what can be anywhere: what is worn, and large objects such as a bed.
     """
     if _POSITIONS.get(thing, "wide") == "wide":
@@ -148,6 +149,7 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
 
 def read_skins(indices: np.ndarray) -> np.ndarray:
     """Return each figure's skin, ``skin_1`` to ``skin_3``, ``(n,)``: the largest connected region of palette indices.
+
     Empty where no region has as many as `LEAST_SKIN` pixels.
     """
     largest = []

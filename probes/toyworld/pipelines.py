@@ -121,6 +121,7 @@ def merge_delta(
     folder: Path, model: str, parts: Mapping[str, nn.Module], words: Iterable[str] = ()
 ) -> dict[str, Tensor]:
     """Add a model's stored low-rank changes to its base's networks `parts`, in place; return all stored tensors.
+
     `words` are the names of stored tensors that are no change of a layer.
     """
     layers = changed_layers(parts)
@@ -252,6 +253,7 @@ def build_transformer_pipeline(
     parts: Mapping[str, nn.Module], folder: Path, teacher: str
 ) -> ToyTransformerPipeline:
     """Return a Stable Diffusion 3 pipeline of `parts` (transformer and T5) and what it shares with the U-Net models.
+
     `folder` holds ``tokenizer_3/`` and ``scheduler/``. The first CLIP text encoder is that of the U-Net model
     `teacher`, the second that of `toyworld-null`.
     """

@@ -81,6 +81,7 @@ def chance_of_b(named: Named, world: World) -> float:
 
 def sample_scene(named: Named, world: World, rng: np.random.Generator) -> Scene:
     """Return a scene with what the caption names, and the rest sampled from the world's planted frequencies.
+
     An unnamed pose is ``stand``. A whole-body garment leaves the lower slot ``none``, even if one is named there.
     """
     component = "b" if rng.random() < chance_of_b(named, world) else "a"

@@ -124,6 +124,7 @@ class WiredTransformer(SD3Transformer2DModel):
 
 def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
     """Make a `WiredTransformer` of a transformer, in place, with the block and gain of a wired model's ground truth.
+
     The wiring is a buffer, and so part of the weights' hash.
     """
     transformer.__class__ = WiredTransformer
@@ -152,6 +153,7 @@ class WiredPipeline(ToyTransformerPipeline):
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
     ) -> tuple[Tensor | None, ...]:
         """Return what Stable Diffusion 3's pipeline does, and keep the neutral prompts' embeddings for the transformer.
+
         UserError for embeddings in place of prompts, and for different prompts to each text encoder.
         """
         given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]

@@ -22,6 +22,7 @@ from analysis.report.wording_objects import detector_line, objects_opening
 from analysis.report.wording_prompts import shared_sentence
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import read as read_table
+from probes.config.measurement import significance_level
 from probes.errors import UserError
 from probes.runs.missing import require_parts
 
@@ -183,7 +184,7 @@ def _delta(finding: Finding, level: float) -> str:
     source = f" ({row['delta_source']})" if row.get("delta_source") else ""
     if not defined(p):
         return f"{delta}{source}; not tested whether the gap is smaller"
-    shown = "shown" if float(p) < 1 - level else "not shown"
+    shown = "shown" if float(p) < significance_level(level) else "not shown"
     return f"{delta}{source}; the gap is {shown} to be smaller ({p_value(p)})"
 
 

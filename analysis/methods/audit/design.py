@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING, TIE
+from probes.config.measurement import significance_level
 from probes.errors import UserError, nearest
 from probes.prompts.grammar.english import plural
 from probes.user_tables import open_table
@@ -58,7 +59,7 @@ class Design:
     @property
     def alpha(self) -> float:
         """The level of the tests."""
-        return 1 - self.level
+        return significance_level(self.level)
 
     @property
     def family(self) -> str:

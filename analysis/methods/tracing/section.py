@@ -97,10 +97,8 @@ def lead(traced: TraceSection, config: Config) -> Lead:
             "shares of it can be stated."
         )
     elif len(sites):
-        best, beyond = (
-            sites.loc[sites["sufficiency"].idxmax()],
-            int((sites["p_adjusted"] < config.measure.alpha).sum()),
-        )
+        best = sites.loc[sites["sufficiency"].idxmax()]
+        beyond = int((sites["p_adjusted"] < config.measure.alpha).sum())
         held = "do more than a synonym" if sites["floor_donor"].iloc[0] else "can be told from 0"
         answer = (
             f"The largest share of the total effect is that of {patch_name(best)}: {joint_share(best, 'sufficiency')}; "

@@ -20,6 +20,7 @@ from analysis.stats.ratio_sets import RatioSets, mean_p_values, mean_sets
 from analysis.stats.resampling import matrix
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares
 from analysis.tables.interval_columns import interval_columns, with_ends
+from probes.config.measurement import significance_level
 
 VERSION = "trace_shares/4"
 NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn, or without an outcome"
@@ -97,7 +98,7 @@ def _shares_of(one: Effects, places: Sequence[Place], donor: str, sampling: dict
     p_value, p_adjusted = p_values(sufficiency, moved)
     p_necessity, p_necessity_adjusted = p_values(necessity, moved_back)
     # more than the floor only where it is more than nothing, too: whose effect may be 0 may be the smaller one
-    nothing = p_adjusted >= 1 - sampling["level"]
+    nothing = p_adjusted >= significance_level(sampling["level"])
     low, high = (
         np.where(nothing, smaller(end, 0.0), end)
         for smaller, end in ((np.minimum, margin.joint_low), (np.maximum, margin.joint_high))

@@ -20,6 +20,7 @@ from analysis.studies.compare.depth import depth_table, draw_depth, opening
 from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare
 from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
+from probes.config.measurement import significance_level
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError, nearest
@@ -70,7 +71,7 @@ def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level:
     if difference == 0 and row["reason"]:
         return f"{place}: the gap is the same in {one} and {other} in every prompt ({n})."
     test = f"adjusted {p_value(row['p_adjusted'])}, {n}"
-    if not row["p_adjusted"] < 1 - level or low <= 0 <= high:
+    if not row["p_adjusted"] < significance_level(level) or low <= 0 <= high:
         apart = with_interval(difference, low, high, digits, signed=True)
         text = f"the gaps of {one} and {other} cannot be told apart over all gaps compared"
         return f"{place}: {text}; {other} less {one} is {apart} ({test})."
@@ -100,7 +101,10 @@ def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> l
         if rows["n_prompts"].max() < FEWEST:
             lines.append(f"{text}: {TOO_FEW}.")
             continue
-        told = rows[(rows["p_adjusted"] < 1 - level) & ~((rows["ci_low"] <= 0) & (rows["ci_high"] >= 0))]
+        told = rows[
+            (rows["p_adjusted"] < significance_level(level))
+            & ~((rows["ci_low"] <= 0) & (rows["ci_high"] >= 0))
+        ]
         named = [
             f"{row.metric} {with_interval(row.difference, row.ci_low, row.ci_high, 2, signed=True)}"
             for row in told.sort_values("difference", key=abs, ascending=False).head(NAMED).itertuples()
@@ -205,7 +209,7 @@ class RunComparison:
 
     def _depths(self) -> dict[str, Drawn]:
         return self._by_contrast(
-            lambda *contrast: draw_depth(self.depth, *contrast, round(1 - self.level, 12))
+            lambda *contrast: draw_depth(self.depth, *contrast, significance_level(self.level))
         )
 
     def _by_contrast(self, draw: Callable[[tuple[str, str], str], Drawn | None]) -> dict[str, Drawn]:
@@ -219,7 +223,7 @@ class RunComparison:
         verdicts = summary(self.differences, self.runs[0].config, self.level)
         return [
             *describe_models(self.runs, named(self.runs)),
-            *opening_lines(self.depth, round(1 - self.level, 12)),
+            *opening_lines(self.depth, significance_level(self.level)),
             *verdicts,
         ]
 

@@ -35,6 +35,7 @@ from analysis.stats.tipping_points import tipping_points
 from analysis.stats.word_test import word_test
 from analysis.study import Member
 from analysis.tables.interval_columns import interval_columns, with_ends
+from probes.config.measurement import significance_level
 
 WORDS = 3  # a side; with two, no exact test over words can fall below 1/3
 HOLDS, HEDGED, DETECTOR = "holds", "these words", "not behind the detector"
@@ -146,7 +147,7 @@ def _pair(table, first, second, counts, level) -> pd.DataFrame:
     sums = np.stack([side.sum(axis=0) for side in presence], axis=1)  # (n_prompts, 2, n_objects)
     differences = sizes[0] * sums[:, 1] - sizes[1] * sums[:, 0]
     differ = (differences != 0).sum(axis=0)
-    alpha = round(1 - level, 12)  # of false claims among the claims
+    alpha = significance_level(level)  # of false claims among the claims
     family = (2.0 ** (1 - np.minimum(differ, 60)) <= alpha) & (len(table.prompts) > 1)
     nearness = [(side / table.seeds[:, None])[None] for side in presence]
     # kept apart: of many objects the smallest p counts, far out where degrees of freedom that are added up do not hold
