@@ -150,7 +150,7 @@ def check_stop(config: Any) -> None:
 
 
 def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
-    """Return prompts in the order of generation: as listed, or random by the options' seed, whatever their order.
+    """Return prompts in the order of generation: as listed, or random by a seed, independent of the listed order.
 
     Each level has its proportion of any beginning, as far as whole prompts go.
     """

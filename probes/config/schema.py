@@ -221,7 +221,7 @@ class Config(Section):
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
-        """Return the configuration from ``run.json``, unvalidated; missing model, words, seeds, prompts are empty."""
+        """Return a configuration from its data in ``run.json``, unvalidated; missing essential fields are empty."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
         return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 

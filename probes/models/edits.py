@@ -216,7 +216,7 @@ def _edited_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
 
 
 def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, FilledContexts]:
-    """Return an edit's contexts filled with each of its words; a `UserError` for over `limit` tokens in a tokenizer."""
+    """Return, by word of an edit, its context prompts filled with the word; a `UserError` for over `limit` tokens."""
     filled_in = {}
     for word in edit.named_words:
         texts, spans = zip(*(fill_person(context, word) for context in edit.contexts))

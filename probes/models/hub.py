@@ -91,10 +91,7 @@ def missing_components(source: Source, weights: bool = True) -> list[str]:
 
 
 def find_source(name: str, revision: str | None, variant: str | None) -> Source:
-    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights.
-
-    `variant`: the weights called so (``fp16``); None: full precision if any.
-    """
+    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     identifier, _, at = name.partition("@")
@@ -149,7 +146,7 @@ def _require_network() -> None:
 
 @contextlib.contextmanager
 def _explain_hub_errors(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
-    """Turn any error of the hub's client inside a ``with`` block into a one-line `UserError` with its remedy."""
+    """Context manager: turn any error of the hub's client into a one-line `UserError` with its remedy."""
     from huggingface_hub import errors
 
     identifier = name.partition("@")[0]

@@ -139,7 +139,7 @@ def _find_source(name: str, revision: str | None, variant: str | None) -> Source
     )
 
 
-def pipeline_without_weights(
+def meta_pipeline(
     source: Source, scheduler: str | None = None, steps: int | None = None
 ) -> DiffusionPipeline:
     """Return a model's pipeline on torch's meta device, checked as in `load`; `scheduler` replaces the model's own."""
@@ -265,10 +265,7 @@ def scheduler_record(scheduler: SchedulerMixin) -> dict[str, Any]:
 
 
 def usable_scheduler(source: Source, name: str | None = None, steps: int | None = None) -> SchedulerMixin:
-    """Return the scheduler that `name` says (see `SCHEDULERS`; default: the model's own), checked with the model.
-
-    A `UserError` if it cannot drive the model, or cannot make so many `steps`.
-    """
+    """Return a scheduler, the model's own or by name (`SCHEDULERS`); a `UserError` if unfit for model or `steps`."""
     import diffusers
 
     architecture, kind = source.architecture, source.index["scheduler"][1]

@@ -36,10 +36,7 @@ class ForeignCodeError(RuntimeError):
 
 @contextlib.contextmanager
 def block_foreign_code(*, fetch: bool = False) -> Iterator[None]:
-    """Context manager: block code that comes with a model and, unless `fetch`, downloads by the libraries.
-
-    `fetch`: the user named a model of the hub, which may be fetched.
-    """
+    """Context manager: block code that comes with a model and, unless `fetch`, downloads by the libraries."""
     from transformers import dynamic_module_utils
 
     with contextlib.ExitStack() as stack:
@@ -104,10 +101,7 @@ def quiet() -> Iterator[None]:
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return an instance of `cls`, of diffusers or transformers, from a local folder or, if `fetch`, a hub id.
-
-    What is a local folder is never completed from the hub.
-    """
+    """Return ``cls.from_pretrained`` of a local folder or, if `fetch`, of a hub id; runs no code of the model."""
     fetch = fetch and not Path(folder).is_dir()
     # models and schedulers of diffusers take no such argument, and have no such code
     if cls.__module__.startswith("transformers.") or "Pipeline" in cls.__name__:

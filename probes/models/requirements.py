@@ -29,7 +29,7 @@ def uses_guidance(config: Config, source: Source) -> bool:
 
 
 def check_before_weights(config: Config, source: Source) -> None:
-    """Raise a `UserError` if a setting does not fit the model's configuration files; needs no weights.
+    """Raise a `UserError` if the configuration of a run does not fit the model's files; needs no weights.
 
     Checked are number format, guidance, negative prompt, the definition of word maps, and edits.
     """
@@ -90,7 +90,7 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
 def check(config: Config, source: Source) -> None:
     """Raise a `UserError` if the model lacks the scheduler, steps, image size, edit or captured sites of a run."""
     architecture = source.architecture
-    pipe = loading.pipeline_without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    pipe = loading.meta_pipeline(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
         from probes.models import edits
 

@@ -175,10 +175,7 @@ def _check_texts(texts: Mapping[str, str], indicators: Sequence[str], at: KeyPat
 
 
 def asks_for_skills(config: Any) -> bool:
-    """Return whether a run's prompts all ask for a visual skill (they have the level ``skill``), as PaintSkills does.
-
-    Such a run may have one indicator, and compares no words; a run without prompts is none.
-    """
+    """Return whether a run has prompts that all ask for a visual skill (level ``skill``), as those of PaintSkills."""
     return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
 
 

@@ -84,7 +84,7 @@ class Tokenized(NamedTuple):
 def tokenize(
     texts: Sequence[str], tokenizer: Any, location: Callable[[int], str], limit: int | None = None
 ) -> list[Tokenized]:
-    """Return tokens and words of each text; a `UserError` that begins with ``location(index)`` for unusable texts.
+    """Return tokens and words of each text; a `UserError` at ``location(index)`` if too long or unspellable.
 
     At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
     """
@@ -205,10 +205,7 @@ class TextTowers:
         return cls(by_name, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
 
     def position_groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
-        """Return a prompt's token positions by encoder, then by group around the character `spans`: before, word, ...
-
-        The groups are those of `hooks.position_groups`; under `JOINED` are positions in the denoiser's text.
-        """
+        """Return a prompt's token positions by encoder or `JOINED`, then by group (before, word, ...) around spans."""
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")

@@ -22,7 +22,7 @@ SLOTS = ("upper", "lower", *PLAIN, "side")
 
 
 def slots_set_by_prompt(content: CaptionContent) -> tuple[str, ...]:
-    """Return the slots, such as ``upper`` or ``sky``, that a prompt's content sets, so that they say nothing.
+    """Return the slots, such as ``upper`` or ``sky``, that a prompt's content fixes; the verdict leaves them out.
 
     A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
     """

@@ -119,16 +119,14 @@ class WiredTransformer(SD3Transformer2DModel):
 
 
 def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
-    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth.
-
-    The wiring is a buffer, and so part of the weights' hash.
-    """
+    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth."""
     transformer.__class__ = WiredTransformer
     (site,) = model.sites
     transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
     for projection in transformer.projections():
         projection.__class__ = TextProjection
     own = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
+    # a buffer, so that the hash of the weights knows of it
     transformer.register_buffer("wiring", torch.tensor([*own, transformer.block, model.gain]))
 
 
