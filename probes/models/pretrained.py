@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 
 _PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
 _CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned

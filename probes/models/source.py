@@ -24,8 +24,7 @@ from hooks.architectures.registry import generating_pipelines, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import pretrained
 
 INDEX = "model_index.json"
