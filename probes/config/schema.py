@@ -55,6 +55,7 @@ from probes.paths import expand_run, name_of
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, prompt_defaults
 
+STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
