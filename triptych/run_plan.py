@@ -56,6 +56,7 @@ class RunPlan:
             contrasts_line(config),
             *warnings(config, self.samples),
             *_gallery_lines(config),
+            *_unread_lines(self.source),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
@@ -162,6 +163,14 @@ def _gallery_lines(config: Config) -> list[str]:
         f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
         f" {math.ceil(triplets * 4e-5)} GB at most"
     ]
+
+
+def _unread_lines(source: Source) -> list[str]:
+    """A line on files of weights in the model's folder that are not read; none of another kind of model."""
+    from probes.models.weights import unread_weights
+
+    left = unread_weights(source) if source.kind == "folder" else []
+    return [f"not read: {_join_first(left, SIDES)}"] if left else []
 
 
 def _word_lines(config: Config) -> list[str]:
