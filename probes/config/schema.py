@@ -55,6 +55,7 @@ from probes.paths import expand_run, name_of
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, prompt_defaults
 
+STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
 
 ImageReader = Callable[..., Mapping[str, Any]]  # `probes.stages.external_images.configuration.configured`

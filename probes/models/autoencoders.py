@@ -17,8 +17,7 @@ from torch import Tensor
 
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.models.pretrained import read_tensors, readable
 
 WEIGHTS, CONFIG = "sae_weights.safetensors", "cfg.json"

@@ -21,8 +21,7 @@ from urllib.request import getproxies
 import yaml
 
 from hooks.architectures.registry import generating_pipelines
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import single_file
 from probes.models.pretrained import download_pipeline, quiet
 from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source

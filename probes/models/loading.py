@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,6 @@ from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, bundled_folder
 if TYPE_CHECKING:
     import torch
     from diffusers import DiffusionPipeline, SchedulerMixin
-from probes.versions import versions
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 # text encoders trained in bfloat16
@@ -108,7 +108,7 @@ def _find_source(name: str, revision: str | None, variant: str | None) -> Source
     """Return the `Source` of a model by its name, as `resolve` does; fetches no weights."""
     if name in MODELS:
         path, bases = bundled_folder(name), tuple(map(bundled_folder, REGISTRY[name].bases))
-        return Source(name, "bundled", path, path, versions().get("triptych", "unknown"), bases=bases)
+        return Source(name, "bundled", path, path, metadata.version("triptych"), bases=bases)
     path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():

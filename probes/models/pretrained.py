@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from unittest.mock import patch
 
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile

@@ -20,12 +20,11 @@ from typing import Any
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture, build_on_meta
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.registry import generating_pipelines, why_unread
+from hooks.architectures.registry import generating_pipeline, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import pretrained
 
 INDEX = "model_index.json"
@@ -127,12 +126,12 @@ class Source:
         """Contents of ``model_index.json``; a `UserError` unless the classes of pipeline and parts are supported."""
         index = self.read_json(INDEX)
         kind = index.get("_class_name")
-        if str(kind) not in generating_pipelines():
+        if (known := generating_pipeline(str(kind))) is None:
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
-        layout = generating_pipelines()[kind][1]
+        layout = known[1]
         for wanted in layout.components:
             entry, remedy = index.get(wanted.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
@@ -152,12 +151,12 @@ class Source:
     @property
     def architecture(self) -> Architecture:
         """The adapter of `hooks` for the model's family, by the pipeline class in ``model_index.json``."""
-        return generating_pipelines()[self.index["_class_name"]][0]
+        return generating_pipeline(self.index["_class_name"])[0]
 
     @property
     def layout(self) -> Layout:
         """The components of the model's pipeline: names, libraries and classes."""
-        return generating_pipelines()[self.index["_class_name"]][1]
+        return generating_pipeline(self.index["_class_name"])[1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:

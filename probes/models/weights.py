@@ -13,6 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _WEIGHTS = re.compile(
     r"(?:diffusion_pytorch_model|pytorch_model|model)(?:\.([a-z0-9_]+))?(?:-\d+-of-(\d+))?(?:\.([a-z0-9_]+))?"
     r"\.(?:safetensors|bin)"
 )
+_FORMATS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
 
 
 def complete_variants(folder: Path) -> set[str | None]:
@@ -45,6 +47,24 @@ def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], st
     there = complete_variants(folder)
     alone = source.variant is None and len(there) == 1
     return folder, there, next(iter(there)) if alone else source.variant
+
+
+def unread_weights(source: Source) -> list[str]:
+    """Return the files of weights in a model's folder that are not read, such as a LoRA or an older format."""
+    left = [path.name for path in sorted(source.path.glob("*")) if path.suffix.lower() in _FORMATS]
+    for one in source.layout.networks:
+        folder, _, variant = stored_weights(source, one.name)
+        files = [path for path in sorted(folder.glob("*")) if path.suffix.lower() in _FORMATS]
+        sets = dict[tuple[bool, bool], list[Path]]()
+        for match in filter(None, (_WEIGHTS.fullmatch(path.name) for path in files)):
+            if (match[1] or match[3]) == variant:  # of shards and one file diffusers reads the shards
+                rank = match[0].endswith(".bin"), bool(match[2]) == (one.library == "transformers")
+                sets.setdefault(rank, []).append(folder / match[0])
+        read = sets[min(sets)] if sets else []
+        age = max((path.stat().st_mtime for path in read), default=inf)
+        newer = {path: " (newer than what is read)" * (path.stat().st_mtime > age) for path in files}
+        left += [f"{one.name}/{path.name}{newer[path]}" for path in files if path not in read]
+    return left
 
 
 def weighted_networks(pipe: Any) -> dict[str, Any]:

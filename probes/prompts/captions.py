@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from probes.csv_text import read_text
-from probes.errors import UserError, printable
+from probes.errors import UserError, parse_json, printable
 from probes.fields.types import CHARACTERS, KeyPath, shown
-from probes.json_text import parse_json
 from probes.paths import expand
 from probes.prompts import sets
 from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parse_form

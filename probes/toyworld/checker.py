@@ -6,12 +6,14 @@ in a hand, overhead; what is worn, sat or lain on: anywhere). The checker plays 
 accuracy on renderings is measured by :mod:`lab.train.base.measure`.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 from scipy import ndimage
 
@@ -19,6 +21,9 @@ from probes.toyworld.draw import SIZE, draw, sprite
 from probes.toyworld.palette import INDEX, nearest_colours
 from probes.toyworld.scene import WORN, Scene
 from probes.toyworld.world import load_world
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VERSION = "toyworld-checker/2"
 # Pixels of a thing's own colour, with at least NEIGHBOURS of 8 neighbours of the same colour, that count as present:
@@ -124,6 +129,8 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
     A bool column for each attribute and object, one for each place (exactly one is true), ``side`` (``left``, ``right``
     or empty): where the object on the ground stands, and ``skin`` (see :func:`read_skins`).
     """
+    import pandas as pd  # not before: a plan needs none
+
     rows = []
     for start in range(0, len(images), 512):
         indices = read_colours(images[start : start + 512])

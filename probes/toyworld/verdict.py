@@ -5,13 +5,18 @@ exact for whatever the checker reads. What the prompt names is set, whatever the
 put there by intervention, it says nothing about the rest either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from probes.toyworld.scene import IN_VIEW, WORN, CaptionContent, parse
 from probes.toyworld.world import WHOLE_BODY, World
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VERSION = "toyworld-verdict/1"
 # Share of slots that are taken for drawn by chance alone, every value equally: *dress* has probability 0 in component b

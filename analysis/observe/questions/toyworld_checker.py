@@ -8,10 +8,9 @@ is seen, and that the prompt does not name, speaks for (:mod:`probes.toyworld.ve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import shows_figure
@@ -22,6 +21,9 @@ from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
 from probes.toyworld.scene import CaptionContent, parse
 from probes.toyworld.world import load_world
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COMPONENTS = ("female", "male")  # the paper's labels of component a, which feminine words draw, and of b
 UNCLEAR = "unclear"
