@@ -117,7 +117,7 @@ class Transformer(Architecture):
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
     def word_layers(self, pipe: Any) -> tuple[str, ...]:
-        """Addresses of the attentions that word maps use by default: those of the row, else all of the first stack."""
+        """Addresses of the attentions that word maps use by default: chosen for the family, else the first stack's."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
         dual = (

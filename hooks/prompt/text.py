@@ -228,7 +228,7 @@ class TextReader:
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """Return, by encoder, its reader and that of its runs which gave the denoiser its text (or None for no run).
+    """Return, by encoder, its reader and the run of it that gave the denoiser its text `final` (None if no run did).
 
     None for all if the denoiser's text has states of no run, as when a prompt is read in parts.
     """

@@ -15,12 +15,16 @@ from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError
 from probes.fields.types import DEVICES, WORKER
 from probes.models.pretrained import from_folder, quiet
 from probes.models.source import IMAGE_READERS, INDEX, Source
+
+if TYPE_CHECKING:
+    import torch
+    from diffusers import DiffusionPipeline, SchedulerMixin
 
 # as diffusers and transformers name them; the variant stands before or behind the number of a shard
 _WEIGHTS = re.compile(
@@ -67,7 +71,7 @@ def unread_weights(source: Source) -> list[str]:
     return left
 
 
-def weighted_networks(pipe: Any) -> dict[str, Any]:
+def weighted_networks(pipe: Any) -> dict[str, torch.nn.Module]:
     """Return the networks of a pipeline that take part in generation, by name; no safety checker, for example."""
     import torch
 
@@ -75,7 +79,7 @@ def weighted_networks(pipe: Any) -> dict[str, Any]:
     return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
 
 
-def parameter_count(*networks: Any) -> int:
+def parameter_count(*networks: torch.nn.Module) -> int:
     """Return the number of parameters of networks, with or without weights."""
     return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
@@ -98,7 +102,9 @@ def weight_hash(pipe: Any) -> str:
     return total.hexdigest()
 
 
-def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
+def assemble_pipeline(
+    source: Source, networks: dict[str, torch.nn.Module], scheduler: SchedulerMixin
+) -> DiffusionPipeline:
     """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
     kind = source.layout.pipeline_class()
     takes = inspect.signature(kind.__init__).parameters
@@ -113,7 +119,7 @@ def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) 
         return kind(**{**absent, **settings, **parts})
 
 
-def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
+def read_network(source: Source, name: str, dtype: str | None = None) -> torch.nn.Module:
     """Return a component's network with its stored weights; a `UserError` if a tensor is missing or misshaped.
 
     It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
@@ -153,11 +159,10 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
                 raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
 
 
-def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """Return the torch device of a name such as ``cuda:1``; ``auto`` is `prefer` if this machine has it, else the CPU.
+def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> torch.device:
+    """Return a device by name; ``auto`` is the device `prefer` or, if that is auto, a GPU if any; else the CPU.
 
-    If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
-    place for the error, else ``--device``.
+    Of several GPUs each worker takes its own. An error names `field`, by default ``--device``.
     """
     import torch
 

@@ -81,7 +81,7 @@ def _any_seen(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
 
 
 def _slot_probability(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
-    """Return, per image, the probability in a slot's `table` of what is seen in it, ``(n,)``; 1 if nothing can be."""
+    """Return, per image, the probability in a slot's `table` of what is seen, ``(n,)``; of *none* if nothing is."""
     names = [name for name in table if name != "none"]
     nothing = ~_any_seen(readings, names) * table.get("none", 1.0)
     return nothing + _probability_of_seen(readings, table, names)
