@@ -114,7 +114,7 @@ def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> Non
 def resolve_contrasts(
     contrasts: list[list[str]] | None, indicators: Mapping[str, Indicator], reference: str
 ) -> list[list[str]]:
-    """Return the contrasts: the valid pairs given, or for None all pairs without the reference and synonym controls.
+    """Return pairs of indicators to compare: those given, if valid, else all without the reference and controls.
 
     Every pair is of indicators that are neither the reference nor a control, in the order of the indicators; of
     masculine and feminine the masculine comes first, so that a positive gap is one towards it.

@@ -201,7 +201,7 @@ def _withdrawal_note(identifier: str) -> str:
 
 
 def bundled_rows() -> list[Row]:
-    """Return a (name, share of prompted nouns that it shows, description) row for each bundled model."""
+    """Return a (name, share of prompted nouns in its images, description) row for each bundled model."""
     rows = []
     for name, model in REGISTRY.items():
         quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())

@@ -84,7 +84,7 @@ def slug(text: str) -> str:
 
 
 def apply_templates(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    """Return each prompt put into each template and combined with each system prompt of `section`, in this nesting.
+    """Return every prompt in every template with every system prompt of `section`, by system prompt, then template.
 
     The level ``text`` of a prompt with several texts is that of the indicator `reference`.
     """

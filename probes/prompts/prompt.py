@@ -133,7 +133,7 @@ def _check_template(text: str, at: KeyPath) -> None:
 
 
 def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, of_images: bool = False) -> None:
-    """Raise an error if an indicator's text is missing, unknown or repeated, or two prompts are equal or share an id.
+    """Raise an error if an indicator's text is missing, unknown or repeated, or prompts are equal or share an id.
 
     ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
     """

@@ -117,7 +117,7 @@ def tokenize(
 
 
 def caption_forms(word: str, plural: str) -> set[tuple[str, ...]]:
-    """Return how a word for a person stands in captions (singular, plural, possessives), as lower-case word tuples.
+    """Return the forms of a word for a person in captions, possessives included, as lower-case word tuples.
 
     >>> sorted(caption_forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]

@@ -64,7 +64,7 @@ def _read_prompts(written: Any, at: KeyPath, info: ValidationInfo) -> list[Promp
 
 
 def uses_templates(value: Any) -> bool:
-    """Return whether the value of ``prompts`` has the form ``{template: ...}`` or ``{system: ...}``."""
+    """Return whether the value of ``prompts`` has the form ``{template: ...}`` or ``{system: ...}``, not a grid."""
     return isinstance(value, Mapping) and ("template" in value or "system" in value) and "grid" not in value
 
 

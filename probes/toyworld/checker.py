@@ -171,7 +171,7 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
 
 
 def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
-    """Return, per 64 × 64 RGB image, a (name, mask ``(64, 64)``) for each object in it, by class, then from the top.
+    """Return, per 64 × 64 RGB image, (name, mask ``(64, 64)``) of each object in it, by class, then from the top.
 
     A mask has the pixels of the object's colour. Those belong together that lie within one pixel of each other, since
     lines of black and white are drawn across some objects; they are an object where there are at least `SHARE` of the

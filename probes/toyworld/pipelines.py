@@ -254,7 +254,7 @@ def load_transformer_and_t5(folder: Path) -> dict[str, nn.Module]:
 def build_transformer_pipeline(
     networks: Mapping[str, nn.Module], folder: Path, teacher: str
 ) -> ToyTransformerPipeline:
-    """Return a Stable Diffusion 3 pipeline of `networks` (transformer, T5) with VAE and CLIPs of bundled U-Net models.
+    """Return a Stable Diffusion 3 pipeline of `networks` (transformer, T5) with bundled U-Net models' VAE and CLIPs.
 
     `folder` holds ``tokenizer_3/`` and ``scheduler/``. The first CLIP text encoder is that of the U-Net model
     `teacher`, the second that of `toyworld-null`.

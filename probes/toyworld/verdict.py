@@ -44,7 +44,7 @@ def verdict(
     *,
     smoothing: float = SMOOTHING,
 ) -> np.ndarray:
-    """Return each image's log-odds ``(n,)`` of the masculine component *b* against the feminine *a*, from `readings`.
+    """Return each image's log-odds ``(n,)`` of the masculine component *b* to the feminine *a*, from `readings`.
 
     The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
     ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
