@@ -215,8 +215,8 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
     start, _, rest = before.partition("system\n")
     before = f"{start}system\n{system_prompt}{rest[rest.index('<|im_end|>') :]}"
     uncounted = len(tokenizer.encode(before, add_special_tokens=False))
-    whole = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
-    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": uncounted}
+    escaped = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
+    attributes = {"prompt_template_encode": escaped, "prompt_template_encode_start_idx": uncounted}
     return Template(before, after, uncounted=uncounted, attributes=attributes)
 
 

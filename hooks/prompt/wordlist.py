@@ -183,9 +183,9 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], prompt_number: int, encoder
         if token in added:  # decoders part them from no word
             before, decoded = f"{text} ", []
         decoded.append(token)
-        whole = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
-        offsets.append((len(text.rstrip("\ufffd")), len(whole)))  # of a character begun by the token before
-        text = whole
+        full = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
+        offsets.append((len(text.rstrip("\ufffd")), len(full)))  # of a character begun by the token before
+        text = full
         if token in added:
             before, decoded = f"{text} ", []
         last = "</w>" if token in added else name

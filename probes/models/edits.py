@@ -153,8 +153,8 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     be finite in the model's number format.
     """
     attentions, text_sites, final = _edited_sites(pipe, edit)
-    named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
-    texts = _fill_contexts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
+    tokenizers = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
+    texts = _fill_contexts(edit, [one for one in tokenizers if one is not None], prompt_tokens(pipe))
     edited = Edited(pipe, edit)
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
@@ -309,15 +309,15 @@ def _target_rows(edit: Edit, texts: Fillings, states: Mapping[str, Tensor]) -> t
 
 def _stack_rows(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
     """Return the states and the targets in the rows of these contexts, each joined to float64 ``(states, width)``."""
-    return tuple(map(torch.cat, zip(*((own, moved) for context, own, moved in rows if context in contexts))))
+    return tuple(map(torch.cat, zip(*((old, new) for context, old, new in rows if context in contexts))))
 
 
 def _matrices(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
     """Return the symmetric matrix A and the matrix B, (width, width) each, of an edit's closed form X = B A⁻¹."""
-    held = edit.keep_weight * kept.T @ kept
-    left = states.T @ states + held
+    kept_products = edit.keep_weight * kept.T @ kept
+    left = states.T @ states + kept_products
     added = edit.ridge * left.diagonal().mean() * torch.eye(len(left), dtype=torch.float64)
-    return left + added, targets.T @ states + held + added
+    return left + added, targets.T @ states + kept_products + added
 
 
 def _relative_errors(error: Tensor, goal: Tensor, change: Tensor, kept: Tensor) -> dict[str, float | None]:

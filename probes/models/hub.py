@@ -79,14 +79,14 @@ def missing_components(source: Source, weights: bool = True) -> list[str]:
         """Return whether one of these files is in the model's folder."""
         return any((source.path / name).is_file() for name in names)
 
-    lacks = []
+    missing = []
     for one in source.layout.networks:
-        _, there, variant = stored_weights(source, one.name)
-        whole = not weights or variant in there
-        lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
+        _, stored, variant = stored_weights(source, one.name)
+        complete = not weights or variant in stored
+        missing += [] if complete and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
-        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
-    return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
+        missing += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
+    return missing if holds(SCHEDULER) else [*missing, "scheduler"]
 
 
 def find_source(name: str, revision: str | None, variant: str | None) -> Source:
@@ -121,8 +121,8 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
             snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
-    if lacks := missing_components(source, weights):
-        why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
+    if missing := missing_components(source, weights):
+        why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
         raise _missing_model_error(source.name, revision, source.variant, why)
 
 
@@ -175,10 +175,10 @@ def _missing_model_error(name: str, revision: str | None, variant: str | None, w
     identifier = name.partition("@")[0]
     size, withdrawn = size_in_gigabytes(identifier, variant), _withdrawal_note(identifier)
     large = f"; {size:.1f} GB" if size else ""
-    there = known_models().get(identifier, {}).get("copy", identifier)
+    repository = known_models().get(identifier, {}).get("copy", identifier)
     return UserError(
         f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_spelling_hint(identifier)}; check the"
-        f" spelling, give a local folder, or run: {download_command(there, revision, variant)}"
+        f" spelling, give a local folder, or run: {download_command(repository, revision, variant)}"
     )
 
 

@@ -36,8 +36,8 @@ _FORMATS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
 
 def complete_variants(folder: Path) -> set[str | None]:
     """Return the weight variants (such as ``fp16``; None: full precision) of which a folder holds every file."""
-    found = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
-    files = Counter((match[1] or match[3], match[2]) for match in found)
+    matches = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
+    files = Counter((match[1] or match[3], match[2]) for match in matches)
     return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
 
 
@@ -48,9 +48,9 @@ def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], st
     """
     folders = [folder / name for folder in (source.path, *source.bases)]
     folder = next(filter(complete_variants, folders), folders[0])
-    there = complete_variants(folder)
-    alone = source.variant is None and len(there) == 1
-    return folder, there, next(iter(there)) if alone else source.variant
+    stored = complete_variants(folder)
+    is_single = source.variant is None and len(stored) == 1
+    return folder, stored, next(iter(stored)) if is_single else source.variant
 
 
 def unread_weights(source: Source) -> list[str]:
@@ -75,8 +75,8 @@ def weighted_networks(pipe: Any) -> dict[str, torch.nn.Module]:
     """Return the networks of a pipeline that take part in generation, by name; no safety checker, for example."""
     import torch
 
-    named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
-    return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
+    networks = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
+    return {name: networks[name] for name in sorted(networks) if name not in IMAGE_READERS}
 
 
 def parameter_count(*networks: torch.nn.Module) -> int:
@@ -127,11 +127,11 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> torch.n
     import torch
 
     library, kind = source.index[name]
-    folder, there, variant = stored_weights(source, name)
+    folder, stored, variant = stored_weights(source, name)
     expected = f"the whole weights of a {kind}"
-    if source.variant and source.variant not in there:
-        named = ", ".join(sorted(filter(None, there))) or "full precision alone"
-        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
+    if source.variant and source.variant not in stored:
+        listed = ", ".join(sorted(filter(None, stored))) or "full precision alone"
+        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {listed}: choose another")
     if library == "transformers":
         # it would round to the format that config.json names: XL's says float16 beside weights in float32
         options = {"dtype": getattr(torch, dtype or "float32")}
@@ -166,20 +166,20 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> to
     """
     import torch
 
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    available = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if name == "auto" and prefer != "auto":
-        name = prefer if there.get(torch.device(prefer).type) else "cpu"
+        name = prefer if available.get(torch.device(prefer).type) else "cpu"
     elif name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     place = f"--device {name}" if field is None else field
     try:
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
     number = int(os.environ.get(WORKER, 0))
-    if number and device == torch.device("cuda") and there["cuda"]:
-        return torch.device("cuda", number % there["cuda"])
-    if (device.index or 0) >= there.get(device.type, 0):
+    if number and device == torch.device("cuda") and available["cuda"]:
+        return torch.device("cuda", number % available["cuda"])
+    if (device.index or 0) >= available.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device
 

@@ -30,10 +30,8 @@ def read_grid(section: Mapping[str, Any], at: KeyPath) -> list[Prompt]:
     places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
-        found = "none" if twice is None else f"{{{twice}}} twice"
-        raise fail(
-            f"expected places such as {{context}}, each once, got {found}: write them", at=(*at, "grid")
-        )
+        got = "none" if twice is None else f"{{{twice}}} twice"
+        raise fail(f"expected places such as {{context}}, each once, got {got}: write them", at=(*at, "grid"))
     for name in (*places, *axes):
         if name not in axes:
             raise fail(

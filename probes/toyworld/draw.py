@@ -299,8 +299,8 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
         _draw_upper_half(pen, scene.wears, skin, lifted)
         _draw_feet(pen, scene.wears, scene.pose)
         _draw_head(pen, scene.wears, skin, hair, bool(long_hair))
-    apart = 6 if scene.plural else 0
-    draw_at("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
+    spread = 6 if scene.plural else 0
+    draw_at("held", 15 - spread + dx - 1, 49 + spread + dx - 1, 20 if lying else 22)
     draw_at("ground", 9, 54, 29 if lying else 61)
     return np.asarray(image).copy()
 
