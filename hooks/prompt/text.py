@@ -118,6 +118,7 @@ class TextReader:
     """Hooks on a text encoder, an attribute of the pipeline, and on sites within its layers; holds its runs."""
 
     def __init__(self, pipe: Any, name: str, attribute: str, layer_sites: Collection[Site] = ()) -> None:
+        """Look up the modules of the text encoder `name`, `pipe.<attribute>`, that `attach` hooks."""
         self.name = name
         self._pipe, self._layer_sites = pipe, layer_sites
         self.encoder = getattr(pipe, attribute)

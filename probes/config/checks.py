@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from probes.config.generation import FEWEST, Indicator, Stop
+from probes.config.generation import Indicator, Stop
 from probes.fields.types import PERSON, fail, shown, text_remedy
 from probes.fields.yaml import read_yaml
 from probes.prompts.prompt import ABOUT, Prompt, normalize_text
@@ -132,21 +132,6 @@ def resolve_contrasts(
         if (before := first.setdefault(frozenset(pair), index)) != index:
             raise fail(f"the same pair as contrasts[{before}]: keep one", at=at)
     return contrasts
-
-
-def check_stop(config: Any) -> None:
-    """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
-    wrong = None
-    if config.images is not None:
-        wrong = "images that this run draws, got those of another program: leave it out"
-    elif not config.contrasts:
-        wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
-    elif config.sampler.noise == "shared":
-        wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
-    elif (prompts := len(config.prompts[: config.limit])) < FEWEST:
-        wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
-    if wrong:
-        raise fail(f"expected {wrong}", at=("stop",))
 
 
 def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:

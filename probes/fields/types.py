@@ -283,7 +283,7 @@ def _require_letter(value: str) -> str:
 
 
 def require_placeholder_once(placeholder: str, noun: str, value: str, at: KeyPath = ()) -> str:
-    """Return `value` if it has `placeholder` exactly once; else raise an error, which calls what goes there `noun`."""
+    """Return `value` if it has `placeholder`, where a `noun` such as *word* goes, exactly once; else raise an error."""
     if (count := value.count(placeholder)) != 1:
         near = "" if count else misspelt_placeholder(placeholder, value)
         remedy = f"did you mean {placeholder} for {near}" if near else f"write it where the {noun} goes"

@@ -85,6 +85,7 @@ class Edited(contextlib.ExitStack):
     """
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
+        """Start the record of an edit; `apply` makes its changes by the methods below."""
         super().__init__()
         self.record: dict[str, Any] = {
             "edit": edit.model_dump(mode="json"),

@@ -48,7 +48,7 @@ class SkillRequest:
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **axes}
 
 
-def requests(config: Any) -> list[SkillRequest]:
+def requested_skills(config: Any) -> list[SkillRequest]:
     """Return the `SkillRequest` of each prompt of a run's configuration, read from the prompt's levels."""
     result = []
     for prompt in config.prompts[: config.limit]:
