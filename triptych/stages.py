@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.registry import require_primary
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import signals, workers
@@ -54,8 +53,11 @@ def plan_request(request: Request, *, samples: bool = False) -> tuple[RunPlan, l
 
 def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
     """Return a request's plan, the observers of its images, and lines on those that cannot run, or raise UserError."""
-    config, place = request.config, request.location_of("measure.primary")
-    primary = require_primary(config.measure.primary, place, opened=config.images is None)
+    config, place, primary = request.config, request.location_of("measure.primary"), None
+    if "primary" in config.measure.model_fields_set:  # every run holds the default
+        from analysis.metrics.registry import require_primary
+
+        primary = require_primary(config.measure.primary, place, opened=config.images is None)
     if request.clustered and not request.dry:
         flag, _ = request.overrides.get(("cluster", "address"), (request.location_of("cluster"), None))
         workers.require_cluster(config, flag)
@@ -79,7 +81,7 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
 
             chosen, missing = observers(plan.config)
             skipped = why_not(missing)
-        if primary.needs == "features":
+        if primary is not None and primary.needs == "features":
             from analysis.observe.missing import require_primary_feature
 
             require_primary_feature(plan.config, place, missing)
