@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.report.format import counted
-from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
 from probes.errors import printable
+from probes.prompts.sample import PromptTokens, token_counts_line, unknown_words_line
 from probes.runs import directory
 from probes.stages import captions
 from triptych.request import Request
@@ -195,7 +194,7 @@ def _prompt_lines(config: Config) -> list[str]:
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
-    return [counted(len(prompts), "prompt"), *(f"  {text}" for text in texts), *more]
+    return [f"{len(prompts):,} prompt{'s' * (len(prompts) > 1)}", *(f"  {text}" for text in texts), *more]
 
 
 def _join_first(values: Sequence[object], most: int) -> str:
@@ -292,8 +291,6 @@ def few_prompts_warning(config: Config) -> str:
     needed = math.floor(1 - math.log2(alpha)) + 1
     if not config.contrasts or needed <= count:
         return ""
-    prompts = counted(count, "prompt")
-    if config.unit == "seed":
-        prompts = f"1 prompt and {counted(count, 'seed')}"
+    prompts = f"1 prompt and {count} seeds" if config.unit == "seed" else f"{count} prompt{'s' * (count > 1)}"
     more = f"{needed} or more are needed for one below {alpha:.3g}"
     return f"with {prompts} no p of a gap can fall below {2.0 ** -(count - 1):g}: {more}"

@@ -156,6 +156,8 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
     """Return the configuration with the dtype and batch size that the run began with, where it says "auto"."""
+    if not run.meta:
+        return config
     begun, names = run.config.generate, ("dtype", "batch_triplets")
     left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
     return replace_options(config, "generate", **left)
