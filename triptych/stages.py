@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from probes import command_line
 from probes.config.schema import Config
 from probes.errors import UserError, printable
-from probes.execution import signals, workers
+from probes.execution import workers
 from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import MEASURING, locked
@@ -37,7 +38,7 @@ def run(request: Request) -> tuple[Config, list[str]]:
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
             request.print_line(f"observe: {line}")
-        signals.raise_from_here()
+        command_line.raise_from_here()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
         with directory.claim(plan.config.out_path, alone=alone) as held:
             return plan.config, _run_stages(request, plan, held, helpers)

@@ -148,7 +148,7 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
     settings = ResolvedSettings(loaded, name, thread_count(loaded))
     if config.generate.batch_triplets == "auto":
-        measured = measure_image_bytes(loaded, settings.apply_to(config), first)
+        measured = measure_image_bytes(loaded, settings.apply_to(config), first) if on_gpu else None
         settings.image_bytes = measured
         settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings
