@@ -39,9 +39,11 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *filter(None, (contrasts_line(config), few_prompts_warning(config)))]
         assert self.source is not None
+        from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
 
         generated, more = estimate(config, self.samples, self.source), []
+        unread = unread_weights(self.source)
         if config.trace is not None:
             from probes.stages.trace.requirements import estimate_trace
 
@@ -56,7 +58,7 @@ class RunPlan:
             contrasts_line(config),
             *warnings(config, self.samples),
             *_gallery_lines(config),
-            *_unread_lines(self.source),
+            *([f"not read: {_join_first(unread, SIDES)}"] if unread else []),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
@@ -163,14 +165,6 @@ def _gallery_lines(config: Config) -> list[str]:
         f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
         f" {math.ceil(triplets * 4e-5)} GB at most"
     ]
-
-
-def _unread_lines(source: Source) -> list[str]:
-    """A line on files of weights in the model's folder that are not read; none of another kind of model."""
-    from probes.models.weights import unread_weights
-
-    left = unread_weights(source) if source.kind == "folder" else []
-    return [f"not read: {_join_first(left, SIDES)}"] if left else []
 
 
 def _word_lines(config: Config) -> list[str]:
