@@ -48,9 +48,8 @@ class RunPlan:
             from probes.stages.trace.requirements import estimate_trace
 
             more.append(estimate_trace(config, self.source))
-        first = (
-            f"model {config.model_name}, {config.sampler.steps} steps, seeds {_join_first(config.seeds, 8)}"
-        )
+        seeds = f"seed{'s' if len(config.seeds) > 1 else ''} {_join_first(config.seeds, 8)}"
+        first = f"model {config.model_name}, {config.sampler.steps} steps, {seeds}"
         lines = [
             first,
             *_word_lines(config),

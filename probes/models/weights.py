@@ -38,7 +38,7 @@ def complete_variants(folder: Path) -> set[str | None]:
 
 
 def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
-    """Return the folder of a component's weights, the set of variants in it, and the variant to read.
+    """Return the folder of a component's weights, the variants stored there (None: no suffix), and the one to read.
 
     That is the variant of `source`; if it names none, the only one in the folder, else None (full precision).
     """
@@ -70,7 +70,7 @@ def unread_weights(source: Source) -> list[str]:
 
 
 def weighted_networks(pipe: Any) -> dict[str, Any]:
-    """Return the components of a pipeline that have weights and take part in generation, by name."""
+    """Return the networks of a pipeline that take part in generation, by name; no safety checker, for example."""
     import torch
 
     named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
@@ -101,7 +101,7 @@ def weight_hash(pipe: Any) -> str:
 
 
 def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
-    """Return a pipeline of these networks and scheduler, and the model's tokenizers; it has no safety checker."""
+    """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
     kind = source.layout.pipeline_class()
     takes = inspect.signature(kind.__init__).parameters
     absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
@@ -116,7 +116,7 @@ def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) 
 
 
 def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
-    """Return a network with all of its weights; a `UserError` if one is missing or misshaped (libraries make such up).
+    """Return a component's network with its stored weights; a `UserError` if a tensor is missing or misshaped.
 
     It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
     """
@@ -145,7 +145,7 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
-    """Raise a `UserError` if a weight of the pipeline is NaN or infinite."""
+    """Raise a `UserError`, which names `dtype` and `remedy`, if a weight of the pipeline is NaN or infinite."""
     import torch
 
     for name, module in weighted_networks(pipe).items():
@@ -156,7 +156,7 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
 
 
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """Return the torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
+    """Return the torch device of a name such as ``cuda:1``; ``auto`` is `prefer` if this machine has it, else the CPU.
 
     If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
     place for the error, else ``--device``.
@@ -183,7 +183,7 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
 
 @contextlib.contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Make results the same bits inside a ``with`` block: fixed threads, deterministic kernels, no cuDNN benchmark."""
+    """Context manager: make torch's results repeatable bit for bit, with so many CPU threads and fixed kernels."""
     import torch
 
     cudnn = torch.backends.cudnn

@@ -19,7 +19,7 @@ from analysis.observe.questions.reader import Answer, answers_by_size
 from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
-from probes.toyworld.scene import Named, parse
+from probes.toyworld.scene import CaptionContent, parse
 from probes.toyworld.world import load_world
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def verdicts(seen: pd.DataFrame, prompts: Sequence[str]) -> NDArray[np.float64]:
     return verdict.verdict(seen, [_named(prompt) for prompt in prompts], world)
 
 
-def _named(prompt: str) -> Named:
+def _named(prompt: str) -> CaptionContent:
     try:
         return parse(prompt, load_world())
     except ValueError:
-        return Named("neutral")
+        return CaptionContent("neutral")
 
 
 def _answer(question: ResolvedQuestion, seen: Mapping[str, Any], verdict: float) -> Answer:
