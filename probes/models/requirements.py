@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hooks import sites
 from hooks.architectures.registry import architecture_of
 from hooks.attention import definitions
 from hooks.errors import HookError
+from hooks.sites import resolve
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
@@ -100,7 +100,7 @@ def check(config: Config, source: Source) -> None:
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         for pattern in patterns if patterns and patterns != "default" else ():
             try:
-                chosen = {site.address for site in sites.resolve(pipe, [pattern])}
+                chosen = {site.address for site in resolve(pipe, [pattern])}
             except HookError as error:
                 raise UserError(f"capture.{field}: {str(error).removeprefix('sites: ')}") from None
             if chosen == {_UNGUIDED} and not uses_guidance(config, source):
@@ -109,7 +109,7 @@ def check(config: Config, source: Source) -> None:
                     " take it out, or set sampler.guidance_scale above 1"
                 )
     if source.layout.template and capture.pool:
-        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.is_by_token]
+        of_tokens = [site.address for site in resolve(pipe, capture.pool) if site.is_by_token]
         if of_tokens:
             raise UserError(
                 f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -55,19 +55,21 @@ def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], st
 
 def unread_weights(source: Source) -> list[str]:
     """Return the files of weights in a model's folder that are not read, such as a LoRA or an older format."""
-    left = [path.name for path in sorted(source.path.glob("*")) if path.suffix.lower() in _FORMATS]
+    if source.kind != "folder":
+        return []
+    left = [path.name for path in sorted(source.path.glob("*")) if path.suffix in _FORMATS]
     for one in source.layout.networks:
         folder, _, variant = stored_weights(source, one.name)
-        files = [path for path in sorted(folder.glob("*")) if path.suffix.lower() in _FORMATS]
-        sets = dict[tuple[bool, bool], list[Path]]()
+        files = [path for path in sorted(folder.glob("*")) if path.suffix in _FORMATS]
+        sets = defaultdict[tuple[bool, bool], list[Path]](list)
         for match in filter(None, (_WEIGHTS.fullmatch(path.name) for path in files)):
             if (match[1] or match[3]) == variant:  # of shards and one file diffusers reads the shards
-                rank = match[0].endswith(".bin"), bool(match[2]) == (one.library == "transformers")
-                sets.setdefault(rank, []).append(folder / match[0])
-        read = sets[min(sets)] if sets else []
+                in_second_place = bool(match[2]) == (one.library == "transformers")
+                sets[match[0].endswith(".bin"), in_second_place].append(folder / match[0])
+        read = min(sets.items())[1] if sets else []
         age = max((path.stat().st_mtime for path in read), default=inf)
-        newer = {path: " (newer than what is read)" * (path.stat().st_mtime > age) for path in files}
-        left += [f"{one.name}/{path.name}{newer[path]}" for path in files if path not in read]
+        unread = {path: " (newer than what is read)" * (path.stat().st_mtime > age) for path in files}
+        left += [f"{one.name}/{path.name}{newer}" for path, newer in unread.items() if path not in read]
     return left
 
 
