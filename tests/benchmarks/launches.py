@@ -1,32 +1,37 @@
-"""Count of the GPU work that a probe adds to each step, without a GPU: ``python -m tests.benchmarks.launches``.
+"""The GPU work that a probe adds to each step, counted without a GPU: ``python -m tests.benchmarks.launches``.
 
 The pipelines of `tests.benchmarks.architectures` at full size and in half precision hold fake tensors (torch's
 `FakeTensorMode`), which have shapes, strides and the device "cuda:0" but no memory, so that code takes the path that it
 takes on a GPU. A `TorchDispatchMode` sees every aten operation below autograd, as the pipelines run it (`no_grad`):
 
-- *dispatches*: operations that reach the mode, on either device, views among them: what the host does;
-- *launches*: dispatches that start work on the GPU: all but views, allocations without values, and operations whose
-  result is empty or lies on the CPU. A convolution, a norm or a softmax counts as one, whatever kernels it takes. A copy
-  between CPU and GPU counts as one. `scaled_dot_product_attention` is one dispatch and one launch, as its fused
-  kernels are, in the model as in the probe, and its result lies in memory as theirs does (heads behind positions);
-- *bytes touched*: of the inputs and results of every launch, where an expanded tensor counts what its memory holds;
-- *allocated*: bytes of new results on the GPU; *held*: what lives as the pipeline returns; *peak*: the most at once;
-- *synchronisations*: where the host waits: reading a value (`item`, `bool`, `nonzero`, `equal`), copies to the CPU, and
-  copies from it unless `non_blocking`.
+- *dispatches*: operations that reach the mode, on either device, views among them: the work of the host;
+- *launches*: those that start work on the GPU: all but views, allocations without values and empty results. A
+  convolution, a norm or a softmax counts as one, and so does a copy between CPU and GPU;
+- `scaled_dot_product_attention` is one dispatch and one launch where a fused kernel takes it (widths of heads that are
+  multiples of 16 bytes), in the model as in the probe, and its result has the strides that theirs has;
+- *touched*: bytes of inputs and results of every launch, where an expanded tensor counts what its memory holds;
+- *allocated*: bytes of new results on the GPU; *held*: those that live as the pipeline returns; *peak*: the most that
+  live at once;
+- *synchronisations*: where the host waits: reading a value (`item`, `bool`, `nonzero`, `equal`, a mask or a list as an
+  index) and copies between CPU and GPU that are not `non_blocking`.
 
-A value that is read is the right one where it follows from small tensors that came from the CPU (timesteps, token ids,
-positions), else 0; tensors are found equal.
-What the probe adds is the difference to the bare pipeline: at the start (until the denoiser is first called), in each
-step (the mean of those after the first), and at the end (after the last step: the decoder, and the block's end).
+A value that is read is right where it follows from few numbers that came from the CPU (timesteps, token ids,
+positions); states of text encoders have random values, which rows keep when moved; anything else is 0.
+The probe's cost is the difference to the bare pipeline: at the start (until the denoiser is first called), in each
+step (the mean of those after the first), and at the end (after the last step: the decoder and the end of the block).
 """
 
 from __future__ import annotations
 
-import functools
+import argparse
+import datetime
+import json
 import math
-import weakref
+import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -38,266 +43,298 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from hooks import Probe
 from tests.benchmarks import architectures
-from tests.benchmarks.worker import PAIRS, PROMPT, SHARED, WORDS
+from tests.benchmarks.gpu import GUIDANCE, SIZES
+from tests.benchmarks.daam_side import versions
+from tests.benchmarks.worker import Bench
 
 DEVICE = torch.device("cuda:0")
-SIZES = {"sd14": 512, "sdxl": 1024, "sd3": 1024, "flux": 1024}  # pixels
-SMALL = 2**16  # numbers of a tensor whose values are followed
-_NO_WORK = {"empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "_unsafe_view", "lift_fresh"}
-_READS = {"_local_scalar_dense", "equal", "nonzero", "is_nonzero"}
+ARCHITECTURES = ("sd14", "sdxl", "sd3", "flux")
+CASES = (("words", 1), ("words", 12), ("captures", 12))
+SMALL = 2**16  # numbers in tensors whose values are followed through any operation
+LARGE = 2**22  # the same once the denoiser has begun, where only text is followed
+_NO_WORK = {"empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "_unsafe_view"}
+_READS = {"_local_scalar_dense", "equal", "nonzero"}
+_MOVES = {"cat", "stack", "clone", "constant_pad_nd", "repeat", "index", "index_select"}
 
 
-class FusedAttention(TorchFunctionMode):
-    """Gives `scaled_dot_product_attention` on fake tensors as one operation, as the fused kernels run."""
+class AsOnGpu(TorchFunctionMode):
+    """Runs functions of fake tensors as a GPU does: attention by a fused kernel where one takes it."""
 
     def __init__(self, counter: GpuCounter) -> None:
         super().__init__()
         self._counter = counter
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return an empty tensor in the layout of the fused kernels."""
+        """Return a result without values in the layout of the fused kernels, heads behind positions."""
         kwargs = kwargs or {}
-        if function is not F.scaled_dot_product_attention:
-            return function(*args, **kwargs)
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-        query, value = tensors[0], tensors[2]
-        with self._counter.paused():
-            rows, heads, positions, _ = query.shape
-            result = query.new_empty(rows, positions, heads, value.shape[-1]).transpose(1, 2)
-        self._counter.launch(tensors, [result])
-        return result
+        if function is F.scaled_dot_product_attention:
+            tensors = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, Tensor)]
+            if tensors[0].is_cuda and all(one.shape[-1] * one.itemsize % 16 == 0 for one in tensors[:3]):
+                return self._counter.attend(tensors)
+        return function(*args, **kwargs)
+
+
+class Alive:
+    """An attribute of a tensor that tells the counter when the tensor is gone."""
+
+    def __init__(self, counter: GpuCounter, storage: int) -> None:
+        self._counter, self._storage = counter, storage
+
+    def __del__(self) -> None:
+        """Release the storage."""
+        self._counter.release(self._storage)
 
 
 class GpuCounter(TorchDispatchMode):
-    """Counts of what was run on fake GPU tensors while this was entered."""
+    """Counts of what was run on fake GPU tensors while this was entered, and the bytes that live and lived at most."""
 
     def __init__(self) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         self.live = self.peak = 0
-        self._storages: dict[int, list[int]] = {}  # by address: tensors that are alive, bytes
-        self._references: set[weakref.ref[Tensor]] = set()
-        self._off = False
+        self.in_text = True  # until the denoiser runs
+        self._storages: dict[int, list[int]] = {}  # by address, the number of tensors and the bytes
+        self._pinned: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation on real or fake tensors and count it."""
         kwargs = dict(kwargs or {})
-        if self._off:
+        if function.namespace == "prim":  # asks a tensor for its device
             return function(*args, **kwargs)
+        name, self.counts["dispatches"] = function.overloadpacket.__name__, self.counts["dispatches"] + 1
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        name, device = function.overloadpacket.__name__, kwargs.get("device")
-        kwargs.pop("pin_memory", None)
-        to_cpu = device is not None and torch.device(device).type == "cpu"
-        fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
-        self.counts["dispatches"] += 1
-        if not fake and (device is None or to_cpu):
-            with unset_fake_temporarily():
-                return function(*args, **kwargs)
-        values = self._follow(function, tensors, args, kwargs)
-        to_cpu = (to_cpu and name == "_to_copy") or (name == "copy_" and not isinstance(args[0], FakeTensor))
+        real = [tensor for tensor in tensors if not isinstance(tensor, FakeTensor)]
+        device = torch.device(kwargs.get("device") or ("cpu" if len(real) == len(tensors) else DEVICE)).type
+        if len(real) == len(tensors) and device == "cpu":
+            return self._run_on_cpu(function, name, args, kwargs)
+        copies = name in ("copy_", "_to_copy")
+        to_cpu = copies and (
+            device == "cpu" or (name == "copy_" and isinstance(args[0], FakeTensor) is False)
+        )
+        if copies and (to_cpu or real):
+            waits = not (kwargs.get("non_blocking") or args[2:3] == (True,))
+            pinned = name == "_to_copy" or not to_cpu or args[0].untyped_storage().data_ptr() in self._pinned
+            self.counts["synchronisations"] += waits or not pinned
         if name in _READS or to_cpu:
+            self.counts["synchronisations"] += name in _READS
             self.counts["launches"] += 1
-            return self._read(name, function, args, kwargs, values)
+            return self._read(function, name, tensors, args, kwargs)
         result = function(*args, **kwargs)
+        if name in (
+            "index",
+            "index_put",
+            "index_put_",
+        ):  # lists are copied to the GPU, masks are counted there
+            waits = sum(not one.is_cuda or one.dtype == torch.bool for one in args[1] if one is not None)
+            self.counts.update(launches=waits, synchronisations=waits)
         results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
-        if name in ("copy_", "_to_copy") and not all(isinstance(tensor, FakeTensor) for tensor in tensors):
-            waits = not (kwargs.get("non_blocking") or (name == "copy_" and len(args) > 2 and args[2]))
-            self.counts["synchronisations"] += waits
-        if values is not None:
-            for one, known in zip(results, (v for v in tree_leaves(values) if isinstance(v, Tensor)), strict=True):
-                one.known = known
+        self._follow(function, name, tensors, results, args, kwargs)
         if function.is_view or name in _NO_WORK:
-            self._hold(results, tensors)
+            self._hold(tensors, results)
         else:
-            self.launch(tensors, results, dispatches=0)
+            self._launch(tensors, results)
         return result
 
-    def paused(self) -> Any:
-        """Return a context in which nothing is counted."""
-        return _Paused(self)
+    def attend(self, tensors: list[Tensor]) -> Tensor:
+        """Count a fused attention of query, key and values and return a result without values."""
+        query, _, values, *_ = tensors
+        before = self.counts["dispatches"]
+        rows, heads, positions, _ = query.shape
+        result = query.new_empty(rows, positions, heads, values.shape[-1]).transpose(1, 2)
+        self.counts["dispatches"] = before + 1
+        self._launch(tensors, [result])
+        return result
 
-    def launch(self, tensors: list[Tensor], results: list[Tensor], dispatches: int = 1) -> None:
+    def release(self, storage: int) -> None:
+        """Note that a tensor of this storage is gone."""
+        entry = self._storages[storage]
+        entry[0] -= 1
+        if not entry[0]:
+            self.live -= self._storages.pop(storage)[1]
+
+    def _run_on_cpu(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Run an operation on real tensors; where nothing can be pinned, note what should be."""
+        pinned = kwargs.pop("pin_memory", False)
+        with unset_fake_temporarily():
+            if name in ("pin_memory", "_pin_memory"):
+                result, pinned = args[0].clone(), True
+            else:
+                result = function(*args, **kwargs)
+        if pinned:
+            self._pinned.add(result.untyped_storage().data_ptr())
+        return result
+
+    def _launch(self, tensors: list[Tensor], results: list[Tensor]) -> None:
         """Count a kernel with these inputs and results."""
-        self.counts["dispatches"] += dispatches
         if any(result.numel() for result in results) or not results:
-            self.counts["launches"] += 1
-            self.counts["touched"] += sum(map(_bytes, (*tensors, *results)))
-        self._hold(results, tensors)
+            on_gpu = [tensor for tensor in (*tensors, *results) if tensor.is_cuda]
+            sizes = [(one.numel() * one.itemsize, one.untyped_storage().nbytes()) for one in on_gpu]
+            self.counts.update(launches=1, touched=sum(map(min, sizes)))
+        self._hold(tensors, results)
 
-    def _follow(self, function: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
-        """Return the result on the CPU where the values of all tensors are known and few; else None."""
-        known = [getattr(tensor, "known", None) if isinstance(tensor, FakeTensor) else tensor for tensor in tensors]
-        if any(value is None or value.numel() > SMALL for value in known):
-            for tensor in tensors[:1]:
-                if function._schema.is_mutable:
-                    tensor.known = None
-            return None
-        by_id = {id(tensor): value for tensor, value in zip(tensors, known)}
-        moved = tree_map(lambda leaf: by_id.get(id(leaf), leaf), (args, kwargs))
-        if "device" in moved[1]:
-            moved[1]["device"] = torch.device("cpu")
-        if not tensors and any(isinstance(leaf, int) and leaf > SMALL for leaf in tree_leaves(args)):
-            return None
-        if not tensors and math.prod(args[0] if args and isinstance(args[0], (list, tuple)) else [1]) > SMALL:
-            return None
-        with unset_fake_temporarily():
-            return function(*moved[0], **moved[1])
-
-    def _read(self, name: str, function: Any, args: Any, kwargs: Any, values: Any) -> Any:
-        """Return what the host reads from the GPU: the value if it is known, else zeros."""
-        waits = not (kwargs.get("non_blocking") or (name == "copy_" and len(args) > 2 and args[2]))
-        self.counts["synchronisations"] += waits
-        source = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, FakeTensor))
-        if values is not None:
-            if isinstance(values, Tensor) and name == "nonzero":
-                with self.paused():
-                    return torch.empty(values.shape, dtype=values.dtype, device=DEVICE)
-            return values
-        if name == "_local_scalar_dense":
-            return torch.zeros((), dtype=source.dtype).item() if False else _zero(source.dtype)
-        if name == "equal":
-            return True
-        with unset_fake_temporarily():
-            if name == "copy_":
-                return args[0].zero_()
-            dtype = kwargs.get("dtype") or source.dtype
-            if name == "_to_copy":
-                return torch.zeros((), dtype=dtype).expand(source.shape).clone()
-        with self.paused():
-            return torch.empty((1, source.ndim), dtype=torch.int64, device=DEVICE)
-
-    def _hold(self, results: list[Tensor], inputs: list[Tensor]) -> None:
-        """Follow how long the memory of results is in use."""
-        known = {tensor.untyped_storage()._cdata for tensor in inputs}
-        before = {id(tensor) for tensor in inputs}
+    def _hold(self, tensors: list[Tensor], results: list[Tensor]) -> None:
+        """Follow how long the memory of results lives."""
+        storages = {tensor.untyped_storage()._cdata for tensor in tensors}
         for result in results:
-            if id(result) in before or result.device.type != "cuda":
+            if any(result is tensor for tensor in tensors):
                 continue
             storage = result.untyped_storage()
-            key = storage._cdata
-            if key in self._storages:
-                self._storages[key][0] += 1
-            elif key in known:
-                continue  # a view of weights
-            else:
-                self._storages[key] = [1, storage.nbytes()]
+            entry = self._storages.get(storage._cdata)
+            if entry is None:
+                if storage._cdata in storages:  # of weights
+                    continue
+                entry = self._storages[storage._cdata] = [0, storage.nbytes()]
                 self.counts["allocated"] += storage.nbytes()
                 self.live += storage.nbytes()
                 self.peak = max(self.peak, self.live)
-            self._references.add(weakref.ref(result, functools.partial(self._release, key)))
+            entry[0] += 1
+            result.alive = Alive(self, storage._cdata)
 
-    def _release(self, key: int, reference: weakref.ref[Tensor]) -> None:
-        self._references.discard(reference)
-        entry = self._storages[key]
-        entry[0] -= 1
-        if not entry[0]:
-            self.live -= entry[1]
-            del self._storages[key]
+    def _known(self, tensors: list[Tensor], args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Return the arguments with values on the CPU in place of fake tensors; None if some have none."""
+        values = {id(one): one.__dict__.get("known") for one in tensors if isinstance(one, FakeTensor)}
+        if any(value is None for value in values.values()):
+            return None
+        args, kwargs = tree_map(lambda leaf: values.get(id(leaf), leaf), (args, kwargs))
+        return args, kwargs | ({"device": torch.device("cpu")} if "device" in kwargs else {})
+
+    def _follow(
+        self, function: Any, name: str, tensors: list[Tensor], results: list[Tensor], args: Any, kwargs: Any
+    ) -> None:
+        """Give results their values, where the values of all inputs are known and they are few or only moved."""
+        moved = function.is_view or (name in _MOVES and all(result.ndim <= 3 for result in results))
+        known, values = None, [None] * len(results)
+        if moved or sum(one.numel() for one in (*tensors, *results)) <= (SMALL if self.in_text else LARGE):
+            known = self._known(tensors, args, kwargs)
+        with unset_fake_temporarily():
+            if known is not None:
+                function = (
+                    torch.ops.aten.reshape.default
+                    if name in ("view", "_unsafe_view")
+                    and len(args[1:2])
+                    and not isinstance(args[1], torch.dtype)
+                    else function
+                )
+                values = tree_leaves(function(*known[0], **known[1]))
+            elif self.in_text:
+                values = [_random_rows(result) for result in results]
+        for result, value in zip(results, values, strict=True):
+            result.known = value
+
+    def _read(self, function: Any, name: str, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
+        """Return what the host reads from the GPU: the value if it is known, else 0."""
+        known = self._known(tensors, args, kwargs)
+        source = next(tensor for tensor in tensors if isinstance(tensor, FakeTensor))
+        with unset_fake_temporarily():
+            if name == "nonzero":
+                found = (
+                    torch.zeros(1, source.ndim, dtype=torch.int64) if known is None else known[0][0].nonzero()
+                )
+            elif known is not None:
+                return function(*known[0], **known[1])
+            elif name == "copy_":
+                return args[0].zero_()
+            elif name == "_to_copy":
+                return torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype)
+            else:
+                return False if name == "equal" else torch.zeros((), dtype=source.dtype).item()
+        result = torch.empty(found.shape, dtype=found.dtype, device=DEVICE)
+        result.known = found
+        self._hold([], [result])
+        return result
 
 
-class _Paused:
-    def __init__(self, counter: GpuCounter) -> None:
-        self._counter = counter
-
-    def __enter__(self) -> None:
-        self._before, self._counter._off = self._counter._off, True
-
-    def __exit__(self, *error: Any) -> None:
-        self._counter._off = self._before
-
-
-def _zero(dtype: torch.dtype) -> Any:
-    return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
+def _random_rows(result: Tensor) -> Tensor | None:
+    """Return random numbers of which no two rows are equal, in little memory; None for what is no text."""
+    if not result.is_floating_point() or result.ndim not in (2, 3):
+        return None
+    rows, width = math.prod(result.shape[:-1]), result.shape[-1]
+    if result.numel() <= SMALL:
+        return torch.rand(result.shape).to(result.dtype)
+    line = torch.rand(rows + width).to(result.dtype)
+    return line.as_strided(result.shape, (*([result.shape[1]] * (result.ndim - 2)), 1, 1))
 
 
-def _bytes(tensor: Tensor) -> int:
-    """Return the bytes of a GPU tensor; 0 for one on the CPU."""
-    if tensor.device.type != "cuda":
-        return 0
-    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+def _replace_weights(module: torch.nn.Module, new: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+    """Replace each parameter and buffer by a new one, as `Module._apply` does, which refuses fake tensors."""
+    for part in module.modules():
+        for weights in (part._parameters, part._buffers):
+            changed = {name: new(weight) for name, weight in weights.items() if weight is not None}
+            parameters = weights is part._parameters
+            weights.update({n: torch.nn.Parameter(w, False) if parameters else w for n, w in changed.items()})
+    return module
 
 
-def fake_pipeline(architecture: str, mode: FakeTensorMode) -> Any:
-    """Return a pipeline at full size whose weights are fake tensors on a GPU."""
-    dtype = torch.bfloat16 if architecture in architectures.TRANSFORMERS else torch.float16
-    pipe = architectures.build(architecture, size=SIZES[architecture], device="meta", dtype=dtype)
-    for part in pipe.components.values():
-        if isinstance(part, torch.nn.Module):
-            part.requires_grad_(False)
-            for module in part.modules():
-                for tensors in (module._parameters, module._buffers):
-                    for name, tensor in tensors.items():
-                        if tensor is not None:
-                            fake = FakeTensor(mode, tensor.data, DEVICE)
-                            is_weight = tensors is module._parameters
-                            tensors[name] = torch.nn.Parameter(fake, False) if is_weight else fake
-    return pipe
+class FakeBench(Bench):
+    """A pipeline at full size with fake weights on a GPU, run as the benchmarks on a GPU run it."""
 
+    def __init__(self, architecture: str, fake: FakeTensorMode) -> None:
+        self.case = {"size": SIZES[architecture], "guidance_scale": GUIDANCE.get(architecture, 7.5)}
+        self.transformer = architecture in architectures.TRANSFORMERS
+        dtype = torch.bfloat16 if self.transformer else torch.float16
+        self.pipe = architectures.build(architecture, size=self.case["size"], device="meta", dtype=dtype)
+        for part in self.pipe.components.values():
+            if isinstance(part, torch.nn.Module):
+                _replace_weights(part, lambda weight: FakeTensor(fake, weight.data, DEVICE))
+        self._fake = fake
 
-def count(pipe: Any, size: int, mode: str, images: int, fake: FakeTensorMode, steps: int = 3) -> dict[str, Any]:
-    """Return the counts of one call of the pipeline in a mode ("bare", "words", "captures")."""
-    prompts = [PROMPT.format(WORDS[row % 3]) for row in range(images)]
-    transformer = getattr(pipe, "transformer", None)
-    counter, marks = GpuCounter(), []
+    def count(self, mode: str, images: int, steps: int = 3) -> dict[str, Any]:
+        """Return the counts of one call of the pipeline in a mode of the benchmark's worker."""
+        self._counter, self._held, marks = GpuCounter(), [], []
 
-    def mark(*_: Any) -> None:
-        marks.append(Counter(counter.counts))
+        def mark(*_: Any) -> None:
+            marks.append(Counter(self._counter.counts))
+            self._held.append(self._counter.live)
+            self._counter.in_text = False
 
-    hook = (transformer or pipe.unet).register_forward_pre_hook(mark)
-    probe = None
-    more = {"prompts": prompts} if transformer is not None else {}
-    if mode == "words":
-        probe = Probe(pipe, sites="latent", word_maps=True, **more)
-    elif mode == "captures":
-        pairs = [(s + i, s + j) for s in range(0, images, 3) for i, j in PAIRS if s + j < images]
-        shared = [(SHARED, SHARED)] * len(pairs)
-        if transformer is not None:  # the last encoder is T5, whose prompt has no mark at its beginning
-            last = [([position - 1 for position in SHARED],) * 2] * len(pairs)
-            names = ("text", "text_2", "text_3")[: 3 if hasattr(pipe, "text_encoder_3") else 2]
-            shared = {**dict.fromkeys(names[:-1], shared), names[-1]: last}
-        probe = Probe(pipe, pairs=pairs or [(0, 0)], shared_positions=shared or None, **more)
-    try:
-        with torch.no_grad(), fake, counter, FusedAttention(counter):
-            if probe is not None:
-                probe.__enter__()
-            output = pipe(
-                prompts,
-                num_inference_steps=steps,
-                guidance_scale=3.5 if "Flux" in type(pipe).__name__ else 7.5,
-                generator=[torch.Generator().manual_seed(row // 3) for row in range(images)],
-                height=size,
-                width=size,
-                output_type="np",
-            )
-            del output
-            held = counter.live
-            if probe is not None:
-                probe.__exit__(None, None, None)
-    finally:
-        hook.remove()
-    mark()
-    step = {key: (marks[-2][key] - marks[1][key]) / (steps - 2) for key in marks[-1]}
-    end = {key: marks[-1][key] - marks[-2][key] - step[key] for key in step}
-    return {"start": dict(marks[0]), "step": step, "end": end, "held": held, "peak": counter.peak}
+        denoiser = self.pipe.transformer if self.transformer else self.pipe.unet
+        hooks = [
+            denoiser.register_forward_pre_hook(mark),
+            self.pipe.vae.decoder.register_forward_pre_hook(mark),
+        ]
+        tolist = Tensor.tolist
+
+        def copied_first(tensor: Tensor) -> Any:
+            """Replace `tolist`, which reads a fake tensor number by number."""
+            return tolist(tensor.cpu())
+
+        try:
+            with (
+                mock.patch.object(Tensor, "tolist", copied_first),
+                mock.patch.object(torch.nn.Module, "_apply", _replace_weights),
+                torch.no_grad(),
+                self._fake,
+                self._counter,
+                AsOnGpu(self._counter),
+            ):
+                getattr(self, mode)(steps, images)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        total = self._counter.counts
+        step = {name: (marks[steps - 1][name] - marks[1][name]) / (steps - 2) for name in total}
+        start = {name: marks[1][name] - step[name] for name in total}
+        end = {name: total[name] - marks[steps - 1][name] - step[name] for name in total}
+        return {"start": start, "step": step, "end": end, "held": self._held[1:], "peak": self._counter.peak}
 
 
 if __name__ == "__main__":
-    import sys
     import time
 
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     for architecture in sys.argv[1].split(","):
         started = time.time()
-        pipe = fake_pipeline(architecture, fake)
+        bench = FakeBench(architecture, fake)
         print(architecture, "built", time.time() - started)
         for images in (1, 12):
             bare = None
-            for mode in ("bare", "words", "captures"):
+            for mode in ("bare", "words", "captures")[: 2 if images == 1 else 3]:
                 started = time.time()
-                found = count(pipe, SIZES[architecture], mode, images, fake)
+                found = bench.count(mode, images)
                 bare = bare or found
                 print(images, mode, round(time.time() - started, 1), found if mode == "bare" else "")
                 if mode != "bare":
                     for key in ("start", "step", "end"):
                         print("   ", key, {k: v - bare[key].get(k, 0) for k, v in found[key].items()})
-                    print("   ", {k: (found[k] - bare[k]) / 2**20 / images for k in ("held", "peak")})
+                    held = max(a - b for a, b in zip(found["held"], bare["held"]))
+                    print("   ", [round(x / 2**20 / images, 2) for x in (held, found["peak"] - bare["peak"])])
