@@ -30,6 +30,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -41,15 +42,16 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from hooks import Probe
 from tests.benchmarks import architectures
-from tests.benchmarks.gpu import GUIDANCE, SIZES
 from tests.benchmarks.daam_side import versions
+from tests.benchmarks.gpu import GUIDANCE, SIZES
+from tests.benchmarks.page import RESULTS, launches_table
 from tests.benchmarks.worker import Bench
 
 DEVICE = torch.device("cuda:0")
 ARCHITECTURES = ("sd14", "sdxl", "sd3", "flux")
 CASES = (("words", 1), ("words", 12), ("captures", 12))
+STEPS = 3
 SMALL = 2**16  # numbers in tensors whose values are followed through any operation
 LARGE = 2**22  # the same once the denoiser has begun, where only text is followed
 _NO_WORK = {"empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "_unsafe_view"}
@@ -57,8 +59,8 @@ _READS = {"_local_scalar_dense", "equal", "nonzero"}
 _MOVES = {"cat", "stack", "clone", "constant_pad_nd", "repeat", "index", "index_select"}
 
 
-class AsOnGpu(TorchFunctionMode):
-    """Runs functions of fake tensors as a GPU does: attention by a fused kernel where one takes it."""
+class FusedAttention(TorchFunctionMode):
+    """Runs `scaled_dot_product_attention` of fake tensors as one operation where a fused kernel would take it."""
 
     def __init__(self, counter: GpuCounter) -> None:
         super().__init__()
@@ -66,12 +68,17 @@ class AsOnGpu(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return a result without values in the layout of the fused kernels, heads behind positions."""
-        kwargs = kwargs or {}
-        if function is F.scaled_dot_product_attention:
-            tensors = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, Tensor)]
-            if tensors[0].is_cuda and all(one.shape[-1] * one.itemsize % 16 == 0 for one in tensors[:3]):
-                return self._counter.attend(tensors)
-        return function(*args, **kwargs)
+        kwargs, counts = kwargs or {}, self._counter.counts
+        tensors = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, Tensor)]
+        if function is not F.scaled_dot_product_attention or not tensors[0].is_cuda:
+            return function(*args, **kwargs)
+        if any(one.shape[-1] * one.itemsize % 16 for one in tensors[:3]):
+            return function(*args, **kwargs)
+        dispatches, (rows, heads, positions, _) = counts["dispatches"], tensors[0].shape
+        result = tensors[0].new_empty(rows, positions, heads, tensors[2].shape[-1]).transpose(1, 2)
+        counts["dispatches"] = dispatches + 1
+        self._counter.launch(tensors, [result])
+        return result
 
 
 class Alive:
@@ -94,56 +101,52 @@ class GpuCounter(TorchDispatchMode):
         self.live = self.peak = 0
         self.in_text = True  # until the denoiser runs
         self._storages: dict[int, list[int]] = {}  # by address, the number of tensors and the bytes
+        self._unknown: set[int] = set()  # storages into which what is not followed was written
         self._pinned: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation on real or fake tensors and count it."""
-        kwargs = dict(kwargs or {})
+        kwargs, name = dict(kwargs or {}), function.overloadpacket.__name__
         if function.namespace == "prim":  # asks a tensor for its device
             return function(*args, **kwargs)
-        name, self.counts["dispatches"] = function.overloadpacket.__name__, self.counts["dispatches"] + 1
+        self.counts["dispatches"] += 1
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        real = [tensor for tensor in tensors if not isinstance(tensor, FakeTensor)]
-        device = torch.device(kwargs.get("device") or ("cpu" if len(real) == len(tensors) else DEVICE)).type
-        if len(real) == len(tensors) and device == "cpu":
-            return self._run_on_cpu(function, name, args, kwargs)
+        fake = [isinstance(tensor, FakeTensor) for tensor in tensors]
+        device = kwargs.get("device") or (DEVICE if any(fake) else "cpu")
         copies = name in ("copy_", "_to_copy")
-        to_cpu = copies and (
-            device == "cpu" or (name == "copy_" and isinstance(args[0], FakeTensor) is False)
-        )
-        if copies and (to_cpu or real):
-            waits = not (kwargs.get("non_blocking") or args[2:3] == (True,))
-            pinned = name == "_to_copy" or not to_cpu or args[0].untyped_storage().data_ptr() in self._pinned
-            self.counts["synchronisations"] += waits or not pinned
+        to_cpu = torch.device(device).type == "cpu" if name != "copy_" else not fake[0]
+        if to_cpu and not any(fake):
+            return self._run_on_cpu(function, name, args, kwargs)
+        if copies and (to_cpu or not all(fake)):
+            blocks = not (kwargs.get("non_blocking") or args[2:3] == (True,))
+            pageable = name == "copy_" and to_cpu and args[0].untyped_storage().data_ptr() not in self._pinned
+            self.counts["synchronisations"] += blocks or pageable
         if name in _READS or to_cpu:
-            self.counts["synchronisations"] += name in _READS
-            self.counts["launches"] += 1
+            self.counts.update(launches=1, synchronisations=int(name in _READS))
             return self._read(function, name, tensors, args, kwargs)
+        if name in ("index", "index_put", "index_put_"):
+            waits = [not one.is_cuda or one.dtype == torch.bool for one in args[1] if one is not None]
+            self.counts.update(launches=sum(waits), synchronisations=sum(waits))
         result = function(*args, **kwargs)
-        if name in (
-            "index",
-            "index_put",
-            "index_put_",
-        ):  # lists are copied to the GPU, masks are counted there
-            waits = sum(not one.is_cuda or one.dtype == torch.bool for one in args[1] if one is not None)
-            self.counts.update(launches=waits, synchronisations=waits)
         results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         self._follow(function, name, tensors, results, args, kwargs)
         if function.is_view or name in _NO_WORK:
             self._hold(tensors, results)
         else:
-            self._launch(tensors, results)
+            self.launch(tensors, results)
         return result
 
-    def attend(self, tensors: list[Tensor]) -> Tensor:
-        """Count a fused attention of query, key and values and return a result without values."""
-        query, _, values, *_ = tensors
-        before = self.counts["dispatches"]
-        rows, heads, positions, _ = query.shape
-        result = query.new_empty(rows, positions, heads, values.shape[-1]).transpose(1, 2)
-        self.counts["dispatches"] = before + 1
-        self._launch(tensors, [result])
-        return result
+    def wait(self, *_: Any) -> None:
+        """Count a synchronisation."""
+        self.counts["synchronisations"] += 1
+
+    def launch(self, tensors: list[Tensor], results: list[Tensor]) -> None:
+        """Count a kernel with these inputs and results."""
+        if any(result.numel() for result in results) or not results:
+            on_gpu = [tensor for tensor in (*tensors, *results) if tensor.is_cuda]
+            sizes = [(one.numel() * one.itemsize, one.untyped_storage().nbytes()) for one in on_gpu]
+            self.counts.update(launches=1, touched=sum(map(min, sizes)))
+        self._hold(tensors, results)
 
     def release(self, storage: int) -> None:
         """Note that a tensor of this storage is gone."""
@@ -151,26 +154,7 @@ class GpuCounter(TorchDispatchMode):
         entry[0] -= 1
         if not entry[0]:
             self.live -= self._storages.pop(storage)[1]
-
-    def _run_on_cpu(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Run an operation on real tensors; where nothing can be pinned, note what should be."""
-        pinned = kwargs.pop("pin_memory", False)
-        with unset_fake_temporarily():
-            if name in ("pin_memory", "_pin_memory"):
-                result, pinned = args[0].clone(), True
-            else:
-                result = function(*args, **kwargs)
-        if pinned:
-            self._pinned.add(result.untyped_storage().data_ptr())
-        return result
-
-    def _launch(self, tensors: list[Tensor], results: list[Tensor]) -> None:
-        """Count a kernel with these inputs and results."""
-        if any(result.numel() for result in results) or not results:
-            on_gpu = [tensor for tensor in (*tensors, *results) if tensor.is_cuda]
-            sizes = [(one.numel() * one.itemsize, one.untyped_storage().nbytes()) for one in on_gpu]
-            self.counts.update(launches=1, touched=sum(map(min, sizes)))
-        self._hold(tensors, results)
+            self._unknown.discard(storage)
 
     def _hold(self, tensors: list[Tensor], results: list[Tensor]) -> None:
         """Follow how long the memory of results lives."""
@@ -190,11 +174,23 @@ class GpuCounter(TorchDispatchMode):
             entry[0] += 1
             result.alive = Alive(self, storage._cdata)
 
+    def _run_on_cpu(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Run an operation on the CPU, pinning nothing but noting what should be."""
+        pinned = kwargs.pop("pin_memory", False) or name == "_pin_memory"
+        with unset_fake_temporarily():
+            result = args[0].clone() if name == "_pin_memory" else function(*args, **kwargs)
+            if pinned:
+                self._pinned.add(result.untyped_storage().data_ptr())
+        return result
+
     def _known(self, tensors: list[Tensor], args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         """Return the arguments with values on the CPU in place of fake tensors; None if some have none."""
-        values = {id(one): one.__dict__.get("known") for one in tensors if isinstance(one, FakeTensor)}
-        if any(value is None for value in values.values()):
-            return None
+        values = {}
+        for tensor in tensors:
+            if isinstance(tensor, FakeTensor):
+                values[id(tensor)] = tensor.__dict__.get("known")
+                if values[id(tensor)] is None or tensor.untyped_storage()._cdata in self._unknown:
+                    return None
         args, kwargs = tree_map(lambda leaf: values.get(id(leaf), leaf), (args, kwargs))
         return args, kwargs | ({"device": torch.device("cpu")} if "device" in kwargs else {})
 
@@ -206,15 +202,12 @@ class GpuCounter(TorchDispatchMode):
         known, values = None, [None] * len(results)
         if moved or sum(one.numel() for one in (*tensors, *results)) <= (SMALL if self.in_text else LARGE):
             known = self._known(tensors, args, kwargs)
+        if known is None and function._schema.is_mutable:
+            self._unknown.update(result.untyped_storage()._cdata for result in results)
         with unset_fake_temporarily():
             if known is not None:
-                function = (
-                    torch.ops.aten.reshape.default
-                    if name in ("view", "_unsafe_view")
-                    and len(args[1:2])
-                    and not isinstance(args[1], torch.dtype)
-                    else function
-                )
+                # random rows have no strides that a view could take
+                function = torch.reshape if function is torch.ops.aten.view.default else function
                 values = tree_leaves(function(*known[0], **known[1]))
             elif self.in_text:
                 values = [_random_rows(result) for result in results]
@@ -226,20 +219,20 @@ class GpuCounter(TorchDispatchMode):
         known = self._known(tensors, args, kwargs)
         source = next(tensor for tensor in tensors if isinstance(tensor, FakeTensor))
         with unset_fake_temporarily():
-            if name == "nonzero":
-                found = (
-                    torch.zeros(1, source.ndim, dtype=torch.int64) if known is None else known[0][0].nonzero()
-                )
-            elif known is not None:
-                return function(*known[0], **known[1])
+            if known is not None:
+                value = function(*known[0], **known[1])
+            elif name == "nonzero":
+                value = torch.zeros(1, source.ndim, dtype=torch.int64)
             elif name == "copy_":
-                return args[0].zero_()
+                value = args[0].zero_()
             elif name == "_to_copy":
-                return torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype)
+                value = torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype)
             else:
-                return False if name == "equal" else torch.zeros((), dtype=source.dtype).item()
-        result = torch.empty(found.shape, dtype=found.dtype, device=DEVICE)
-        result.known = found
+                value = False if name == "equal" else torch.zeros((), dtype=source.dtype).item()
+        if name != "nonzero":
+            return value
+        result = torch.empty(value.shape, dtype=value.dtype, device=DEVICE)
+        result.known = value
         self._hold([], [result])
         return result
 
@@ -249,92 +242,118 @@ def _random_rows(result: Tensor) -> Tensor | None:
     if not result.is_floating_point() or result.ndim not in (2, 3):
         return None
     rows, width = math.prod(result.shape[:-1]), result.shape[-1]
-    if result.numel() <= SMALL:
-        return torch.rand(result.shape).to(result.dtype)
     line = torch.rand(rows + width).to(result.dtype)
-    return line.as_strided(result.shape, (*([result.shape[1]] * (result.ndim - 2)), 1, 1))
+    rows = line.as_strided(result.shape, (*([result.shape[1]] * (result.ndim - 2)), 1, 1))
+    return rows.clone() if result.numel() <= SMALL else rows
 
 
-def _replace_weights(module: torch.nn.Module, new: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+def _replace_weights(module: Any, new: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
     """Replace each parameter and buffer by a new one, as `Module._apply` does, which refuses fake tensors."""
     for part in module.modules():
-        for weights in (part._parameters, part._buffers):
-            changed = {name: new(weight) for name, weight in weights.items() if weight is not None}
-            parameters = weights is part._parameters
-            weights.update({n: torch.nn.Parameter(w, False) if parameters else w for n, w in changed.items()})
+        for name, weight in part._parameters.items():
+            part._parameters[name] = None if weight is None else torch.nn.Parameter(new(weight), False)
+        for name, buffer in part._buffers.items():
+            part._buffers[name] = None if buffer is None else new(buffer)
     return module
 
 
 class FakeBench(Bench):
     """A pipeline at full size with fake weights on a GPU, run as the benchmarks on a GPU run it."""
 
-    def __init__(self, architecture: str, fake: FakeTensorMode) -> None:
+    def __init__(self, architecture: str) -> None:
         self.case = {"size": SIZES[architecture], "guidance_scale": GUIDANCE.get(architecture, 7.5)}
         self.transformer = architecture in architectures.TRANSFORMERS
         dtype = torch.bfloat16 if self.transformer else torch.float16
         self.pipe = architectures.build(architecture, size=self.case["size"], device="meta", dtype=dtype)
+        self._fake = FakeTensorMode(allow_non_fake_inputs=True)
         for part in self.pipe.components.values():
             if isinstance(part, torch.nn.Module):
-                _replace_weights(part, lambda weight: FakeTensor(fake, weight.data, DEVICE))
-        self._fake = fake
+                _replace_weights(part, lambda weight: FakeTensor(self._fake, weight.data, DEVICE))
 
-    def count(self, mode: str, images: int, steps: int = 3) -> dict[str, Any]:
-        """Return the counts of one call of the pipeline in a mode of the benchmark's worker."""
-        self._counter, self._held, marks = GpuCounter(), [], []
+    def count(self, mode: str, images: int) -> dict[str, Any]:
+        """Return the counts of one call of the pipeline in a mode of the benchmarks' worker."""
+        counter, marks, live = GpuCounter(), [], []
 
         def mark(*_: Any) -> None:
-            marks.append(Counter(self._counter.counts))
-            self._held.append(self._counter.live)
-            self._counter.in_text = False
+            marks.append(Counter(counter.counts))
+            live.append(counter.live)
+            counter.in_text = False
 
         denoiser = self.pipe.transformer if self.transformer else self.pipe.unet
-        hooks = [
-            denoiser.register_forward_pre_hook(mark),
-            self.pipe.vae.decoder.register_forward_pre_hook(mark),
-        ]
-        tolist = Tensor.tolist
-
-        def copied_first(tensor: Tensor) -> Any:
-            """Replace `tolist`, which reads a fake tensor number by number."""
-            return tolist(tensor.cpu())
-
+        hooks = [part.register_forward_pre_hook(mark) for part in (denoiser, self.pipe.vae.decoder)]
+        stream = SimpleNamespace(synchronize=counter.wait)
         try:
             with (
-                mock.patch.object(Tensor, "tolist", copied_first),
+                # which reads number by number
+                mock.patch.object(FakeTensor, "tolist", lambda tensor: tensor.cpu().tolist()),
                 mock.patch.object(torch.nn.Module, "_apply", _replace_weights),
+                mock.patch.object(torch.cuda, "synchronize", counter.wait),
+                mock.patch.object(torch.cuda, "current_stream", lambda *_: stream),
                 torch.no_grad(),
                 self._fake,
-                self._counter,
-                AsOnGpu(self._counter),
+                counter,
+                FusedAttention(counter),
             ):
-                getattr(self, mode)(steps, images)
+                getattr(self, mode)(STEPS, images)
         finally:
             for hook in hooks:
                 hook.remove()
-        total = self._counter.counts
-        step = {name: (marks[steps - 1][name] - marks[1][name]) / (steps - 2) for name in total}
-        start = {name: marks[1][name] - step[name] for name in total}
-        end = {name: total[name] - marks[steps - 1][name] - step[name] for name in total}
-        return {"start": start, "step": step, "end": end, "held": self._held[1:], "peak": self._counter.peak}
+        first, last, total = marks[1], marks[STEPS - 1], counter.counts
+        step = {name: (last[name] - first[name]) / (STEPS - 2) for name in total}
+        start = {name: first[name] - step[name] for name in total}
+        end = {name: total[name] - last[name] - step[name] for name in total}
+        return {"start": start, "step": step, "end": end, "live": live[1:], "peak": counter.peak}
+
+    def cost(self, mode: str, images: int, bare: dict[str, Any]) -> dict[str, Any]:
+        """Return the counts of a mode less those of the bare pipeline, and MiB an image."""
+        counts = self.count(mode, images)
+        parts = {
+            part: {name: round(counts[part][name] - bare[part][name]) for name in sorted(bare[part])}
+            for part in ("start", "step", "end")
+        }
+        held = max(with_probe - without for with_probe, without in zip(counts["live"], bare["live"]))
+        memory = {"held": held, "peak": counts["peak"] - bare["peak"]}
+        return parts | {f"{name}_mib": round(size / 2**20 / images, 2) for name, size in memory.items()}
+
+
+def count_cases(architecture: str, cases: Sequence[tuple[str, int]] = CASES) -> list[dict[str, Any]]:
+    """Return the probe's cost on an architecture for pairs of a mode and a number of images."""
+    bench, bare, rows = FakeBench(architecture), dict[int, Any](), []
+    for mode, images in cases:
+        bare[images] = bare.get(images) or bench.count("bare", images)
+        settings = {"architecture": architecture, "mode": mode, "images": images}
+        of_bare = {name: round(number) for name, number in sorted(bare[images]["step"].items())}
+        rows.append(settings | {"bare_step": of_bare} | bench.cost(mode, images, bare[images]))
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.launches", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--architecture", choices=ARCHITECTURES, help="default: each of them")
+    parser.add_argument("--mode", choices=("words", "captures"))
+    parser.add_argument("--images", type=int, choices=(1, 12))
+    options = parser.parse_args(argv)
+    cases = [
+        (mode, images)
+        for mode, images in CASES
+        if options.mode in (None, mode) and options.images in (None, images)
+    ]
+    rows = [
+        row
+        for name in ARCHITECTURES
+        if options.architecture in (None, name)
+        for row in count_cases(name, cases)
+    ]
+    print(launches_table(rows), end="")
+    if len(rows) == len(ARCHITECTURES) * len(CASES):  # nothing was left out
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        record = {"benchmark": "launches", "version": 1, "date": date, "versions": versions(), "cases": rows}
+        (RESULTS / "launches.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    import time
-
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
-    for architecture in sys.argv[1].split(","):
-        started = time.time()
-        bench = FakeBench(architecture, fake)
-        print(architecture, "built", time.time() - started)
-        for images in (1, 12):
-            bare = None
-            for mode in ("bare", "words", "captures")[: 2 if images == 1 else 3]:
-                started = time.time()
-                found = bench.count(mode, images)
-                bare = bare or found
-                print(images, mode, round(time.time() - started, 1), found if mode == "bare" else "")
-                if mode != "bare":
-                    for key in ("start", "step", "end"):
-                        print("   ", key, {k: v - bare[key].get(k, 0) for k, v in found[key].items()})
-                    held = max(a - b for a, b in zip(found["held"], bare["held"]))
-                    print("   ", [round(x / 2**20 / images, 2) for x in (held, found["peak"] - bare["peak"])])
+    sys.exit(main())
