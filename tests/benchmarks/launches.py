@@ -10,15 +10,15 @@ takes on a GPU. A `TorchDispatchMode` sees every aten operation below autograd, 
 - `scaled_dot_product_attention` is one dispatch and one launch where a fused kernel takes it (widths of heads that are
   multiples of 16 bytes), in the model as in the probe, and its result has the strides that theirs has;
 - *touched*: bytes of inputs and results of every launch, where an expanded tensor counts what its memory holds;
-- *allocated*: bytes of new results on the GPU; *held*: those that live as the pipeline returns; *peak*: the most that
-  live at once;
-- *synchronisations*: where the host waits: reading a value (`item`, `bool`, `nonzero`, `equal`, a mask or a list as an
-  index) and copies between CPU and GPU that are not `non_blocking`.
+- *allocated*: bytes of new results on the GPU; *held*: the most that live between two steps or as the decoder begins;
+  *peak*: the most that live at once;
+- *waits*: where the host waits for the GPU: reading a value (`item`, `bool`, `nonzero`, `equal`, a mask or a list as an
+  index), `synchronize`, and copies between CPU and GPU that are not `non_blocking`.
 
-A value that is read is right where it follows from few numbers that came from the CPU (timesteps, token ids,
-positions); states of text encoders have random values, which rows keep when moved; anything else is 0.
-The probe's cost is the difference to the bare pipeline: at the start (until the denoiser is first called), in each
-step (the mean of those after the first), and at the end (after the last step: the decoder and the end of the block).
+A value that is read is right where it follows from numbers that came from the CPU (timesteps, token ids, positions);
+states of text encoders have random values, which rows keep when moved; anything else is 0.
+The probe's cost is the difference to the bare pipeline: at the start (until the denoiser's second call, less a step),
+in a step (each after the first), and at the end (after the last step: the decoder and the end of the block).
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ from tests.benchmarks.worker import Bench
 DEVICE = torch.device("cuda:0")
 ARCHITECTURES = ("sd14", "sdxl", "sd3", "flux")
 CASES = (("words", 1), ("words", 12), ("captures", 12))
-STEPS = 3
-SMALL = 2**16  # numbers in tensors whose values are followed through any operation
-LARGE = 2**22  # the same once the denoiser has begun, where only text is followed
+FEW = 2**16  # numbers in tensors whose values are followed through any operation
 _NO_WORK = {"empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "_unsafe_view"}
 _READS = {"_local_scalar_dense", "equal", "nonzero"}
 _MOVES = {"cat", "stack", "clone", "constant_pad_nd", "repeat", "index", "index_select"}
@@ -101,8 +99,6 @@ class GpuCounter(TorchDispatchMode):
         self.live = self.peak = 0
         self.in_text = True  # until the denoiser runs
         self._storages: dict[int, list[int]] = {}  # by address, the number of tensors and the bytes
-        self._unknown: set[int] = set()  # storages into which what is not followed was written
-        self._pinned: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation on real or fake tensors and count it."""
@@ -112,24 +108,25 @@ class GpuCounter(TorchDispatchMode):
         self.counts["dispatches"] += 1
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         fake = [isinstance(tensor, FakeTensor) for tensor in tensors]
-        device = kwargs.get("device") or (DEVICE if any(fake) else "cpu")
-        copies = name in ("copy_", "_to_copy")
-        to_cpu = torch.device(device).type == "cpu" if name != "copy_" else not fake[0]
+        target = torch.device(kwargs.get("device") or (DEVICE if any(fake) else "cpu"))
+        to_cpu = not fake[0] if name == "copy_" else target.type == "cpu"
+        kwargs.pop("pin_memory", None)  # without a GPU nothing can be pinned
         if to_cpu and not any(fake):
-            return self._run_on_cpu(function, name, args, kwargs)
-        if copies and (to_cpu or not all(fake)):
-            blocks = not (kwargs.get("non_blocking") or args[2:3] == (True,))
-            pageable = name == "copy_" and to_cpu and args[0].untyped_storage().data_ptr() not in self._pinned
-            self.counts["synchronisations"] += blocks or pageable
-        if name in _READS or to_cpu:
-            self.counts.update(launches=1, synchronisations=int(name in _READS))
+            with unset_fake_temporarily():
+                return function(*args, **kwargs)
+        if name in ("copy_", "_to_copy") and (to_cpu or not all(fake)):
+            self.counts["waits"] += not (kwargs.get("non_blocking") or args[2:3] == (True,))
+        elif name in ("index", "index_put", "index_put_"):  # the operation copies a list to the GPU
+            waits = sum(not one.is_cuda or one.dtype == torch.bool for one in args[1] if one is not None)
+            self.counts.update(launches=waits, waits=waits)
+        if to_cpu or name in _READS:
+            self.counts.update(launches=1, waits=int(name in _READS))
             return self._read(function, name, tensors, args, kwargs)
-        if name in ("index", "index_put", "index_put_"):
-            waits = [not one.is_cuda or one.dtype == torch.bool for one in args[1] if one is not None]
-            self.counts.update(launches=sum(waits), synchronisations=sum(waits))
         result = function(*args, **kwargs)
         results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
-        self._follow(function, name, tensors, results, args, kwargs)
+        values = self._values(function, name, tensors, results, args, kwargs)
+        for number, one in enumerate(results):
+            one.known = values[number] if values else _random_rows(one) if self.in_text else None
         if function.is_view or name in _NO_WORK:
             self._hold(tensors, results)
         else:
@@ -137,8 +134,8 @@ class GpuCounter(TorchDispatchMode):
         return result
 
     def wait(self, *_: Any) -> None:
-        """Count a synchronisation."""
-        self.counts["synchronisations"] += 1
+        """Count a wait."""
+        self.counts["waits"] += 1
 
     def launch(self, tensors: list[Tensor], results: list[Tensor]) -> None:
         """Count a kernel with these inputs and results."""
@@ -150,101 +147,75 @@ class GpuCounter(TorchDispatchMode):
 
     def release(self, storage: int) -> None:
         """Note that a tensor of this storage is gone."""
-        entry = self._storages[storage]
-        entry[0] -= 1
-        if not entry[0]:
+        self._storages[storage][0] -= 1
+        if not self._storages[storage][0]:
             self.live -= self._storages.pop(storage)[1]
-            self._unknown.discard(storage)
 
     def _hold(self, tensors: list[Tensor], results: list[Tensor]) -> None:
         """Follow how long the memory of results lives."""
-        storages = {tensor.untyped_storage()._cdata for tensor in tensors}
+        inputs, same = {one.untyped_storage()._cdata for one in tensors}, {id(one) for one in tensors}
         for result in results:
-            if any(result is tensor for tensor in tensors):
-                continue
             storage = result.untyped_storage()
-            entry = self._storages.get(storage._cdata)
-            if entry is None:
-                if storage._cdata in storages:  # of weights
-                    continue
-                entry = self._storages[storage._cdata] = [0, storage.nbytes()]
-                self.counts["allocated"] += storage.nbytes()
-                self.live += storage.nbytes()
+            key, size = storage._cdata, storage.nbytes()
+            if id(result) in same or (key in inputs and key not in self._storages):  # a view of weights
+                continue
+            if key not in self._storages:
+                self._storages[key] = [0, size]
+                self.counts["allocated"] += size
+                self.live += size
                 self.peak = max(self.peak, self.live)
-            entry[0] += 1
-            result.alive = Alive(self, storage._cdata)
+            self._storages[key][0] += 1
+            result.alive = Alive(self, key)
 
-    def _run_on_cpu(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Run an operation on the CPU, pinning nothing but noting what should be."""
-        pinned = kwargs.pop("pin_memory", False) or name == "_pin_memory"
-        with unset_fake_temporarily():
-            result = args[0].clone() if name == "_pin_memory" else function(*args, **kwargs)
-            if pinned:
-                self._pinned.add(result.untyped_storage().data_ptr())
-        return result
-
-    def _known(self, tensors: list[Tensor], args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-        """Return the arguments with values on the CPU in place of fake tensors; None if some have none."""
-        values = {}
-        for tensor in tensors:
-            if isinstance(tensor, FakeTensor):
-                values[id(tensor)] = tensor.__dict__.get("known")
-                if values[id(tensor)] is None or tensor.untyped_storage()._cdata in self._unknown:
-                    return None
-        args, kwargs = tree_map(lambda leaf: values.get(id(leaf), leaf), (args, kwargs))
-        return args, kwargs | ({"device": torch.device("cpu")} if "device" in kwargs else {})
-
-    def _follow(
+    def _values(
         self, function: Any, name: str, tensors: list[Tensor], results: list[Tensor], args: Any, kwargs: Any
-    ) -> None:
-        """Give results their values, where the values of all inputs are known and they are few or only moved."""
+    ) -> list[Any] | None:
+        """Return the results' values where those of all inputs are known and are few, moved, or become no fractions."""
         moved = function.is_view or (name in _MOVES and all(result.ndim <= 3 for result in results))
-        known, values = None, [None] * len(results)
-        if moved or sum(one.numel() for one in (*tensors, *results)) <= (SMALL if self.in_text else LARGE):
-            known = self._known(tensors, args, kwargs)
-        if known is None and function._schema.is_mutable:
-            self._unknown.update(result.untyped_storage()._cdata for result in results)
-        with unset_fake_temporarily():
-            if known is not None:
-                # random rows have no strides that a view could take
-                function = torch.reshape if function is torch.ops.aten.view.default else function
-                values = tree_leaves(function(*known[0], **known[1]))
-            elif self.in_text:
-                values = [_random_rows(result) for result in results]
-        for result, value in zip(results, values, strict=True):
-            result.known = value
+        few = sum(one.numel() for one in (*tensors, *results)) <= FEW
+        known = {
+            id(one): getattr(one, "known", None if isinstance(one, FakeTensor) else one) for one in tensors
+        }
+        followed = moved or few or not any(result.is_floating_point() for result in results)
+        if (
+            not followed
+            or any(value is None for value in known.values())
+            or not (tensors or name == "arange")
+        ):
+            return None
+        args, kwargs = tree_map(lambda leaf: known.get(id(leaf), leaf), (args, kwargs))
+        if "device" in kwargs:
+            kwargs["device"] = torch.device("cpu")
+        with unset_fake_temporarily():  # random rows have no strides that a view could take
+            if function is torch.ops.aten.view.dtype:
+                args = (args[0].contiguous(), *args[1:])
+            function = torch.reshape if function is torch.ops.aten.view.default else function
+            return tree_leaves(function(*args, **kwargs))
 
     def _read(self, function: Any, name: str, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         """Return what the host reads from the GPU: the value if it is known, else 0."""
-        known = self._known(tensors, args, kwargs)
+        values = self._values(function, name, tensors, [], args, kwargs)
         source = next(tensor for tensor in tensors if isinstance(tensor, FakeTensor))
         with unset_fake_temporarily():
-            if known is not None:
-                value = function(*known[0], **known[1])
-            elif name == "nonzero":
-                value = torch.zeros(1, source.ndim, dtype=torch.int64)
-            elif name == "copy_":
-                value = args[0].zero_()
-            elif name == "_to_copy":
-                value = torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype)
-            else:
-                value = False if name == "equal" else torch.zeros((), dtype=source.dtype).item()
-        if name != "nonzero":
+            shape = (1, source.ndim) if name == "nonzero" else source.shape
+            value = values[0] if values else torch.zeros(shape, dtype=kwargs.get("dtype") or source.dtype)
+        if name == "nonzero":
+            result = torch.empty(value.shape, dtype=torch.int64, device=DEVICE)
+            result.known = value.long()
+            self._hold([], [result])
+            return result
+        if values or name == "_to_copy":
             return value
-        result = torch.empty(value.shape, dtype=value.dtype, device=DEVICE)
-        result.known = value
-        self._hold([], [result])
-        return result
+        return {"copy_": args[0], "equal": False}.get(name, 0.0 if source.is_floating_point() else 0)
 
 
 def _random_rows(result: Tensor) -> Tensor | None:
     """Return random numbers of which no two rows are equal, in little memory; None for what is no text."""
     if not result.is_floating_point() or result.ndim not in (2, 3):
         return None
-    rows, width = math.prod(result.shape[:-1]), result.shape[-1]
-    line = torch.rand(rows + width).to(result.dtype)
-    rows = line.as_strided(result.shape, (*([result.shape[1]] * (result.ndim - 2)), 1, 1))
-    return rows.clone() if result.numel() <= SMALL else rows
+    with unset_fake_temporarily():
+        line = torch.rand(math.prod(result.shape[:-1]) + result.shape[-1]).to(result.dtype)
+        return line.as_strided(result.shape, (*([result.shape[1]] * (result.ndim - 2)), 1, 1))
 
 
 def _replace_weights(module: Any, new: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
@@ -294,36 +265,30 @@ class FakeBench(Bench):
                 counter,
                 FusedAttention(counter),
             ):
-                getattr(self, mode)(STEPS, images)
+                getattr(self, mode)(3, images)
         finally:
             for hook in hooks:
                 hook.remove()
-        first, last, total = marks[1], marks[STEPS - 1], counter.counts
-        step = {name: (last[name] - first[name]) / (STEPS - 2) for name in total}
-        start = {name: first[name] - step[name] for name in total}
-        end = {name: total[name] - last[name] - step[name] for name in total}
+        second, third, total = marks[1], marks[2], counter.counts
+        step = {name: third[name] - second[name] for name in total}
+        start = {name: second[name] - step[name] for name in total}
+        end = {name: total[name] - third[name] - step[name] for name in total}
         return {"start": start, "step": step, "end": end, "live": live[1:], "peak": counter.peak}
 
-    def cost(self, mode: str, images: int, bare: dict[str, Any]) -> dict[str, Any]:
-        """Return the counts of a mode less those of the bare pipeline, and MiB an image."""
-        counts = self.count(mode, images)
-        parts = {
-            part: {name: round(counts[part][name] - bare[part][name]) for name in sorted(bare[part])}
-            for part in ("start", "step", "end")
-        }
-        held = max(with_probe - without for with_probe, without in zip(counts["live"], bare["live"]))
-        memory = {"held": held, "peak": counts["peak"] - bare["peak"]}
-        return parts | {f"{name}_mib": round(size / 2**20 / images, 2) for name, size in memory.items()}
 
-
-def count_cases(architecture: str, cases: Sequence[tuple[str, int]] = CASES) -> list[dict[str, Any]]:
-    """Return the probe's cost on an architecture for pairs of a mode and a number of images."""
-    bench, bare, rows = FakeBench(architecture), dict[int, Any](), []
+def cost_rows(architecture: str, cases: Sequence[tuple[str, int]] = CASES) -> list[dict[str, Any]]:
+    """Return the probe's cost on an architecture for pairs of a mode and a number of images, memory in MiB an image."""
+    bench, of_bare, rows = FakeBench(architecture), dict[int, Any](), []
     for mode, images in cases:
-        bare[images] = bare.get(images) or bench.count("bare", images)
-        settings = {"architecture": architecture, "mode": mode, "images": images}
-        of_bare = {name: round(number) for name, number in sorted(bare[images]["step"].items())}
-        rows.append(settings | {"bare_step": of_bare} | bench.cost(mode, images, bare[images]))
+        bare = of_bare[images] = of_bare.get(images) or bench.count("bare", images)
+        counts = bench.count(mode, images)
+        row = {"architecture": architecture, "mode": mode, "images": images, "bare_step": bare["step"]}
+        for part in ("start", "step", "end"):
+            row[part] = {name: counts[part][name] - bare[part][name] for name in bare[part]}
+        held = max(more - less for more, less in zip(counts["live"], bare["live"]))
+        for name, size in {"held": held, "peak": counts["peak"] - bare["peak"]}.items():
+            row[f"{name}_mib"] = round(size / 2**20 / images, 2)
+        rows.append(row)
     return rows
 
 
@@ -332,21 +297,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.launches", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("--architecture", choices=ARCHITECTURES, help="default: each of them")
-    parser.add_argument("--mode", choices=("words", "captures"))
-    parser.add_argument("--images", type=int, choices=(1, 12))
-    options = parser.parse_args(argv)
-    cases = [
-        (mode, images)
-        for mode, images in CASES
-        if options.mode in (None, mode) and options.images in (None, images)
-    ]
-    rows = [
-        row
-        for name in ARCHITECTURES
-        if options.architecture in (None, name)
-        for row in count_cases(name, cases)
-    ]
+    parser.add_argument("--architecture", choices=ARCHITECTURES, nargs="+", default=ARCHITECTURES)
+    parser.add_argument("--mode", choices=("words", "captures"), nargs="+", default=("words", "captures"))
+    parser.add_argument("--images", type=int, choices=(1, 12), nargs="+", default=(1, 12))
+    asked = parser.parse_args(argv)
+    cases = [(mode, images) for mode, images in CASES if mode in asked.mode and images in asked.images]
+    rows = [row for name in asked.architecture for row in cost_rows(name, cases)]
     print(launches_table(rows), end="")
     if len(rows) == len(ARCHITECTURES) * len(CASES):  # nothing was left out
         date = datetime.datetime.now(datetime.UTC).date().isoformat()

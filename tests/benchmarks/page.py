@@ -132,10 +132,10 @@ def launches_table(cases: list[dict[str, Any]]) -> str:
     rows = [heads, ("---", "---:", "---", *["---:"] * 12)]
     for case in cases:
         start, step, end = (case[part] for part in ("start", "step", "end"))
-        scales = {"launches": 1, "dispatches": 1, "touched": 1e6, "allocated": 1e6, "synchronisations": 1}
+        scales = {"launches": 1, "dispatches": 1, "touched": 1e6, "allocated": 1e6, "waits": 1}
         cells = [f"{step[n] / by:,.0f} ({case['bare_step'][n] / by:,.0f})" for n, by in scales.items()]
-        cells += [f"{start['launches']:,}", str(start["synchronisations"]), f"{end['launches']:,}"]
-        cells += [f"{end['touched'] / 1e9:,.1f}", str(end["synchronisations"])]
+        cells += [f"{start['launches']:,}", str(start["waits"]), f"{end['launches']:,}"]
+        cells += [f"{end['touched'] / 1e9:,.1f}", str(end["waits"])]
         cells += [f"{case['held_mib']:.1f}", f"{case['peak_mib']:,.1f}"]
         what = {"words": "word maps"}.get(case["mode"], case["mode"])
         rows.append((case["architecture"], str(case["images"]), what, *cells))

@@ -7,9 +7,9 @@ optionally `steps` and `batch` in place of the case's own; each answer is a line
 the largest difference of the images from the latest bare ones of the same process and settings; on a CPU also the
 seconds inside the probe's hooks, which a busy machine alters less than the difference of two draws.
 
-Modes: `bare`; `words`, the probe with word maps alone; `default`, the probe as a run uses it (every site compared
-within each triplet, word maps); `captures`, that without word maps; `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot
-do more at once. What a mode computes after the pipeline has returned is inside its time.
+Modes: `bare`; `words`, the probe with word maps alone; `captures`, every site compared within each triplet; `default`,
+both, as a run uses the probe; `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot do
+more at once. What a mode computes after the pipeline has returned is inside its time.
 """
 
 import json
