@@ -257,6 +257,7 @@ class FakeBench(Bench):
             with (
                 # which reads number by number
                 mock.patch.object(FakeTensor, "tolist", lambda tensor: tensor.cpu().tolist()),
+                mock.patch.object(Tensor, "pin_memory", Tensor.clone),
                 mock.patch.object(torch.nn.Module, "_apply", _replace_weights),
                 mock.patch.object(torch.cuda, "synchronize", counter.wait),
                 mock.patch.object(torch.cuda, "current_stream", lambda *_: stream),
