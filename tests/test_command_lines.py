@@ -18,8 +18,8 @@ from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 from triptych.cli.main import COMMANDS, command, main, split_command
-from triptych.options import _FIELDS as FIELDS
-from triptych.options import flag_of
+from triptych.cli.run import _FIELDS as FIELDS
+from triptych.cli.run import flag_of
 
 # Print a page and take no argument.
 OUTSIDE = {

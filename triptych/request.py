@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from probes.config.schema import Config, Trace, build_config, read_source
+from probes.config.schema import STAGES, Config, Trace, build_config, read_source
 from probes.errors import UserError, printable
 from probes.fields.yaml import YamlSource, locate_errors, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run
-from triptych.options import STAGES
 
 if TYPE_CHECKING:
     from probes.prompts.captions import LoadedPrompts

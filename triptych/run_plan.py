@@ -47,9 +47,8 @@ class RunPlan:
             from probes.stages.trace.requirements import estimate_trace
 
             more.append(estimate_trace(config, self.source))
-        first = (
-            f"model {config.model_name}, {config.sampler.steps} steps, seeds {_join_first(config.seeds, 8)}"
-        )
+        seeds = f"seed{'s' if len(config.seeds) > 1 else ''} {_join_first(config.seeds, 8)}"
+        first = f"model {config.model_name}, {config.sampler.steps} steps, {seeds}"
         lines = [
             first,
             *_word_lines(config),
@@ -57,6 +56,7 @@ class RunPlan:
             contrasts_line(config),
             *warnings(config, self.samples),
             *_gallery_lines(config),
+            *_unread_lines(self.source),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
@@ -163,6 +163,14 @@ def _gallery_lines(config: Config) -> list[str]:
         f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
         f" {math.ceil(triplets * 4e-5)} GB at most"
     ]
+
+
+def _unread_lines(source: Source) -> list[str]:
+    """A line on files of weights in the model's folder that are not read; none of another kind of model."""
+    from probes.models.weights import unread_weights
+
+    left = unread_weights(source) if source.kind == "folder" else []
+    return [f"not read: {_join_first(left, SIDES)}"] if left else []
 
 
 def _word_lines(config: Config) -> list[str]:

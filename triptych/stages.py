@@ -12,7 +12,6 @@ from analysis.metrics.registry import require_primary
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import signals, workers
-from probes.execution.claim import claim
 from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import MEASURING, locked
@@ -41,7 +40,7 @@ def run(request: Request) -> tuple[Config, list[str]]:
             request.print_line(f"observe: {line}")
         signals.raise_from_here()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
-        with claim(plan.config.out_path, alone=alone) as held:
+        with directory.claim(plan.config.out_path, alone=alone) as held:
             return plan.config, _run_stages(request, plan, held, helpers)
 
 

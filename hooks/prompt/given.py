@@ -42,7 +42,7 @@ class Template:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def insert_prompt(self, prompt: str) -> tuple[str, list[Span]]:
-        """Return the text of a prompt in the template, and for each of the text's characters a span of the prompt.
+        """Return a prompt's text in the template, and for each of its characters the span of the prompt it is from.
 
         >>> Template("say ", "!", lower=True).insert_prompt(" Hi ")
         ('say hi!', [(0, 0), (0, 0), (0, 0), (0, 0), (1, 2), (2, 3), (0, 0)])
@@ -83,7 +83,7 @@ class PromptTokenizer:
         return getattr(self.tokenizer, name)
 
     def __call__(self, texts: str | Sequence[str], **options: Any) -> Mapping[str, Any]:
-        """Tokenize a prompt or a list of prompts in the template; offsets (of a list) are characters of the prompt."""
+        """Tokenize one or several prompts in the template; offsets (of several) count characters of the prompt."""
         if isinstance(texts, str):
             return self.tokenizer(self.template.insert_prompt(texts)[0], **options)
         filled = [self.template.insert_prompt(text) for text in texts]
@@ -97,13 +97,13 @@ class PromptTokenizer:
 
 
 def _covering_span(spans: Sequence[Span]) -> Span:
-    """Return the span from the first to the last of the non-empty spans; (0, 0) if all are empty."""
+    """Return the span from the start of the first to the end of the last non-empty span; (0, 0) if none."""
     spans = [span for span in spans if span != NOWHERE]
     return (spans[0][0], spans[-1][1]) if spans else NOWHERE
 
 
 def placeholders(tokenizer: Any) -> dict[str, str]:
-    """Return, by placeholder of a textual inversion of several vectors, the tokens that diffusers replaces it by."""
+    """Return, by placeholder of a textual inversion of several vectors, the tokens (joined) that diffusers reads."""
     added, result = getattr(tokenizer, "added_tokens_encoder", {}), {}
     for token in added:
         names = [token]
@@ -115,17 +115,17 @@ def placeholders(tokenizer: Any) -> dict[str, str]:
 
 
 def spell_out_placeholders(tokenizer: Any) -> Any:
-    """Return a tokenizer that replaces placeholders as diffusers does; `tokenizer` itself if it has none."""
+    """Return a tokenizer that replaces placeholders of textual inversions as diffusers does; itself if it has none."""
     if isinstance(tokenizer, PromptTokenizer) or not (vectors := placeholders(tokenizer)):
         return tokenizer
     return PromptTokenizer(tokenizer, Template(vectors=vectors), tokenizer.model_max_length)
 
 
 def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
-    """Return tokenizer number `index` of a pipeline with its template, with `system` as system prompt if not None.
+    """Return a pipeline's tokenizer number `index` so that it puts the pipeline's template around prompts.
 
-    The tokenizer itself if the pipeline passes prompts as they are. HookError if the model has no system prompt to set,
-    or the tokenizer lacks a template of conversation that the pipeline needs.
+    The tokenizer itself if the pipeline passes prompts as they are. `system` replaces the system prompt if not None;
+    HookError if the model has none to set, or the tokenizer lacks a template of conversation that the pipeline needs.
     """
     template = _template(layout, tokenizer, system)
     length = layout.lengths[index] + template.uncounted if layout.lengths else tokenizer.model_max_length
@@ -137,7 +137,7 @@ def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: 
 
 
 def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
-    """Return the tokenizers of a pipeline, each with the pipeline's template (`prompt_tokenizer`).
+    """Return a pipeline's tokenizers, each putting the pipeline's template around prompts (`prompt_tokenizer`).
 
     HookError if the states of two encoders are joined along channels and one tokenizer alone has an added word.
     """
@@ -177,13 +177,13 @@ def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[d
 
 @cache
 def _pipeline_without_components(pipeline_class: Any) -> Any:
-    """Return an instance of a pipeline class without components, which has the class's template."""
+    """Return an instance of a pipeline class whose components are all None, to read its template from."""
     names = list(inspect.signature(pipeline_class.__init__).parameters)[1:]
     return pipeline_class(**dict.fromkeys(names))
 
 
 def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
-    """Return a pipeline's template, with `system` as system prompt if not None; HookError if it cannot be set."""
+    """Return the `Template` that a pipeline puts around prompts, with `system` as system prompt if not None."""
     if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
         from hooks.architectures.transformer_rows import ROWS
 
@@ -222,14 +222,15 @@ def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Temp
     return Template(before, after, uncounted=uncounted, attributes=attributes)
 
 
-def _conversation_template(kind: Any, name: str, tokenizer: Any) -> Template:
-    """Return the template of a conversation; HookError, which names tokenizer `name`, if it has none."""
+def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Template:
+    """Return a tokenizer's chat template around the user's turn; HookError, which names it `name`, if it has none."""
     uncounted = 0
     try:
-        if hasattr(kind, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
-            instance = _pipeline_without_components(kind)
+        if hasattr(pipeline_class, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
+            instance = _pipeline_without_components(pipeline_class)
             arguments = SimpleNamespace(tokenizer=tokenizer, system_prompt=instance.system_prompt)
-            (text,), uncounted = kind._get_messages(arguments, _MARK), instance.user_prompt_begin_id
+            (text,) = pipeline_class._get_messages(arguments, _MARK)
+            uncounted = instance.user_prompt_begin_id
         else:
             messages = [{"role": "user", "content": _MARK}]
             text = tokenizer.apply_chat_template(

@@ -29,9 +29,8 @@ from probes.locks import locked, require_there
 from probes.runs import directory
 from probes.runs import parts as files
 from probes.runs.images import fault_counts
-from probes.runs.record import REGISTERED, first_difference
+from probes.runs.record import REGISTERED, first_difference, versions
 from probes.runs.run import Run
-from probes.versions import versions
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"

@@ -29,8 +29,8 @@ from probes.errors import UserError
 from probes.execution import signals, workers
 from probes.execution.loop import Part
 from probes.execution.processes import Tick, blocked, key_of, open_once
+from probes.runs.record import versions
 from probes.runs.run import Run
-from probes.versions import versions
 
 RECORD = "cluster"  # of run.json, by stage
 RETRIES = 3  # of a part whose worker was lost

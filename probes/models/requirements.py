@@ -17,19 +17,19 @@ _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without
 
 
 def guidance_scale(config: Config, source: Source) -> float:
-    """Return the scale of classifier-free guidance: the configuration's, else the model's, else the pipeline's."""
+    """Return the scale of classifier-free guidance: the configuration's, else the model's default."""
     scale = config.sampler.guidance_scale
     return loading.default_guidance(source) if scale is None else float(scale)
 
 
-def guided(config: Config, source: Source) -> bool:
-    """Return whether the denoiser is also called without the prompt (classifier-free guidance); loads no weights."""
+def uses_guidance(config: Config, source: Source) -> bool:
+    """Return whether a run uses classifier-free guidance, so that the denoiser also runs without the prompt."""
     scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
     return source.architecture.is_guided(source.denoiser_config, scale, true_scale)
 
 
 def check_before_weights(config: Config, source: Source) -> None:
-    """Raise a `UserError` if the model's configuration files rule a setting out, before its weights are fetched.
+    """Raise a `UserError` if a setting does not fit the model's configuration files; needs no weights.
 
     Checked are number format, guidance, negative prompt, the definition of word maps, and edits.
     """
@@ -47,7 +47,7 @@ def check_before_weights(config: Config, source: Source) -> None:
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
         )
-    if (negative := config.sampler.negative_prompt) and not guided(config, source):
+    if (negative := config.sampler.negative_prompt) and not uses_guidance(config, source):
         place = "sampler.negative_prompt"
         if layout.guidance == "distilled":
             raise UserError(
@@ -74,7 +74,7 @@ def check_before_weights(config: Config, source: Source) -> None:
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:
-    """Return (height, width) in pixels of the images; a `UserError` if the model cannot make that size."""
+    """Return (height, width) in pixels of a run's images; a `UserError` if the model cannot generate that size."""
     architecture = architecture_of(pipe)
     multiple = architecture.image_multiple(pipe)
     wanted = config.sampler.height, config.sampler.width
@@ -88,9 +88,9 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
 
 
 def check(config: Config, source: Source) -> None:
-    """Raise a `UserError` if the model cannot do what is configured: scheduler, steps, size, edits, captured sites."""
+    """Raise a `UserError` if the model lacks the scheduler, steps, image size, edit or captured sites of a run."""
     architecture = source.architecture
-    pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    pipe = loading.pipeline_without_weights(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
         from probes.models import edits
 
@@ -103,7 +103,7 @@ def check(config: Config, source: Source) -> None:
                 chosen = {site.address for site in sites.resolve(pipe, [pattern])}
             except HookError as error:
                 raise UserError(f"capture.{field}: {str(error).removeprefix('sites: ')}") from None
-            if chosen == {_UNGUIDED} and not guided(config, source):
+            if chosen == {_UNGUIDED} and not uses_guidance(config, source):
                 raise UserError(
                     f"capture.{field}: expected sites that are there without guidance, got {pattern!r}:"
                     " take it out, or set sampler.guidance_scale above 1"

@@ -20,12 +20,11 @@ from typing import Any
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture, build_on_meta
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.registry import generating_pipelines, why_unread
+from hooks.architectures.registry import generating_pipeline, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import pretrained
 
 INDEX = "model_index.json"
@@ -62,11 +61,11 @@ class Source:
     _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields without what was read of the files: another process reads them itself."""
+        """Pickle the fields without the cached contents of files: another process reads them itself."""
         return Source, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
     def locate(self, name: str) -> Path:
-        """Return the path of a file or folder of the model's description or, where it lacks one, of a base model's.
+        """Return the path of a file or folder of the model, by its name in it; where it lacks one, of a base model's.
 
         The card of a single file is beside it.
         """
@@ -79,23 +78,23 @@ class Source:
     # Errors
 
     def file_error(self, file: str, expected: str, got: str, remedy: str) -> UserError:
-        """Return the `UserError` that names a model's file, what is expected of it, what it holds and the remedy."""
+        """Return the `UserError` on a faulty file of the model: ``model NAME: FILE: expected ..., got ...: REMEDY``."""
         return UserError(f"model {self.name}: {file}: expected {expected}, got {got}: {remedy}")
 
     def readable(self, file: str, expected: str, remedy: str = _AGAIN) -> AbstractContextManager[None]:
-        """Turn any error of a library on a model's file inside a ``with`` block into a one-line `UserError`."""
+        """Context manager: turn any error of a library on a file of the model into a one-line `UserError`."""
         return pretrained.readable(f"model {self.name}: {file}", expected, remedy)
 
     # Files
 
     def _read_bytes(self, path: Path) -> bytes:
-        """Return the bytes of a file, which is read once."""
+        """Return the bytes of a file, which is read once and then cached."""
         if path not in self._contents:
             self._contents[path] = path.read_bytes()
         return self._contents[path]
 
     def read_json(self, file: str) -> dict[str, Any]:
-        """Return the JSON object in a file of the description; a `UserError` if missing, not JSON or no object."""
+        """Return the JSON object in a file of the model, by its name in it; a `UserError` if there is none."""
         try:
             data = parse_json(self._read_bytes(self.locate(file)))
         except FileNotFoundError:
@@ -124,15 +123,15 @@ class Source:
 
     @cached_property
     def index(self) -> dict[str, Any]:
-        """Contents of ``model_index.json``; a `UserError` unless pipeline and classes of components are supported."""
+        """Contents of ``model_index.json``; a `UserError` unless the classes of pipeline and parts are supported."""
         index = self.read_json(INDEX)
         kind = index.get("_class_name")
-        if str(kind) not in generating_pipelines():
+        if (known := generating_pipeline(str(kind))) is None:
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
-        layout = generating_pipelines()[kind][1]
+        layout = known[1]
         for wanted in layout.components:
             entry, remedy = index.get(wanted.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
@@ -151,13 +150,13 @@ class Source:
 
     @property
     def architecture(self) -> Architecture:
-        """The architecture of the model, by the pipeline class in ``model_index.json``."""
-        return generating_pipelines()[self.index["_class_name"]][0]
+        """The adapter of `hooks` for the model's family, by the pipeline class in ``model_index.json``."""
+        return generating_pipeline(self.index["_class_name"])[0]
 
     @property
     def layout(self) -> Layout:
         """The components of the model's pipeline: names, libraries and classes."""
-        return generating_pipelines()[self.index["_class_name"]][1]
+        return generating_pipeline(self.index["_class_name"])[1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:
@@ -236,7 +235,7 @@ class Source:
 
     @cached_property
     def networks(self) -> dict[str, Any]:
-        """The networks by name, without weights (torch's meta device), whose sizes and tokenizers fit each other."""
+        """The networks by component name, on torch's meta device; a `UserError` if they or tokenizers do not fit."""
         networks: dict[str, Any] = {}
         with pretrained.quiet():
             for one in self.layout.networks:

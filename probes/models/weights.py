@@ -13,6 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _WEIGHTS = re.compile(
     r"(?:diffusion_pytorch_model|pytorch_model|model)(?:\.([a-z0-9_]+))?(?:-\d+-of-(\d+))?(?:\.([a-z0-9_]+))?"
     r"\.(?:safetensors|bin)"
 )
+_FORMATS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
 
 
 def complete_variants(folder: Path) -> set[str | None]:
@@ -36,7 +38,7 @@ def complete_variants(folder: Path) -> set[str | None]:
 
 
 def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
-    """Return the folder of a component's weights, the set of variants in it, and the variant to read.
+    """Return the folder of a component's weights, the variants stored there (None: no suffix), and the one to read.
 
     That is the variant of `source`; if it names none, the only one in the folder, else None (full precision).
     """
@@ -47,8 +49,26 @@ def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], st
     return folder, there, next(iter(there)) if alone else source.variant
 
 
+def unread_weights(source: Source) -> list[str]:
+    """Return the files of weights in a model's folder that are not read, such as a LoRA or an older format."""
+    left = [path.name for path in sorted(source.path.glob("*")) if path.suffix.lower() in _FORMATS]
+    for one in source.layout.networks:
+        folder, _, variant = stored_weights(source, one.name)
+        files = [path for path in sorted(folder.glob("*")) if path.suffix.lower() in _FORMATS]
+        sets = dict[tuple[bool, bool], list[Path]]()
+        for match in filter(None, (_WEIGHTS.fullmatch(path.name) for path in files)):
+            if (match[1] or match[3]) == variant:  # of shards and one file diffusers reads the shards
+                rank = match[0].endswith(".bin"), bool(match[2]) == (one.library == "transformers")
+                sets.setdefault(rank, []).append(folder / match[0])
+        read = sets[min(sets)] if sets else []
+        age = max((path.stat().st_mtime for path in read), default=inf)
+        newer = {path: " (newer than what is read)" * (path.stat().st_mtime > age) for path in files}
+        left += [f"{one.name}/{path.name}{newer[path]}" for path in files if path not in read]
+    return left
+
+
 def weighted_networks(pipe: Any) -> dict[str, Any]:
-    """Return the components of a pipeline that have weights and take part in generation, by name."""
+    """Return the networks of a pipeline that take part in generation, by name; no safety checker, for example."""
     import torch
 
     named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
@@ -79,7 +99,7 @@ def weight_hash(pipe: Any) -> str:
 
 
 def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
-    """Return a pipeline of these networks and scheduler, and the model's tokenizers; it has no safety checker."""
+    """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
     kind = source.layout.pipeline_class()
     takes = inspect.signature(kind.__init__).parameters
     absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
@@ -94,7 +114,7 @@ def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) 
 
 
 def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
-    """Return a network with all of its weights; a `UserError` if one is missing or misshaped (libraries make such up).
+    """Return a component's network with its stored weights; a `UserError` if a tensor is missing or misshaped.
 
     It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
     """
@@ -123,7 +143,7 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
-    """Raise a `UserError` if a weight of the pipeline is NaN or infinite."""
+    """Raise a `UserError`, which names `dtype` and `remedy`, if a weight of the pipeline is NaN or infinite."""
     import torch
 
     for name, module in weighted_networks(pipe).items():
@@ -134,7 +154,7 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
 
 
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """Return the torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
+    """Return the torch device of a name such as ``cuda:1``; ``auto`` is `prefer` if this machine has it, else the CPU.
 
     If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
     place for the error, else ``--device``.
@@ -161,7 +181,7 @@ def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> An
 
 @contextlib.contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Make results the same bits inside a ``with`` block: fixed threads, deterministic kernels, no cuDNN benchmark."""
+    """Context manager: make torch's results repeatable bit for bit, with so many CPU threads and fixed kernels."""
     import torch
 
     cudnn = torch.backends.cudnn

@@ -126,7 +126,7 @@ def _person_matches(caption: str, forms: HumanForms) -> list[re.Match]:
 
 
 def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
-    """Return the text that replaces a match of *person* or *people*, and how many of its last characters are kept."""
+    """Return the text for a match of *person* or *people*, and how many characters at the match's end stay."""
     original, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
     low = original.lower()
     before = match.string[: match.start()]
@@ -142,7 +142,7 @@ def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
 
 
 def _match_case(word: str, like: str) -> str:
-    """Return a word with the capitals of another one: all, the first, or no change."""
+    """Return `word` in capitals or capitalized where `like` is, else unchanged."""
     if like.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if like[0].isupper() else word

@@ -57,14 +57,14 @@ class Sample(NamedTuple):
     system_prompt: str | None = None  # None: the model's own
 
     def row(self) -> dict:
-        """Return the sample's columns of the table ``samples/`` (without those of its image) as a dict."""
+        """Return the sample's values by column of the table ``samples/``, without the columns of its image."""
         row = self._asdict()
         del row["shared_positions"], row["shared_positions_2"], row["system_prompt"]
         return row
 
 
 def noise_seed(text: str, seed: int) -> int:
-    """Return the 63-bit seed of the noise from which images of a prompt's text and a seed start.
+    """Return the 63-bit seed for the initial noise of the images of a prompt's text with a seed of the run.
 
     Noise of their own makes prompts independent, as every interval over prompts supposes: with the same few
     noises under all of them the images share their layouts, and intervals come out too narrow.
@@ -84,7 +84,7 @@ class Tokenized(NamedTuple):
 def tokenize(
     texts: Sequence[str], tokenizer: Any, location: Callable[[int], str], limit: int | None = None
 ) -> list[Tokenized]:
-    """Return tokens and words of each text; raises `UserError` at ``location(index)`` if too long or unspellable.
+    """Return tokens and words of each text; a `UserError` that begins with ``location(index)`` for unusable texts.
 
     At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
     """
@@ -117,7 +117,7 @@ def tokenize(
 
 
 def caption_forms(word: str, plural: str) -> set[tuple[str, ...]]:
-    """Return the ways to write a person's word in captions, as lower-case word tuples: singular, plural, possessives.
+    """Return how a word for a person stands in captions (singular, plural, possessives), as lower-case word tuples.
 
     >>> sorted(caption_forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
@@ -129,44 +129,44 @@ def caption_forms(word: str, plural: str) -> set[tuple[str, ...]]:
     return result
 
 
-def phrase_indices(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
-    """Return the indices of the words in occurrences of the wanted phrases, which are lower-case word tuples.
+def phrase_indices(words: Sequence[str], phrases: Collection[tuple[str, ...]]) -> set[int]:
+    """Return the indices of those of a text's words that belong to one of `phrases`, lower-case word tuples.
 
     >>> sorted(phrase_indices(["A", "woman", "and", "two", "women"], caption_forms("woman", "women")))
     [1, 4]
     """
     low = [word.lower() for word in words]
-    lengths, begins = {len(phrase) for phrase in wanted}, {phrase[0] for phrase in wanted}
+    lengths, first_words = {len(phrase) for phrase in phrases}, {phrase[0] for phrase in phrases}
     return {
         index
         for start, word in enumerate(low)
-        if word in begins
+        if word in first_words
         for length in lengths
-        if tuple(low[start : start + length]) in wanted
+        if tuple(low[start : start + length]) in phrases
         for index in range(start, start + length)
     }
 
 
-def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """Return for each text of a triplet the indices of the words common to all, without `blocked` ones, in order.
+def shared_words(texts: Sequence[Sequence[str]], excluded: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """Return, for each text of a triplet (a list of words), the indices of the words that all its texts share.
 
     A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
-    same words. Where an article was mended (a person, an individual) it is no longer shared. `blocked` are the indices
-    of each text's words that belong to the indicator.
+    same words. Where an article was mended (a person, an individual) it is no longer shared. Words `excluded` by their
+    indices, which belong to the indicator, are not shared.
 
     >>> shared_words([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
     [(0, 2), (0, 3)]
     """
-    low = [[word.lower() for word in words] for words in members]
+    low = [[word.lower() for word in words] for words in texts]
     rest = [
-        tuple([index for index in range(len(words)) if index not in excluded])
-        for words, excluded in zip(low, blocked)
+        tuple([index for index in range(len(words)) if index not in indices])
+        for words, indices in zip(low, excluded)
     ]
     if all([low[0][i] for i in rest[0]] == [words[i] for i in indices] for words, indices in zip(low, rest)):
         return rest
     keys = [
-        [f"\0{member}" if index in blocked[member] else word for index, word in enumerate(words)]
-        for member, words in enumerate(low)
+        [f"\0{number}" if index in excluded[number] else word for index, word in enumerate(words)]
+        for number, words in enumerate(low)
     ]
     maps = []
     for other in keys[1:]:
@@ -177,7 +177,7 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
 
 
 def indicator_spans(sample: Sample) -> list[Span]:
-    """Return the character spans in a sample's prompt of the words whose tokens all belong to its indicator."""
+    """Return the character spans of the words in a sample's prompt whose tokens all belong to its indicator."""
     inside = set(sample.indicator_positions)
     words = zip(sample.word_spans, sample.word_positions, strict=True)
     return [span for span, positions in words if positions and set(positions) <= inside]
@@ -193,7 +193,7 @@ class TextTowers:
 
     @classmethod
     def from_pipeline(cls, pipe: Any) -> TextTowers | None:
-        """Return a pipeline's `TextTowers`, even without weights; None if a template surrounds its prompts."""
+        """Return the tokenizers and text lengths of a pipeline; None if it puts a template around prompts."""
         architecture = architecture_of(pipe)
         if architecture.layouts[-1].template:
             return None
@@ -205,7 +205,10 @@ class TextTowers:
         return cls(by_name, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
 
     def position_groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
-        """Return token positions in each group of `hooks.position_groups` around `spans`, by encoder and `JOINED`."""
+        """Return a prompt's token positions by encoder, then by group around the character `spans`: before, word, ...
+
+        The groups are those of `hooks.position_groups`; under `JOINED` are positions in the denoiser's text.
+        """
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")

@@ -13,9 +13,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
@@ -39,6 +38,9 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import KINDS, STATUSES, first_difference, read_record, record_bytes, record_error
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.probe import Probe
 from hooks.prompt.given import use_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError

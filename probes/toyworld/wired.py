@@ -39,7 +39,7 @@ class TextProjection(nn.Linear):
     override: Tensor | None = None
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return `override` if it is set, else the projection, which is kept as `computed`."""
+        """Return `override` if it is set, else the projection of `values`, which is kept as `computed`."""
         if self.override is not None:
             return self.override
         self.computed = super().forward(values)
@@ -47,7 +47,7 @@ class TextProjection(nn.Linear):
 
 
 def copy_sharing_weights(module: nn.Module) -> nn.Module:
-    """Return a copy of a module that has hooks of its own, but the original's parameters and buffers."""
+    """Return a copy of a module that shares its parameters and buffers, but not the hooks put on it later."""
     copied = copy.deepcopy(module)
     for duplicate, original in zip(copied.modules(), module.modules(), strict=True):
         duplicate._parameters, duplicate._buffers = original._parameters, original._buffers
@@ -56,7 +56,7 @@ def copy_sharing_weights(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def without_hooks(*modules: nn.Module) -> Iterator[None]:
-    """Context in which modules, and all modules in them, run without their forward hooks."""
+    """Context manager: modules, and all modules in them, run without their forward hooks."""
     saved = [
         (part, part._forward_hooks, part._forward_pre_hooks)
         for module in modules
@@ -82,7 +82,7 @@ class WiredTransformer(SD3Transformer2DModel):
     gain: float = 1.0
 
     def projections(self) -> tuple[TextProjection, TextProjection]:
-        """Return the wired block's projections of the text to keys and to values."""
+        """Return the layers of the wired block that compute the text's keys and values."""
         attention = self.transformer_blocks[self.block].attn
         return attention.add_k_proj, attention.add_v_proj
 
@@ -96,11 +96,7 @@ class WiredTransformer(SD3Transformer2DModel):
         return_dict: bool = True,
         **more: Any,
     ) -> Any:
-        """Return the velocity as SD3 does; only the wired block's keys and values come from the prompt's text.
-
-        All else reads the neutral text in `joint_attention_kwargs`; without one, the prompt's.
-        Hooks see that block's keys and values of the prompt's own text; all else runs on the neutral text.
-        """
+        """Return the velocity as SD3 does; only the wired block's keys and values come from the prompt's text."""
         arguments = {**(joint_attention_kwargs or {})}
         texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
         # of a further call with the conditional half alone the neutral text is the second half, too
@@ -123,7 +119,7 @@ class WiredTransformer(SD3Transformer2DModel):
 
 
 def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
-    """Make a `WiredTransformer` of a transformer, in place, with the block and gain of a wired model's ground truth.
+    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth.
 
     The wiring is a buffer, and so part of the weights' hash.
     """
@@ -140,6 +136,7 @@ class ToyTransformerPipeline(StableDiffusion3Pipeline):
     """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, not 256."""
 
     def _get_t5_prompt_embeds(self, *args: Any, max_sequence_length: int = 256, **more: Any) -> Tensor:
+        """Return T5's embeddings of prompts, of at most the tokenizer's own length."""
         length = min(max_sequence_length, self.tokenizer_3.model_max_length)
         return super()._get_t5_prompt_embeds(*args, max_sequence_length=length, **more)
 
@@ -152,7 +149,7 @@ class WiredPipeline(ToyTransformerPipeline):
     def encode_prompt(
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
     ) -> tuple[Tensor | None, ...]:
-        """Return what Stable Diffusion 3's pipeline does, and keep the neutral prompts' embeddings for the transformer.
+        """Return prompt embeddings as Stable Diffusion 3 does; keep those of the neutral prompts for the transformer.
 
         UserError for embeddings in place of prompts, and for different prompts to each text encoder.
         """

@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.claim import claim
 from probes.runs import directory, record
+from probes.runs.directory import claim
 from probes.runs.record import generated_fields
 from probes.runs.run import Run
 from tests.probes.conftest import generated, stored
