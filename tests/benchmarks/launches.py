@@ -28,9 +28,9 @@ import datetime
 import json
 import math
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -77,17 +77,6 @@ class FusedAttention(TorchFunctionMode):
         counts["dispatches"] = dispatches + 1
         self._counter.launch(tensors, [result])
         return result
-
-
-class Alive:
-    """An attribute of a tensor that tells the counter when the tensor is gone."""
-
-    def __init__(self, counter: GpuCounter, storage: int) -> None:
-        self._counter, self._storage = counter, storage
-
-    def __del__(self) -> None:
-        """Release the storage."""
-        self._counter.release(self._storage)
 
 
 class GpuCounter(TorchDispatchMode):
@@ -145,12 +134,6 @@ class GpuCounter(TorchDispatchMode):
             self.counts.update(launches=1, touched=sum(map(min, sizes)))
         self._hold(tensors, results)
 
-    def release(self, storage: int) -> None:
-        """Note that a tensor of this storage is gone."""
-        self._storages[storage][0] -= 1
-        if not self._storages[storage][0]:
-            self.live -= self._storages.pop(storage)[1]
-
     def _hold(self, tensors: list[Tensor], results: list[Tensor]) -> None:
         """Follow how long the memory of results lives."""
         inputs, same = {one.untyped_storage()._cdata for one in tensors}, {id(one) for one in tensors}
@@ -165,7 +148,13 @@ class GpuCounter(TorchDispatchMode):
                 self.live += size
                 self.peak = max(self.peak, self.live)
             self._storages[key][0] += 1
-            result.alive = Alive(self, key)
+            weakref.finalize(result, self._release, key)
+
+    def _release(self, storage: int) -> None:
+        """Note that a tensor of this storage is gone."""
+        self._storages[storage][0] -= 1
+        if not self._storages[storage][0]:
+            self.live -= self._storages.pop(storage)[1]
 
     def _values(
         self, function: Any, name: str, tensors: list[Tensor], results: list[Tensor], args: Any, kwargs: Any
@@ -252,7 +241,6 @@ class FakeBench(Bench):
 
         denoiser = self.pipe.transformer if self.transformer else self.pipe.unet
         hooks = [part.register_forward_pre_hook(mark) for part in (denoiser, self.pipe.vae.decoder)]
-        stream = SimpleNamespace(synchronize=counter.wait)
         try:
             with (
                 # which reads number by number
@@ -260,7 +248,6 @@ class FakeBench(Bench):
                 mock.patch.object(Tensor, "pin_memory", Tensor.clone),
                 mock.patch.object(torch.nn.Module, "_apply", _replace_weights),
                 mock.patch.object(torch.cuda, "synchronize", counter.wait),
-                mock.patch.object(torch.cuda, "current_stream", lambda *_: stream),
                 torch.no_grad(),
                 self._fake,
                 counter,
