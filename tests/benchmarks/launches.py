@@ -179,7 +179,10 @@ class GpuCounter(TorchDispatchMode):
             if function is torch.ops.aten.view.dtype:
                 args = (args[0].contiguous(), *args[1:])
             function = torch.reshape if function is torch.ops.aten.view.default else function
-            return tree_leaves(function(*args, **kwargs))
+            try:
+                return tree_leaves(function(*args, **kwargs))
+            except NotImplementedError:  # on a CPU
+                return None
 
     def _read(self, function: Any, name: str, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         """Return what the host reads from the GPU: the value if it is known, else 0."""
