@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.report.format import counted
-from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
 from probes.errors import printable
+from probes.prompts.sample import PromptTokens, token_counts_line, unknown_words_line
 from probes.runs import directory
 from probes.stages import captions
 from triptych.request import Request
@@ -40,9 +39,11 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *filter(None, (contrasts_line(config), few_prompts_warning(config)))]
         assert self.source is not None
+        from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
 
         generated, more = estimate(config, self.samples, self.source), []
+        unread = unread_weights(self.source)
         if config.trace is not None:
             from probes.stages.trace.requirements import estimate_trace
 
@@ -56,7 +57,7 @@ class RunPlan:
             contrasts_line(config),
             *warnings(config, self.samples),
             *_gallery_lines(config),
-            *_unread_lines(self.source),
+            *([f"not read: {_join_first(unread, SIDES)}"] if unread else []),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
@@ -165,14 +166,6 @@ def _gallery_lines(config: Config) -> list[str]:
     ]
 
 
-def _unread_lines(source: Source) -> list[str]:
-    """A line on files of weights in the model's folder that are not read; none of another kind of model."""
-    from probes.models.weights import unread_weights
-
-    left = unread_weights(source) if source.kind == "folder" else []
-    return [f"not read: {_join_first(left, SIDES)}"] if left else []
-
-
 def _word_lines(config: Config) -> list[str]:
     """Lines with each indicator's word and synonyms; none if no prompt has a placeholder and nothing is compared."""
     if not any(prompt.template for prompt in config.prompts) and not config.compares:
@@ -194,7 +187,7 @@ def _prompt_lines(config: Config) -> list[str]:
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
-    return [counted(len(prompts), "prompt"), *(f"  {text}" for text in texts), *more]
+    return [f"{len(prompts):,} prompt{'s' * (len(prompts) > 1)}", *(f"  {text}" for text in texts), *more]
 
 
 def _join_first(values: Sequence[object], most: int) -> str:
@@ -291,8 +284,6 @@ def few_prompts_warning(config: Config) -> str:
     needed = math.floor(1 - math.log2(alpha)) + 1
     if not config.contrasts or needed <= count:
         return ""
-    prompts = counted(count, "prompt")
-    if config.unit == "seed":
-        prompts = f"1 prompt and {counted(count, 'seed')}"
+    prompts = f"1 prompt and {count} seeds" if config.unit == "seed" else f"{count} prompt{'s' * (count > 1)}"
     more = f"{needed} or more are needed for one below {alpha:.3g}"
     return f"with {prompts} no p of a gap can fall below {2.0 ** -(count - 1):g}: {more}"

@@ -264,9 +264,12 @@ class Run:
 
     def faults(self) -> dict[str, str]:
         """Return the fault (a key of `probes.runs.images.WHY`) of each sample stored with one, by sample id."""
-        samples = self.samples(["sample_id", "fault"])
-        samples = samples[samples["fault"].notna()]
-        return dict(zip(samples["sample_id"], samples["fault"]))
+        faults: dict[str, str] = {}
+        for file in self.parts("samples"):
+            part = read_part(file, ["sample_id", "fault"])
+            part = part.filter(part["fault"].is_valid())
+            faults |= zip(part["sample_id"].to_pylist(), part["fault"].to_pylist())
+        return faults
 
     def left_out(self) -> dict[str, str]:
         """Return the samples left out of every mean, with the reason: at fault, or the image cannot be read.

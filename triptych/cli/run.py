@@ -80,6 +80,7 @@ def parser() -> command_line.Parser:
     which.add_argument(
         "--schema",
         action=_PrintSchema,
+        nargs=0,
         default=argparse.SUPPRESS,
         help="print the JSON schema of triplets.yaml and exit",
     )
@@ -122,9 +123,6 @@ def staged_parser(
 
 class _PrintSchema(argparse.Action):
     """Print the JSON schema of ``triplets.yaml`` and exit, as ``--help`` does."""
-
-    def __init__(self, **options):
-        super().__init__(**options, nargs=0)
 
     def __call__(self, parser, namespace, values, option_string=None):
         print(schema_text(), end="")
