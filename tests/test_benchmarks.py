@@ -44,7 +44,7 @@ def test_the_probe_adds_little_to_a_step_on_a_gpu_and_what_the_page_says(archite
     assert not over, "beyond the bar in a step"
     assert page["versions"] != versions() or not otherwise, (
         "the page has other counts, which depend on the versions of torch, diffusers and transformers and on no "
-        "processor: run python -m tests.benchmarks.launches, then python -m tests.benchmarks.page"
+        "processor: run python -m tests.benchmarks.launches, then make the page anew"
     )
 
 
