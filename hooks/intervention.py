@@ -177,7 +177,7 @@ class Intervention(HookedBlock):
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Compute the local donors of this denoiser call; at the first, check the text encoders' runs."""
+        """Pre-hook of the denoiser: compute local donors for this call; at the first call, check the texts."""
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
@@ -238,7 +238,7 @@ class Intervention(HookedBlock):
             patch.refuse(f"rows: expected less than {available}, the rows of {where}, but got {rows}")
 
     def _apply_one_patch(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
-        """A copy of `base` with patch `number` applied to the branch from row `start`; records its largest changes."""
+        """A copy of `base` with patch `number` applied to the branch from row `start`; notes its largest changes."""
         patch, site, new = self._patches[number], self._sites[address], base.clone()
         heads = None if site.heads else self._attention_heads(address)
         changes = self._changes[number] = self._changes[number].to(new.device)

@@ -266,7 +266,7 @@ def _new_value(
 
 
 def _apply_mode(patch: Patch, vectors: Tensor, donors: Sequence[Tensor]) -> Tensor:
-    """The result of the patch's mode on activation vectors (or autoencoder latents), (..., width), and its donors'."""
+    """New activation vectors (..., width) or autoencoder latents, from old ones and donors', by the patch's mode."""
     if patch.mode == "swap":
         return donors[0]
     if patch.mode == "mean":

@@ -46,7 +46,7 @@ class Transformer(Architecture):
     # What it is made of
 
     def require_readable(self, pipe: Any) -> None:
-        """Raise a HookError if hooks cannot read this pipeline: as the base class, or caches, fused projections, ..."""
+        """Raise a HookError for a pipeline that hooks cannot read: unsupported class, caches, fused projections, ..."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
@@ -77,7 +77,7 @@ class Transformer(Architecture):
             )
 
     def check_configuration(self, pipe: Any) -> None:
-        """Raise a MisfitError for an unusable VAE scaling or, where set and latents are not packed, `sample_size`."""
+        """Raise a MisfitError if the VAE's scaling of latents or the transformer's `sample_size` is not usable."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
             latents.check_scaling(pipe.vae.config)
         else:
@@ -117,7 +117,7 @@ class Transformer(Architecture):
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
     def word_layers(self, pipe: Any) -> tuple[str, ...]:
-        """Addresses of the attentions that word maps use by default: those of the row, else all of the first stack."""
+        """Addresses of the attentions that word maps use by default: chosen for the family, else the first stack's."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
         dual = (
@@ -249,7 +249,7 @@ class Transformer(Architecture):
         return -values if self.row.negated else values
 
     def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """(address, values) of each branch's noise prediction in a denoiser call, or the `second` call of a step."""
+        """(address, values) of each branch's noise prediction in a denoiser call; `second`: a step's second call."""
         if second and self.row.branches == "calls":
             yield "noise_pred.unconditional", self.prediction(inputs, output)
         yield from super().predictions(inputs, output, second)

@@ -67,7 +67,7 @@ class UNet(Architecture):
     predicts = ("epsilon", "v_prediction", "sample")
 
     def check_configuration(self, pipe: Any) -> None:
-        """Raise a MisfitError for a size or scaling as the base class, or U-Net channels that are not the VAE's."""
+        """Raise a MisfitError for an unusable latent size or scaling, or U-Net channels other than the VAE's."""
         super().check_configuration(pipe)
         config, latent = pipe.unet.config, pipe.vae.config.latent_channels
         if (config.in_channels, config.out_channels) != (latent, latent):
@@ -134,7 +134,7 @@ class UNet(Architecture):
         return tuple(positional), named
 
     def final_latent(self, pipe: Any, decoder_input: Tensor) -> Tensor:
-        """The final latent z0 (rows, channels, h, w) from the decoder's input; undoes the VAE's scaling of latents."""
+        """The final latent z0, scaled as the denoiser gives it, from the decoder's input; (rows, channels, h, w)."""
         return latents.final_latent(pipe.vae, decoder_input, normalized=_is_xl(pipe))
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
@@ -146,10 +146,7 @@ class UNet(Architecture):
         return "float32" if upcast else dtype
 
     def image_multiple(self, pipe: Any) -> int:
-        """Pixels that an image's sides must be multiples of: the U-Net halves the latent at each level but the last.
-
-        Other sizes would be cropped on the way up.
-        """
+        """Pixels that an image's sides must be multiples of: the U-Net halves the latent at each level but the last."""
         return self.latent_scale(pipe) * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:

@@ -121,13 +121,15 @@ def spell_out_placeholders(tokenizer: Any) -> Any:
     return PromptTokenizer(tokenizer, Template(vectors=vectors), tokenizer.model_max_length)
 
 
-def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
+def prompt_tokenizer(
+    layout: Layout | None, index: int, tokenizer: Any, system_prompt: str | None = None
+) -> Any:
     """Return a pipeline's tokenizer number `index` so that it puts the pipeline's template around prompts.
 
-    The tokenizer itself if the pipeline passes prompts as they are. `system` replaces the system prompt if not None;
-    HookError if the model has none to set, or the tokenizer lacks a template of conversation that the pipeline needs.
+    The tokenizer itself if the pipeline passes prompts as they are. A `system_prompt` replaces the model's; HookError
+    if there is none to set, or the tokenizer lacks a template of conversation that the pipeline needs.
     """
-    template = _template(layout, tokenizer, system)
+    template = _template(layout, tokenizer, system_prompt)
     length = layout.lengths[index] + template.uncounted if layout.lengths else tokenizer.model_max_length
     if (vectors := placeholders(tokenizer)) and hasattr(layout.pipeline_class(), "maybe_convert_prompt"):
         template = replace(template, vectors=vectors)
@@ -151,22 +153,18 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
     return [prompt_tokenizer(layout, index, tokenizer) for index, tokenizer in enumerate(tokenizers)]
 
 
-def replace_system_prompt(tokenizer: Any, text: str | None) -> Any:
-    """Return a tokenizer with `text` as system prompt, or itself if None; HookError if the model has none to set."""
-    if text is None:
+def replace_system_prompt(tokenizer: Any, system_prompt: str | None) -> Any:
+    """Return a tokenizer with another system prompt in its template; itself for None, HookError if it has none."""
+    if system_prompt is None:
         return tokenizer
-    return prompt_tokenizer(
-        getattr(tokenizer, "layout", None), 0, getattr(tokenizer, "tokenizer", None), text
-    )
+    layout, inner = getattr(tokenizer, "layout", None), getattr(tokenizer, "tokenizer", None)
+    return prompt_tokenizer(layout, 0, inner, system_prompt)
 
 
 @contextmanager
-def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
-    """Set a pipeline's system prompt inside the block and yield arguments for the call; None changes nothing.
-
-    HookError for a pipeline that has no system prompt, or none that can be set.
-    """
-    template = Template() if text is None else _template(layout, pipe.tokenizer, text)
+def use_system_prompt(pipe: Any, layout: Layout, system_prompt: str | None) -> Iterator[dict[str, Any]]:
+    """Context manager: set a pipeline's system prompt (None: its own), and yield arguments for its call."""
+    template = Template() if system_prompt is None else _template(layout, pipe.tokenizer, system_prompt)
     before = {name: getattr(pipe, name) for name in template.attributes}
     try:
         vars(pipe).update(template.attributes)
@@ -182,9 +180,9 @@ def _pipeline_without_components(pipeline_class: Any) -> Any:
     return pipeline_class(**dict.fromkeys(names))
 
 
-def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
-    """Return the `Template` that a pipeline puts around prompts, with `system` as system prompt if not None."""
-    if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
+def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) -> Template:
+    """Return the `Template` that a pipeline puts around prompts, with a `system_prompt` in place of the model's."""
+    if system_prompt is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
         from hooks.architectures.transformer_rows import ROWS
 
         having = sorted(row.name for row in ROWS if row.layout.template in SYSTEM_PROMPTS)
@@ -203,22 +201,22 @@ def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Temp
         layout.template == "instruction"
     ):  # Sana's; the first token and the last 299, as many as the prompt may have
         default = inspect.signature(kind.__call__).parameters["complex_human_instruction"].default
-        lines = default if system is None else [system]
+        lines = default if system_prompt is None else [system_prompt]
         before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
         return Template(before, lower=True, uncounted=len(tokenizer.encode(before)) - 2, arguments=arguments)
     instance = _pipeline_without_components(kind)
     if layout.template == "system prompt":
-        prompt = instance.system_prompt if system is None else system
+        prompt = instance.system_prompt if system_prompt is None else system_prompt
         return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})
     # Qwen-Image's, of which it drops the tokens of all that stands before the prompt
     before, after = instance.prompt_template_encode.split("{}")
-    if system is None:
+    if system_prompt is None:
         return Template(before, after, uncounted=instance.prompt_template_encode_start_idx)
     start, _, rest = before.partition("system\n")
-    before = f"{start}system\n{system}{rest[rest.index('<|im_end|>') :]}"
+    before = f"{start}system\n{system_prompt}{rest[rest.index('<|im_end|>') :]}"
     uncounted = len(tokenizer.encode(before, add_special_tokens=False))
-    whole = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
-    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": uncounted}
+    escaped = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
+    attributes = {"prompt_template_encode": escaped, "prompt_template_encode_start_idx": uncounted}
     return Template(before, after, uncounted=uncounted, attributes=attributes)
 
 

@@ -118,6 +118,7 @@ class TextReader:
     """Hooks on a text encoder, an attribute of the pipeline, and on sites within its layers; holds its runs."""
 
     def __init__(self, pipe: Any, name: str, attribute: str, layer_sites: Collection[Site] = ()) -> None:
+        """Look up the modules of the text encoder `name`, `pipe.<attribute>`, that `attach` hooks."""
         self.name = name
         self._pipe, self._layer_sites = pipe, layer_sites
         self.encoder = getattr(pipe, attribute)
@@ -228,7 +229,7 @@ class TextReader:
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """Return, by encoder, its reader and that of its runs which gave the denoiser its text `final`, or None.
+    """Return, by encoder, its reader and the run of it that gave the denoiser its text `final` (None if no run did).
 
     None for all if the denoiser's text has states of no run, as when a prompt is read in parts.
     """

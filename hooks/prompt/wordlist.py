@@ -139,15 +139,14 @@ def position_groups(
     return groups_around(token_positions(offsets, spans[occurrence]), len(ids), length)
 
 
-def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
-    """Return the tokenizer of a text encoder as the pipeline uses it; None if the pipeline lacks the encoder."""
+def tokenizer_of(pipe: Any, encoder: str, system_prompt: str | None = None) -> Any:
+    """Return the tokenizer of a text encoder ("text_2"), with the pipeline's template; None if there is none."""
     encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
     tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
     if tokenizer is None or (encoders and encoder not in encoders):
         return None
-    return prompt_tokenizer(
-        architecture_of(pipe).layouts[-1], [*TOKENIZERS].index(encoder), tokenizer, system
-    )
+    layout = architecture_of(pipe).layouts[-1]
+    return prompt_tokenizer(layout, [*TOKENIZERS].index(encoder), tokenizer, system_prompt)
 
 
 def words_of_text(
@@ -184,9 +183,9 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], prompt_number: int, encoder
         if token in added:  # decoders part them from no word
             before, decoded = f"{text} ", []
         decoded.append(token)
-        whole = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
-        offsets.append((len(text.rstrip("\ufffd")), len(whole)))  # of a character begun by the token before
-        text = whole
+        full = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
+        offsets.append((len(text.rstrip("\ufffd")), len(full)))  # of a character begun by the token before
+        text = full
         if token in added:
             before, decoded = f"{text} ", []
         last = "</w>" if token in added else name
@@ -258,6 +257,7 @@ class PromptWords:
         runs: Mapping[str, tuple[Any, Any]],
         rows: int,
     ) -> None:
+        """Take the texts from `prompts`, or from the token ids in (reader, run) by encoder; the batch has `rows`."""
         self._pipe, self._prompts, self._system = pipe, prompts, system_prompt
         self._rows = rows
         read = {name: run for name, (_, run) in runs.items() if run is not None}
@@ -373,7 +373,7 @@ class PromptWords:
         return [word for name in TOKENIZERS if name in self._ids for word in self._encoder_words(name)]
 
     def _encoder_words(self, name: str) -> list[Word]:
-        """Return the words of all prompts as one text encoder read them; HookError if it read other texts."""
+        """Return the words of all prompts as the text encoder `name` read them; HookError if it read other texts."""
         tokenizer = tokenizer_of(self._pipe, name, self._system)
         rows, images = self._ids[name], self._rows // self._count
         if tokenizer is None:

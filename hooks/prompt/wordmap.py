@@ -217,6 +217,7 @@ class WordMap:
         )
 
     def _repr_png_(self) -> bytes:
+        """The map in colours as PNG, which Jupyter shows."""
         scale = _SHOWN / max(self.size)
         data = io.BytesIO()
         self.picture(tuple(max(1, round(side * scale)) for side in self.size)).save(data, "png")

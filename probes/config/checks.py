@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from probes.config.generation import FEWEST, Indicator, Stop
+from probes.config.generation import Indicator, Stop
 from probes.fields.types import PERSON, fail, shown, text_remedy
 from probes.fields.yaml import read_yaml
 from probes.prompts.prompt import ABOUT, Prompt, normalize_text
@@ -114,7 +114,7 @@ def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> Non
 def resolve_contrasts(
     contrasts: list[list[str]] | None, indicators: Mapping[str, Indicator], reference: str
 ) -> list[list[str]]:
-    """Return the contrasts: the valid pairs given, or for None all pairs without the reference and synonym controls.
+    """Return pairs of indicators to compare: those given, if valid, else all without the reference and controls.
 
     Every pair is of indicators that are neither the reference nor a control, in the order of the indicators; of
     masculine and feminine the masculine comes first, so that a positive gap is one towards it.
@@ -134,23 +134,8 @@ def resolve_contrasts(
     return contrasts
 
 
-def check_stop(config: Any) -> None:
-    """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
-    wrong = None
-    if config.images is not None:
-        wrong = "images that this run draws, got those of another program: leave it out"
-    elif not config.contrasts:
-        wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
-    elif config.sampler.noise == "shared":
-        wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
-    elif (prompts := len(config.prompts[: config.limit])) < FEWEST:
-        wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
-    if wrong:
-        raise fail(f"expected {wrong}", at=("stop",))
-
-
 def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
-    """Return prompts in the order of generation: as listed, or random by the options' seed, whatever their order.
+    """Return prompts in the order of generation: as listed, or random by a seed, independent of the listed order.
 
     Each level has its proportion of any beginning, as far as whole prompts go.
     """

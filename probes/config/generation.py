@@ -324,7 +324,7 @@ class Edit(Section):
 
     @property
     def summary(self) -> str:
-        """One-line summary of the edit: kind, sites, amounts and words.
+        """One-line summary of this edit of a model: kind, sites, amounts and words.
 
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'

@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from probes.config import checks
 from probes.config.generation import (
+    FEWEST,
     Capture,
     Cluster,
     Edit,
@@ -207,7 +208,7 @@ class Config(Section):
             paintskills.check_skill_prompts(self.prompts, list(self.indicators))
         used_prompts = self.prompts[: self.limit]
         if self.stop is not None:
-            checks.check_stop(self)
+            self._check_stop()
             ordered = checks.order_prompts(used_prompts, self.stop)
             object.__setattr__(self, "prompts", [*ordered, *self.prompts[len(used_prompts) :]])
         prompts, seeds = len(used_prompts), len(self.seeds)
@@ -220,9 +221,23 @@ class Config(Section):
             )
         return self
 
+    def _check_stop(self) -> None:
+        """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
+        wrong = None
+        if self.images is not None:
+            wrong = "images that this run draws, got those of another program: leave it out"
+        elif not self.contrasts:
+            wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
+        elif self.sampler.noise == "shared":
+            wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
+        elif (prompts := len(self.prompts[: self.limit])) < FEWEST:
+            wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
+        if wrong:
+            raise fail(f"expected {wrong}", at=("stop",))
+
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
-        """Return the configuration from ``run.json``, unvalidated; missing model, words, seeds, prompts are empty."""
+        """Return a configuration from its data in ``run.json``, unvalidated; missing essential fields are empty."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
         return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 

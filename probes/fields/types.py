@@ -144,7 +144,7 @@ def option(
     alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
     **bounds: Any,
 ) -> Any:
-    """Return a pydantic field for ``triplets.yaml``: default, bounds, unit, meaning of None (`null`), stage it alters.
+    """Return a pydantic field for ``triplets.yaml``: default, bounds, unit, meaning of None (`null`), altered stage.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` describes None, which then is the default. A choice, or true and
@@ -283,7 +283,7 @@ def _require_letter(value: str) -> str:
 
 
 def require_placeholder_once(placeholder: str, noun: str, value: str, at: KeyPath = ()) -> str:
-    """Return `value` if it has `placeholder` exactly once; else raise an error, which calls what goes there `noun`."""
+    """Return `value` if it has `placeholder`, where a `noun` such as *word* goes, exactly once; else raise an error."""
     if (count := value.count(placeholder)) != 1:
         near = "" if count else misspelt_placeholder(placeholder, value)
         remedy = f"did you mean {placeholder} for {near}" if near else f"write it where the {noun} goes"
@@ -293,7 +293,7 @@ def require_placeholder_once(placeholder: str, noun: str, value: str, at: KeyPat
 
 
 def misspelt_placeholder(placeholder: str, text: str) -> str:
-    """Return the first word in a text, in brackets of any kind, that resembles a placeholder; empty if there is none.
+    """Return the first word in a text, in brackets of any kind, that resembles a placeholder; empty if none does.
 
     >>> [
     ...     misspelt_placeholder("{person}", f"a {text}")

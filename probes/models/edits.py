@@ -85,6 +85,7 @@ class Edited(contextlib.ExitStack):
     """
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
+        """Start the record of an edit; `apply` makes its changes by the methods below."""
         super().__init__()
         self.record: dict[str, Any] = {
             "edit": edit.model_dump(mode="json"),
@@ -147,14 +148,14 @@ class Edited(contextlib.ExitStack):
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
-    """Apply an edit to a pipeline of Stable Diffusion 1, 2 or XL, in place; XL's pooled text embedding stays as it is.
+    """Apply an edit to a pipeline of Stable Diffusion 1, 2 or XL, in place; XL's pooled text embedding is unchanged.
 
     A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
     be finite in the model's number format.
     """
     attentions, text_sites, final = _edited_sites(pipe, edit)
-    named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
-    texts = _fill_contexts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
+    tokenizers = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
+    texts = _fill_contexts(edit, [one for one in tokenizers if one is not None], prompt_tokens(pipe))
     edited = Edited(pipe, edit)
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
@@ -216,7 +217,7 @@ def _edited_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
 
 
 def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, FilledContexts]:
-    """Return an edit's contexts filled with each of its words; a `UserError` for over `limit` tokens in a tokenizer."""
+    """Return, by word of an edit, its context prompts filled with the word; a `UserError` for over `limit` tokens."""
     filled_in = {}
     for word in edit.named_words:
         texts, spans = zip(*(fill_person(context, word) for context in edit.contexts))
@@ -229,7 +230,7 @@ def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[st
 
 
 def _encode_states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor:
-    """Return the states of each text, float64 ``(texts, tokens, width)``: at a `site`, or what cross-attention reads.
+    """Return the states of each text, float64 ``(texts, tokens, width)``, at a `site` or as cross-attention's input.
 
     States of XL join both encoders'.
     """
@@ -265,26 +266,26 @@ def _states_from_word(states: Tensor, texts: FilledContexts, positions: str) -> 
 
 def _solve_closed_form(pipe: Any, edit: Edit, texts: Fillings, record: dict[str, Any]) -> Tensor:
     """Return the closed form's matrix X, float64 (width, width), and write its left-over error into `record`."""
-    every = range(len(edit.contexts))
+    contexts = range(len(edit.contexts))
     rows, kept_rows = _target_rows(
         edit, texts, {word: _encode_states(pipe, one.texts) for word, one in texts.items()}
     )
-    (states, targets), (kept, _) = _stack_rows(rows, every), _stack_rows(kept_rows, every)
+    (states, targets), (kept, _) = _stack_rows(rows, contexts), _stack_rows(kept_rows, contexts)
     left, right = _matrices(edit, states, targets, kept)
     mapping = torch.cholesky_solve(right.T, torch.linalg.cholesky(left)).T  # left is symmetric
     missed, changed = states @ mapping.T - targets, kept @ mapping.T - kept
     record["left_over"] = _relative_errors(missed, states - targets, changed, kept)
     record["left_over_held_out"] = {"edited": None, "kept": None}
-    if len(every) > 1:
+    if len(contexts) > 1:
         held_out = []
-        for number in every:
-            rest = [one for one in every if one != number]
+        for number in contexts:
+            rest = [one for one in contexts if one != number]
             left, right = _matrices(edit, *_stack_rows(rows, rest), _stack_rows(kept_rows, rest)[0])
-            (own, wanted), (own_kept, _) = _stack_rows(rows, [number]), _stack_rows(kept_rows, [number])
+            (tested, goals), (tested_kept, _) = (_stack_rows(part, [number]) for part in (rows, kept_rows))
             # of these states alone: a whole map is slow where states are wide
-            both = torch.cat([own, own_kept])
+            both = torch.cat([tested, tested_kept])
             mapped = (right @ torch.cholesky_solve(both.T, torch.linalg.cholesky(left))).T
-            held_out.append((mapped[: len(own)] - wanted, mapped[len(own) :] - own_kept))
+            held_out.append((mapped[: len(tested)] - goals, mapped[len(tested) :] - tested_kept))
         missed, changed = map(torch.cat, zip(*held_out))
         record["left_over_held_out"] = _relative_errors(missed, states - targets, changed, kept)
     return mapping
@@ -292,36 +293,36 @@ def _solve_closed_form(pipe: Any, edit: Edit, texts: Fillings, record: dict[str,
 
 def _target_rows(edit: Edit, texts: Fillings, states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
     """Return edited and kept rows (context, states, targets) from each word's states, ``(contexts, tokens, width)``."""
-    taken = {word: _states_from_word(states[word], texts[word], edit.positions) for word in texts}
+    word_states = {word: _states_from_word(states[word], texts[word], edit.positions) for word in texts}
     edited: Rows = []
     for word, shares in edit.words.items():
-        for context, own in enumerate(taken[word]):
-            count = min([len(own), *(len(taken[other][context]) for other in shares)])
-            own = own[:count]
-            moved = own.clone()
+        for context, old in enumerate(word_states[word]):
+            count = min([len(old), *(len(word_states[other][context]) for other in shares)])
+            old = old[:count]
+            target = old.clone()
             for other, share in shares.items():
-                moved += share * (taken[other][context][:count] - own)
-            edited.append((context, own, moved))
-    none = [(context, own[:0], own[:0]) for context, own, _ in edited]  # where no word is kept
+                target += share * (word_states[other][context][:count] - old)
+            edited.append((context, old, target))
+    none = [(context, old[:0], old[:0]) for context, old, _ in edited]  # where no word is kept
     kept = [(context, one, one) for word in edit.keep for context, one in enumerate(states[word])]
     return edited, none + kept
 
 
 def _stack_rows(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
     """Return the states and the targets in the rows of these contexts, each joined to float64 ``(states, width)``."""
-    return tuple(map(torch.cat, zip(*((own, moved) for context, own, moved in rows if context in contexts))))
+    return tuple(map(torch.cat, zip(*((old, new) for context, old, new in rows if context in contexts))))
 
 
 def _matrices(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
     """Return the symmetric matrix A and the matrix B, (width, width) each, of an edit's closed form X = B A⁻¹."""
-    held = edit.keep_weight * kept.T @ kept
-    left = states.T @ states + held
+    kept_products = edit.keep_weight * kept.T @ kept
+    left = states.T @ states + kept_products
     added = edit.ridge * left.diagonal().mean() * torch.eye(len(left), dtype=torch.float64)
-    return left + added, targets.T @ states + held + added
+    return left + added, targets.T @ states + kept_products + added
 
 
 def _relative_errors(error: Tensor, goal: Tensor, change: Tensor, kept: Tensor) -> dict[str, float | None]:
-    """Return ``edited``: ‖error‖² / ‖goal‖², and ``kept``: ‖change‖² / ‖kept‖²; None where the divisor is 0."""
+    """Return ``edited``: |error|² / |goal|², and ``kept``: |change|² / |kept|²; None where the divisor is 0."""
     ratios = {"edited": (error, goal), "kept": (change, kept)}
     return {
         name: float(part.square().sum() / total.square().sum()) if total.any() else None

@@ -79,21 +79,18 @@ def missing_components(source: Source, weights: bool = True) -> list[str]:
         """Return whether one of these files is in the model's folder."""
         return any((source.path / name).is_file() for name in names)
 
-    lacks = []
+    missing = []
     for one in source.layout.networks:
-        _, there, variant = stored_weights(source, one.name)
-        whole = not weights or variant in there
-        lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
+        _, stored, variant = stored_weights(source, one.name)
+        complete = not weights or variant in stored
+        missing += [] if complete and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
-        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
-    return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
+        missing += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
+    return missing if holds(SCHEDULER) else [*missing, "scheduler"]
 
 
 def find_source(name: str, revision: str | None, variant: str | None) -> Source:
-    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights.
-
-    `variant`: the weights called so (``fp16``); None: full precision if any.
-    """
+    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     identifier, _, at = name.partition("@")
@@ -124,8 +121,8 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
             snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
-    if lacks := missing_components(source, weights):
-        why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
+    if missing := missing_components(source, weights):
+        why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
         raise _missing_model_error(source.name, revision, source.variant, why)
 
 
@@ -148,7 +145,7 @@ def _require_network() -> None:
 
 @contextlib.contextmanager
 def _explain_hub_errors(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
-    """Turn any error of the hub's client inside a ``with`` block into a one-line `UserError` with its remedy."""
+    """Context manager: turn any error of the hub's client into a one-line `UserError` with its remedy."""
     from huggingface_hub import errors
 
     identifier = name.partition("@")[0]
@@ -178,10 +175,10 @@ def _missing_model_error(name: str, revision: str | None, variant: str | None, w
     identifier = name.partition("@")[0]
     size, withdrawn = size_in_gigabytes(identifier, variant), _withdrawal_note(identifier)
     large = f"; {size:.1f} GB" if size else ""
-    there = known_models().get(identifier, {}).get("copy", identifier)
+    repository = known_models().get(identifier, {}).get("copy", identifier)
     return UserError(
         f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_spelling_hint(identifier)}; check the"
-        f" spelling, give a local folder, or run: {download_command(there, revision, variant)}"
+        f" spelling, give a local folder, or run: {download_command(repository, revision, variant)}"
     )
 
 
@@ -204,7 +201,7 @@ def _withdrawal_note(identifier: str) -> str:
 
 
 def bundled_rows() -> list[Row]:
-    """Return a (name, share of prompted nouns that it shows, description) row for each bundled model."""
+    """Return a (name, share of prompted nouns in its images, description) row for each bundled model."""
     rows = []
     for name, model in REGISTRY.items():
         quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())

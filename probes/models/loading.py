@@ -139,7 +139,7 @@ def _find_source(name: str, revision: str | None, variant: str | None) -> Source
     )
 
 
-def pipeline_without_weights(
+def meta_pipeline(
     source: Source, scheduler: str | None = None, steps: int | None = None
 ) -> DiffusionPipeline:
     """Return a model's pipeline on torch's meta device, checked as in `load`; `scheduler` replaces the model's own."""
@@ -265,10 +265,7 @@ def scheduler_record(scheduler: SchedulerMixin) -> dict[str, Any]:
 
 
 def usable_scheduler(source: Source, name: str | None = None, steps: int | None = None) -> SchedulerMixin:
-    """Return the scheduler that `name` says (see `SCHEDULERS`; default: the model's own), checked with the model.
-
-    A `UserError` if it cannot drive the model, or cannot make so many `steps`.
-    """
+    """Return a scheduler, the model's own or by name (`SCHEDULERS`); a `UserError` if unfit for model or `steps`."""
     import diffusers
 
     architecture, kind = source.architecture, source.index["scheduler"][1]
@@ -303,19 +300,19 @@ def pick_scheduler(name: str, current: SchedulerMixin) -> SchedulerMixin:
     compatible = {one.__name__: one for one in current.compatibles if one.__name__ not in _EXCEPTIONS}
     cls = compatible.get(SCHEDULERS.get(name.lower(), name))
     if cls is None:
-        named = [key for key, value in SCHEDULERS.items() if value in compatible] or [*compatible]
-        close = difflib.get_close_matches(name.lower(), named, 1)
+        names = [key for key, value in SCHEDULERS.items() if value in compatible] or [*compatible]
+        close = difflib.get_close_matches(name.lower(), names, 1)
         remedy = f"did you mean {close[0]}?" if close else "choose one of them"
         expected = (
-            f"expected one of {', '.join(named)}, which diffusers exchanges for {type(current).__name__}"
+            f"expected one of {', '.join(names)}, which diffusers exchanges for {type(current).__name__}"
         )
         raise UserError(f"{_FIELD}: {expected}, got {name!r:.60}: {remedy}")
     # what the model's scheduler leaves at its default would give way to the other's default
-    taken = inspect.signature(cls.__init__).parameters
-    more = {key: current.config[key] for key in _TRAINED if key in current.config and key in taken}
+    parameters = inspect.signature(cls.__init__).parameters
+    trained = {key: current.config[key] for key in _TRAINED if key in current.config and key in parameters}
     if cls.__name__ == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
-        more["skip_prk_steps"] = True
-    return cls.from_config(current.config, **more)
+        trained["skip_prk_steps"] = True
+    return cls.from_config(current.config, **trained)
 
 
 def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
@@ -326,12 +323,12 @@ def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.
     """
     import diffusers
 
-    given = np.asarray(timesteps, float)
+    times = np.asarray(timesteps, float)
     kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
     flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
-    made = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
-    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
-        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
+    instance = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
+    if hasattr(instance, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
+        alphas = np.asarray(instance.alphas_cumprod, float)[np.clip(times.round().astype(int), 0, None)]
         signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
         return noise / (signal + noise)
-    return given / float(made.config.num_train_timesteps) if flow else np.full(given.shape, np.nan)
+    return times / float(instance.config.num_train_timesteps) if flow else np.full(times.shape, np.nan)

@@ -35,10 +35,7 @@ class ForeignCodeError(RuntimeError):
 
 @contextlib.contextmanager
 def block_foreign_code(*, fetch: bool = False) -> Iterator[None]:
-    """Context manager: block code that comes with a model and, unless `fetch`, downloads by the libraries.
-
-    `fetch`: the user named a model of the hub, which may be fetched.
-    """
+    """Context manager: block code that comes with a model and, unless `fetch`, downloads by the libraries."""
     from transformers import dynamic_module_utils
 
     with contextlib.ExitStack() as stack:
@@ -103,10 +100,7 @@ def quiet() -> Iterator[None]:
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return an instance of `cls`, of diffusers or transformers, from a local folder or, if `fetch`, a hub id.
-
-    What is a local folder is never completed from the hub.
-    """
+    """Return ``cls.from_pretrained`` of a local folder or, if `fetch`, of a hub id; runs no code of the model."""
     fetch = fetch and not Path(folder).is_dir()
     # models and schedulers of diffusers take no such argument, and have no such code
     if cls.__module__.startswith("transformers.") or "Pipeline" in cls.__name__:
@@ -167,9 +161,9 @@ def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Module:
         raise ValueError(f"timm has no architecture {architecture!r:.80}")
     if not isinstance(arguments, Mapping):
         raise ValueError(f"model_args should be an object, not {arguments!r:.60}")
-    named = [name for name in arguments if str(name).startswith(_FETCHED)]
-    if named:
-        raise ValueError(f"`{named[0]:.60}` is no argument that a file may set")
+    forbidden = [name for name in arguments if str(name).startswith(_FETCHED)]
+    if forbidden:
+        raise ValueError(f"`{forbidden[0]:.60}` is no argument that a file may set")
     with block_foreign_code():
         return timm.create_model(architecture, pretrained=False, **arguments)
 
@@ -216,8 +210,8 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
 
     config = folder / "open_clip_config.json" if folder is not None else None
     text = _open_clip_text_config(config) if config is not None and config.is_file() else {}
-    own = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
-    if not own:
+    stored = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
+    if not stored:
         return SimpleTokenizer(context_length=model.context_length)
     stated = text.get("tokenizer_kwargs") or {}
     unknown = [name for name in stated if name not in _CLEANING]
@@ -232,8 +226,8 @@ def clip_tokenizer(cls: Any, settings: Mapping[str, Any]) -> Any:
     """Return CLIP's tokenizer as transformers' class `cls`, with open_clip's vocabulary and a folder's `settings`."""
     from open_clip.tokenizer import SimpleTokenizer
 
-    own = SimpleTokenizer()
-    symbols = [*[*own.encoder][:-2], "<|startoftext|>", "<|endoftext|>"]
+    clip = SimpleTokenizer()
+    symbols = [*[*clip.encoder][:-2], "<|startoftext|>", "<|endoftext|>"]
     names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
     vocabulary = {symbol: number for number, symbol in enumerate(symbols)}
-    return cls(vocab=vocabulary, merges=[*own.bpe_ranks], **{name: settings[name] for name in names})
+    return cls(vocab=vocabulary, merges=[*clip.bpe_ranks], **{name: settings[name] for name in names})

@@ -29,7 +29,7 @@ def uses_guidance(config: Config, source: Source) -> bool:
 
 
 def check_before_weights(config: Config, source: Source) -> None:
-    """Raise a `UserError` if a setting does not fit the model's configuration files; needs no weights.
+    """Raise a `UserError` if the configuration of a run does not fit the model's files; needs no weights.
 
     Checked are number format, guidance, negative prompt, the definition of word maps, and edits.
     """
@@ -60,10 +60,10 @@ def check_before_weights(config: Config, source: Source) -> None:
             f" {guidance_scale(config, source):g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or"
             " take the negative prompt out"
         )
-    definition, taken = config.capture.definition, definitions.names(*architecture.readings)
-    if config.capture.words and definition not in ("default", *taken):
+    definition, allowed = config.capture.definition, definitions.names(*architecture.readings)
+    if config.capture.words and definition not in ("default", *allowed):
         raise UserError(
-            f"capture.definition: expected one of {', '.join(taken)} for {architecture.models}, got"
+            f"capture.definition: expected one of {', '.join(allowed)} for {architecture.models}, got"
             f" {definition}, which is made of other attentions: set it to default, or take it out"
         )
     if config.edit is not None and architecture.transformer:
@@ -77,20 +77,20 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
     """Return (height, width) in pixels of a run's images; a `UserError` if the model cannot generate that size."""
     architecture = architecture_of(pipe)
     multiple = architecture.image_multiple(pipe)
-    wanted = config.sampler.height, config.sampler.width
-    for name, pixels in zip(("height", "width"), wanted):
+    configured = config.sampler.height, config.sampler.width
+    for name, pixels in zip(("height", "width"), configured):
         if pixels is not None and pixels % multiple:
             raise UserError(
                 f"sampler.{name}: expected a multiple of {multiple} for this model, got {pixels}:"
                 f" use {max(1, round(pixels / multiple)) * multiple}"
             )
-    return architecture.image_size(pipe, *wanted)
+    return architecture.image_size(pipe, *configured)
 
 
 def check(config: Config, source: Source) -> None:
     """Raise a `UserError` if the model lacks the scheduler, steps, image size, edit or captured sites of a run."""
     architecture = source.architecture
-    pipe = loading.pipeline_without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    pipe = loading.meta_pipeline(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
         from probes.models import edits
 

@@ -149,14 +149,12 @@ def _allow_lightning_classes(path: Path) -> Iterator[None]:
     from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
     named = [] if path.suffix == ".safetensors" else get_unsafe_globals_in_checkpoint(str(path))
-    with safe_globals([_empty_class(name) for name in named if name.startswith(_CALLBACKS)]):
+    classes = []
+    for module, _, name in (one.rpartition(".") for one in named if one.startswith(_CALLBACKS)):
+        members = {"__module__": module, "__qualname__": name, "__init__": lambda self, *args: None}
+        classes.append(type(name, (), members))
+    with safe_globals(classes):
         yield
-
-
-def _empty_class(name: str) -> type:
-    """Return an empty class of that qualified name, whose instances ignore their arguments."""
-    module, _, last = name.rpartition(".")
-    return type(last, (), {"__module__": module, "__qualname__": last, "__init__": lambda self, *args: None})
 
 
 def load_pipeline(model: Source) -> Any:

@@ -132,16 +132,16 @@ class Source:
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
         layout = known[1]
-        for wanted in layout.components:
-            entry, remedy = index.get(wanted.name), "mend it or choose another model"
+        for component in layout.components:
+            entry, remedy = index.get(component.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
-            if known and entry[0] == wanted.library and entry[1] in wanted.classes:
+            if known and entry[0] == component.library and entry[1] in component.classes:
                 continue
             if len(layout.text_encoders) > 1 and entry in (None, [None, None]):
                 remedy = f"{kind} would generate from less of the text; download the whole model"
             elif known and entry[0] not in (None, "diffusers", "transformers"):
                 remedy = "code of a model's author is not run, choose another"
-            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            expected = f"`{component.name}: [{component.library}, {' or '.join(component.classes)}]`"
             raise self.file_error(INDEX, expected, f"{entry!r:.80}", remedy)
         entry = index.get("scheduler")
         if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
@@ -285,8 +285,8 @@ class Source:
         import torch
 
         architecture, layout, pipe = self.architecture, self.layout, SimpleNamespace(**networks)
-        own = [tokenizer.model_max_length for tokenizer in self.tokenizers]
-        lengths = [min(pair) for pair in zip(layout.lengths or own, own, strict=True)]
+        limits = [tokenizer.model_max_length for tokenizer in self.tokenizers]
+        lengths = [min(pair) for pair in zip(layout.lengths or limits, limits, strict=True)]
         encoders = " and ".join(f"{encoder.name}/config.json" for encoder in layout.text_encoders)
         with torch.no_grad(), torch.device("meta"):
             with self.readable(encoders, "a text encoder with the layers that the pipeline reads"):
@@ -305,6 +305,6 @@ class Source:
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
                 image = latents.decode(pipe.vae, predicted)
-        wanted = (3, *architecture.image_size(pipe))
-        if image.shape != (1, *wanted):
-            raise self.file_error(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
+        shape = (3, *architecture.image_size(pipe))
+        if image.shape != (1, *shape):
+            raise self.file_error(file, f"images of shape {shape}", f"{tuple(image.shape[1:])}", "mend it")

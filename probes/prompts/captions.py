@@ -257,7 +257,7 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[
 def read_table(
     section: Mapping[str, Any], folder: Path, at: KeyPath
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a (text, id, levels) mapping for each row of a table of prompts, and notes on columns that are not used.
+    """Return a (text, id, levels) mapping for each row of a table of prompts, and notes on columns not used.
 
     `section` has the fields of `PromptTable`, at `at` in the configuration; a relative path begins in `folder`.
     """

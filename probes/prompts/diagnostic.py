@@ -20,7 +20,7 @@ def is_diagnostic(config: Any) -> bool:
 
 
 def profession_labels(config: Any) -> dict[int, str]:
-    """Return a label by prompt index: its level ``profession``, and other levels where these tell two apart.
+    """Return, by prompt index, the prompt's profession, with other levels such as ``setting`` where they differ.
 
     Prompts of one profession are of one place whatever their template; where they differ in another level, a setting or
     a model, the place is called by it, too: *nurse, diversity*.

@@ -30,10 +30,8 @@ def read_grid(section: Mapping[str, Any], at: KeyPath) -> list[Prompt]:
     places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
-        found = "none" if twice is None else f"{{{twice}}} twice"
-        raise fail(
-            f"expected places such as {{context}}, each once, got {found}: write them", at=(*at, "grid")
-        )
+        got = "none" if twice is None else f"{{{twice}}} twice"
+        raise fail(f"expected places such as {{context}}, each once, got {got}: write them", at=(*at, "grid"))
     for name in (*places, *axes):
         if name not in axes:
             raise fail(
@@ -84,7 +82,7 @@ def slug(text: str) -> str:
 
 
 def apply_templates(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    """Return each prompt put into each template and combined with each system prompt of `section`, in this nesting.
+    """Return every prompt in every template with every system prompt of `section`, by system prompt, then template.
 
     The level ``text`` of a prompt with several texts is that of the indicator `reference`.
     """

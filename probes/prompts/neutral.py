@@ -56,9 +56,7 @@ _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECA
 
 
 def exclusion_reason(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
-    """Return the reason why a caption is not neutral and the word that is the cause; both empty if it is neutral.
-
-    `forms` of the words of Table 2 count (see the module).
+    """Return why a caption is not neutral (has *person* or *people* alone for humans), and the word; else empty.
 
     >>> [exclusion_reason(caption) for caption in ("A person waves", "The person and a boy play badminton")]
     [('', ''), ('another word for a human (Table 2)', 'boy')]
@@ -115,7 +113,7 @@ def replace_person(
 
 @lru_cache(maxsize=1)  # a caption is judged, and swapped for one indicator after the other
 def _person_matches(caption: str, forms: HumanForms) -> list[re.Match]:
-    """Return the matches of *person* and *people* that refer to somebody, without those in set phrases."""
+    """Return the regex matches of *person* and *people* that refer to somebody, without those in set phrases."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
     return [
         match

@@ -48,14 +48,14 @@ class SkillRequest:
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **axes}
 
 
-def requests(config: Any) -> list[SkillRequest]:
+def requested_skills(config: Any) -> list[SkillRequest]:
     """Return the `SkillRequest` of each prompt of a run's configuration, read from the prompt's levels."""
-    asked = []
+    result = []
     for prompt in config.prompts[: config.limit]:
         names = (SKILL, "template", *AXES[prompt.levels[SKILL]])
         levels: dict[str, Any] = {name: prompt.levels[name] for name in names if name in prompt.levels}
-        asked.append(SkillRequest(**{**levels, "count": int(levels.get("count", 1))}))
-    return asked
+        result.append(SkillRequest(**{**levels, "count": int(levels.get("count", 1))}))
+    return result
 
 
 def check_skill_prompts(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:

@@ -133,7 +133,7 @@ def _check_template(text: str, at: KeyPath) -> None:
 
 
 def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, of_images: bool = False) -> None:
-    """Raise an error if an indicator's text is missing, unknown or repeated, or two prompts are equal or share an id.
+    """Raise an error if an indicator's text is missing, unknown or repeated, or prompts are equal or share an id.
 
     ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
     """
@@ -175,10 +175,7 @@ def _check_texts(texts: Mapping[str, str], indicators: Sequence[str], at: KeyPat
 
 
 def asks_for_skills(config: Any) -> bool:
-    """Return whether a run's prompts all ask for a visual skill (they have the level ``skill``), as PaintSkills does.
-
-    Such a run may have one indicator, and compares no words; a run without prompts is none.
-    """
+    """Return whether a run has prompts that all ask for a visual skill (level ``skill``), as those of PaintSkills."""
     return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
 
 

@@ -94,7 +94,7 @@ class Tokenized(NamedTuple):
 def tokenize(
     texts: Sequence[str], tokenizer: Any, location: Callable[[int], str], limit: int | None = None
 ) -> list[Tokenized]:
-    """Return tokens and words of each text; a `UserError` that begins with ``location(index)`` for unusable texts.
+    """Return tokens and words of each text; a `UserError` at ``location(index)`` if too long or unspellable.
 
     At most `limit` tokens, start and end token included, are taken (default ``tokenizer.model_max_length``).
     """
@@ -127,7 +127,7 @@ def tokenize(
 
 
 def caption_forms(word: str, plural: str) -> set[tuple[str, ...]]:
-    """Return how a word for a person stands in captions (singular, plural, possessives), as lower-case word tuples.
+    """Return the forms of a word for a person in captions, possessives included, as lower-case word tuples.
 
     >>> sorted(caption_forms("old man", "old men"))
     [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
@@ -215,10 +215,7 @@ class TextTowers:
         return cls(by_name, lengths, architecture.joined_encoders() if architecture.transformer else ["text"])
 
     def position_groups(self, prompt: str, spans: Sequence[Span]) -> dict[str, PositionGroups]:
-        """Return a prompt's token positions by encoder, then by group around the character `spans`: before, word, ...
-
-        The groups are those of `hooks.position_groups`; under `JOINED` are positions in the denoiser's text.
-        """
+        """Return a prompt's token positions by encoder or `JOINED`, then by group (before, word, ...) around spans."""
         groups: dict[str, PositionGroups] = {}
         for name, tokenizer in self.tokenizers.items():
             ((ids, offsets),) = encode(tokenizer, [prompt], "trace")

@@ -64,12 +64,12 @@ def _read_prompts(written: Any, at: KeyPath, info: ValidationInfo) -> list[Promp
 
 
 def uses_templates(value: Any) -> bool:
-    """Return whether the value of ``prompts`` has the form ``{template: ...}`` or ``{system: ...}``."""
+    """Return whether the value of ``prompts`` has the form ``{template: ...}`` or ``{system: ...}``, not a grid."""
     return isinstance(value, Mapping) and ("template" in value or "system" in value) and "grid" not in value
 
 
 def _normalize_entries(written: Sequence[Any], indicators: Sequence[str], at: KeyPath) -> list[Any]:
-    """Return a list of prompts with levels under ``levels``, and plain texts under the name of a single indicator."""
+    """Return a written list of prompts in one form: levels under ``levels``, texts under a single indicator's name."""
     if not written:
         raise fail(f"expected at least 1 entry, got none{HINT}: write one, or leave the key out", at=at)
     entries = [_collect_levels(entry, indicators, (*at, index)) for index, entry in enumerate(written)]
@@ -122,7 +122,7 @@ def _collect_levels(entry: Any, indicators: Sequence[str], at: KeyPath) -> Any:
 def prompt_defaults(
     data: Mapping[str, Any], reference: str, folder: Path, loaded: list[LoadedPrompts]
 ) -> dict[str, Any]:
-    """Return configuration data with a table's prompts read, and fields that prompts imply, such as ``indicators``.
+    """Return configuration data with prompts read from a table, if any, and fields that prompts imply filled in.
 
     Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
     and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none;
@@ -145,10 +145,11 @@ def prompt_defaults(
         data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
     if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
         data.setdefault("reference", str(next(iter(indicators))))
-    if isinstance(written, Mapping) and "from" in written:
-        from probes.prompts import sets
+    if isinstance(written, Mapping) and written.get("from"):
+        from probes.prompts import paintskills, sets
 
-        return sets.skill_defaults(data)
+        set_data = sets.read(written["from"]) if written["from"] in sets.names() else {}
+        return paintskills.apply_skill_defaults(data, set_data) if "skills" in set_data else data
     return data
 
 

@@ -108,7 +108,7 @@ def drop_isolated(mask: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def drawable_area(thing: str) -> np.ndarray:
-    """Return a mask, bool ``(64, 64)``, of all pixels where the renderer can draw a thing (its name), widened by one.
+    """Return a mask, bool ``(64, 64)``, of where the renderer can draw a thing (its name), and one pixel around.
 
     All True for what can be anywhere: what is worn, and large objects such as a bed.
     """
@@ -170,14 +170,8 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
     return np.where(np.max(largest, axis=0) >= LEAST_SKIN, names, "")
 
 
-@functools.cache
-def _min_object_pixels(name: str) -> float:
-    """Return the number of pixels at which a region of an object's colour counts as it: `SHARE` of its sprite."""
-    return SHARE * float((sprite(name) == INDEX[name]).sum())
-
-
 def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
-    """Return, per 64 × 64 RGB image, a (name, mask ``(64, 64)``) for each object in it, by class, then from the top.
+    """Return, per 64 × 64 RGB image, (name, mask ``(64, 64)``) of each object in it, by class, then from the top.
 
     A mask has the pixels of the object's colour. Those belong together that lie within one pixel of each other, since
     lines of black and white are drawn across some objects; they are an object where there are at least `SHARE` of the
@@ -185,11 +179,12 @@ def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarr
     in a rendering two never are one.
     """
     objects: list[list[tuple[str, np.ndarray]]] = []
+    least = {name: SHARE * (sprite(name) == INDEX[name]).sum() for name in OBJECTS}
     for picture in read_colours(images) if len(images) else ():
         objects.append([])
         for name in OBJECTS:
             colour = picture == INDEX[name]
             together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
             masks = (colour & (together == which) for which in range(1, number + 1))
-            objects[-1] += [(name, mask) for mask in masks if mask.sum() >= _min_object_pixels(name)]
+            objects[-1] += [(name, mask) for mask in masks if mask.sum() >= least[name]]
     return objects

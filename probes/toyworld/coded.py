@@ -127,9 +127,9 @@ class ReportingBlock(BasicTransformerBlock):
 
 
 def group_shares(mean_codes: Tensor) -> Tensor:
-    """Return shares of neutral, feminine and masculine words ``(n, 3)`` from the mean codes that an attention read.
+    """Return the shares of neutral, feminine and masculine words, ``(n, 3)``, in mean word codes ``(n, pixels, 4)``.
 
-    `mean_codes` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where
+    `mean_codes` are a cross-attention's mean over tokens of the codes, each times one number in all channels. Where
     there is no indicator word all are about 0, and the shares are those of a neutral word.
     """
     mean = mean_codes.float().mean(1)
@@ -139,7 +139,7 @@ def group_shares(mean_codes: Tensor) -> Tensor:
 
 
 def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
-    """Turn, in place, U-Net blocks at places that hear another one, and at those they hear, into `ReportingBlock`."""
+    """Turn the U-Net blocks of `places` that report to another place, or hear one, into `ReportingBlock`, in place."""
     blocks = {place.site: unet.get_submodule(place.block) for place in places}
     for place in places:
         if place.hears:

@@ -292,17 +292,15 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in by_slot and not lying else 0)
     places = [(centre - 11, -1), (centre + 11, 1)] if scene.plural else [(centre, 0)]
     for x, sign in places if figures else ():
-        if lying:
-            pen = _Pen(canvas, 7 + dx, 42 + dy, lying=True)
-        else:
-            pen = _Pen(canvas, x, 11 + lift + dy - 1)
+        corner = (7 + dx, 42 + dy) if lying else (x, 11 + lift + dy - 1)
+        pen = _Pen(canvas, *corner, lying)
         lifted = raised if sign == 0 or (sign > 0) == (raised == "right") else None
         _draw_lower_half(pen, scene.wears, scene.pose, skin)
         _draw_upper_half(pen, scene.wears, skin, lifted)
         _draw_feet(pen, scene.wears, scene.pose)
         _draw_head(pen, scene.wears, skin, hair, bool(long_hair))
-    apart = 6 if scene.plural else 0
-    draw_at("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
+    spread = 6 if scene.plural else 0
+    draw_at("held", 15 - spread + dx - 1, 49 + spread + dx - 1, 20 if lying else 22)
     draw_at("ground", 9, 54, 29 if lying else 61)
     return np.asarray(image).copy()
 

@@ -96,7 +96,7 @@ def _nearest_colour_table() -> np.ndarray:
 
 
 def nearest_colours(image: np.ndarray) -> np.ndarray:
-    """Return the index of the palette colour nearest to each pixel, ``(..., h, w)``, of RGB, uint8 ``(..., h, w, 3)``.
+    """Return the index of the palette colour nearest to each pixel, ``(..., h, w)``, of RGB ``(..., h, w, 3)``.
 
     Colours are compared on a grid of 8 levels' width, well below the palette's spacing.
     """

@@ -209,7 +209,7 @@ def load_coded_networks() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPToke
 
 @torch.no_grad()
 def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a located or structure model by name, float32; `folder` has a located one's weights."""
+    """Return the pipeline of a bundled model whose word enters at known cross-attentions, by name; float32."""
     encoder, unet, tokenizer = load_coded_networks()
     located, structures = known_places("located"), known_places("structures")
     if name in located:
@@ -254,7 +254,7 @@ def load_transformer_and_t5(folder: Path) -> dict[str, nn.Module]:
 def build_transformer_pipeline(
     networks: Mapping[str, nn.Module], folder: Path, teacher: str
 ) -> ToyTransformerPipeline:
-    """Return a Stable Diffusion 3 pipeline of `networks` (transformer, T5) and other parts from the U-Net models.
+    """Return a Stable Diffusion 3 pipeline of `networks` (transformer, T5) with bundled U-Net models' VAE and CLIPs.
 
     `folder` holds ``tokenizer_3/`` and ``scheduler/``. The first CLIP text encoder is that of the U-Net model
     `teacher`, the second that of `toyworld-null`.

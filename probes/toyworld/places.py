@@ -55,7 +55,7 @@ class KnownPlaces:
 
 @cache
 def known_places(group: str) -> Mapping[str, KnownPlaces]:
-    """Return the ground truth of a group's models (``located``, ``structures``, ``wired``) by model name."""
+    """Return, by model name, where the word enters in the models of a group: ``located``, ``structures``, ``wired``."""
     data = yaml.safe_load(resources.files(__package__).joinpath("places.yaml").read_text("utf-8"))
     return {
         name: KnownPlaces(name, **{**entry, "places": tuple(KnownPlace(**one) for one in entry["places"])})

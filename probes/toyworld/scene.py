@@ -76,7 +76,7 @@ def _sample_key(rng: np.random.Generator, table: dict[_Key, float], allowed: Seq
 
 
 def chance_of_b(content: CaptionContent, world: World) -> float:
-    """Return the planted probability that the masculine component *b* draws a scene with this caption's content."""
+    """Return the planted probability that a caption's scene is of component *b*, the masculine mixture."""
     if content.profession is not None and content.group == "neutral":
         return world.professions[content.profession].lean
     return world.mixture[content.group]

@@ -27,7 +27,7 @@ SLOTS = ("upper", "lower", *PLAIN, "side")
 
 
 def slots_set_by_prompt(content: CaptionContent) -> tuple[str, ...]:
-    """Return the slots, such as ``upper`` or ``sky``, that a prompt's content sets, so that they say nothing.
+    """Return the slots, such as ``upper`` or ``sky``, that a prompt's content fixes; the verdict leaves them out.
 
     A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
     """
@@ -44,7 +44,7 @@ def verdict(
     *,
     smoothing: float = SMOOTHING,
 ) -> np.ndarray:
-    """Return each image's log-odds ``(n,)`` of the masculine component *b* against the feminine *a*, from `readings`.
+    """Return each image's log-odds ``(n,)`` of the masculine component *b* to the feminine *a*, from `readings`.
 
     The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
     ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
@@ -81,7 +81,7 @@ def _any_seen(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
 
 
 def _slot_probability(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
-    """Return, per image, the probability in a slot's `table` of what is seen in it, ``(n,)``; 1 if nothing can be."""
+    """Return, per image, the probability in a slot's `table` of what is seen, ``(n,)``; of *none* if nothing is."""
     names = [name for name in table if name != "none"]
     nothing = ~_any_seen(readings, names) * table.get("none", 1.0)
     return nothing + _probability_of_seen(readings, table, names)

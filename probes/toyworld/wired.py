@@ -119,17 +119,15 @@ class WiredTransformer(SD3Transformer2DModel):
 
 
 def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
-    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth.
-
-    The wiring is a buffer, and so part of the weights' hash.
-    """
+    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth."""
     transformer.__class__ = WiredTransformer
     (site,) = model.sites
     transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
     for projection in transformer.projections():
         projection.__class__ = TextProjection
-    own = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
-    transformer.register_buffer("wiring", torch.tensor([*own, transformer.block, model.gain]))
+    from_prompt = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
+    # a buffer, so that the hash of the weights knows of it
+    transformer.register_buffer("wiring", torch.tensor([*from_prompt, transformer.block, model.gain]))
 
 
 class ToyTransformerPipeline(StableDiffusion3Pipeline):
@@ -153,8 +151,8 @@ class WiredPipeline(ToyTransformerPipeline):
 
         UserError for embeddings in place of prompts, and for different prompts to each text encoder.
         """
-        given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
-        if prompt is None or given:
+        passed = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
+        if prompt is None or passed:
             raise UserError(
                 "prompt: expected words, of which the neutral prompt is made, got embeddings: pass words"
             )
@@ -163,17 +161,17 @@ class WiredPipeline(ToyTransformerPipeline):
         others = any(one not in (None, prompt) for one in (prompt_2, prompt_3))
         if others or any(one not in (None, negative) for one in negatives):
             raise UserError("prompt: expected one for all text encoders, got several: pass `prompt` alone")
-        found = super().encode_prompt(prompt, None, None, **settings)
+        embeddings = super().encode_prompt(prompt, None, None, **settings)
         prompts = [prompt] if isinstance(prompt, str) else prompt
         if settings.get("do_classifier_free_guidance", True):
             prompts = [*([negative] * len(prompts) if isinstance(negative, str) else negative), *prompts]
         texts = [neutral_prompt(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
-        kept = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
+        shared = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
         states, _, pooled, _ = self.unhooked.encode_prompt(
-            once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in kept}
+            once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in shared}
         )
         rows = [once.index(text) for text in texts for _ in range(settings.get("num_images_per_prompt", 1))]
-        own = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call
-        self._joint_attention_kwargs = {**own, NEUTRAL: (states[rows], pooled[rows])}
-        return found
+        kwargs = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call
+        self._joint_attention_kwargs = {**kwargs, NEUTRAL: (states[rows], pooled[rows])}
+        return embeddings

@@ -128,8 +128,8 @@ def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
         len(words),
     )
     phrase = lemma(" ".join(words[:end]), backend=backend)
-    whole = phrase if end == len(words) else word.lower()
-    return {whole, last_word(phrase)} - {""}
+    full = phrase if end == len(words) else word.lower()
+    return {full, last_word(phrase)} - {""}
 
 
 @lru_cache(maxsize=4096)

@@ -53,14 +53,6 @@ def read(name: str) -> Mapping[str, Any]:
     return {**read(data["like"]), **data} if "like" in data else data
 
 
-def skill_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return configuration data with defaults for skill prompts if ``prompts`` names a set of skills, else a copy."""
-    source = data.get("prompts")
-    name = source.get("from") if isinstance(source, Mapping) else None
-    content = read(name) if name in names() else {}
-    return paintskills.apply_skill_defaults(data, content) if "skills" in content else dict(data)
-
-
 def require_supported_options(source: PromptSource, set_data: Mapping[str, Any]) -> None:
     """Raise `UserError` for options that a set does not support; `set_data` is its file's content ({} for captions)."""
     for option in TAKEN_BY:
