@@ -35,7 +35,9 @@ class Request:
     """One command of ``triptych run``, or one call of `triptych.run`, before anything is planned."""
 
     config: Config  # with what was chosen over it
-    yaml_source: YamlSource
+    yaml_source: (
+        YamlSource  # its text is that of the copy that a run keeps, empty where an existing run is resumed
+    )
     passed: dict[str, Any]  # for run.json
     loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
     overrides: Overrides
@@ -48,11 +50,6 @@ class Request:
     def clustered(self) -> bool:
         """Whether the request generates, observes or traces on workers of a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
-
-    @property
-    def text(self) -> str | None:
-        """The YAML text for the copy that a run keeps; None where an existing run is resumed."""
-        return self.yaml_source.text or None
 
     def includes(self, *stages: str) -> bool:
         """Return whether any of these stages is requested."""

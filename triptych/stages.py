@@ -114,7 +114,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
     with connection as cluster:
         command = StageCall(
             request.passed,
-            request.text,
+            request.yaml_source.text,
             request.overwrite,
             not request.quiet,
             plan.captions,
@@ -124,7 +124,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         if begins:
             _generate(request, plan, run, command)
         else:
-            directory.resume(run, config, request.stages[0], request.passed, request.text)
+            directory.resume(run, config, request.stages[0], request.passed, request.yaml_source.text)
         if request.includes("observe"):
             _observe(request, run, command)
         if request.includes("trace"):

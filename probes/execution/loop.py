@@ -73,7 +73,7 @@ class StageCall:
     """How a stage that stores images is run: configuration as passed, overwriting, progress bar and workers."""
 
     passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
-    text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
+    text: str = ""  # the same as a file, for the copy of `triplets.yaml`; empty: that is there
     overwrite: bool = False  # remove what the directory holds, once the work can begin
     progress: bool = True  # show a progress bar with the time left
     # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
@@ -111,7 +111,8 @@ class StageCall:
             **({REGISTERED: self.question} if self.question else {}),
             times={"created": run.meta.get("times", {}).get("created") or directory.now()},
         )
-        directory.write_copy(run, self.text)
+        if self.text:
+            files.write_bytes(run.path / "triplets.yaml", self.text.encode())
         report_damaged(run, damaged)
 
 

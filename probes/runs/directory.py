@@ -181,12 +181,6 @@ def part_of_another_run_error(run: Run, path: Path, field: str, old: Any, new: A
     return UserError(f"{path.name} of {another_run_error(run, field, old, new)}")
 
 
-def write_copy(run: Run, text: str | None) -> None:
-    """Write the text of ``triplets.yaml`` to the run; nothing if it is None."""
-    if text is not None:
-        write_bytes(run.path / "triplets.yaml", text.encode())
-
-
 def _times_until(run: Run, status: str) -> dict[str, Any]:
     """Return the recorded times and durations, without those of stages after `status`, which have to run again."""
     times = run.meta.get("times", {})
@@ -196,7 +190,7 @@ def _times_until(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str | None) -> None:
+def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str) -> None:
     """Prepare a generated run for a later stage: record the configuration; UserError if it gives other images."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
@@ -230,7 +224,8 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
         config={"passed": dict(passed), "resolved": {**after, **kept}},
         times=_times_until(run, status),
     )
-    write_copy(run, text)
+    if text:
+        write_bytes(run.path / "triplets.yaml", text.encode())
 
 
 def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:

@@ -46,7 +46,7 @@ def plan(
         for indicator, entry in indicators.items()
     ]
     negative = config.sampler.negative_prompt
-    for tokenizer in tokenizers:
+    for tokenizer in tokenizers if negative else ():
         tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
     first, *others = [_tokenize_texts(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
     phrases: Phrases = {}
