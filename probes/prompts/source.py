@@ -24,15 +24,10 @@ PLAIN = "plain"  # the indicator of prompts that name no word of one
 _FORMS = "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or {template: ..., texts: ...}"
 
 
-def _validate_prompts(written: Any, info: ValidationInfo) -> list[Prompt]:
-    """Pydantic validator: return the prompts that the value of ``prompts`` gives as list, captions, set or grid."""
+def _read_prompts(written: Any, info: ValidationInfo, at: KeyPath = ()) -> list[Prompt]:
+    """Pydantic validator: the prompts of a list, captions, set, grid or templates; errors have key path `at`."""
     if info.data.get("indicators") is None or "reference" not in info.data:  # whose own error is reported
         return [Prompt(template=PERSON)]
-    return _read_prompts(written, (), info)
-
-
-def _read_prompts(written: Any, at: KeyPath, info: ValidationInfo) -> list[Prompt]:
-    """Return the prompts that `written` gives as list, captions, set, grid or templates; errors have key path `at`."""
     if isinstance(written, list):
         return [
             from_written(entry, (*at, index))
@@ -58,7 +53,7 @@ def _read_prompts(written: Any, at: KeyPath, info: ValidationInfo) -> list[Promp
         prompts = grids.read_grid(written, at)
     else:
         section = parse_form(Templates, written, at)
-        texts = _read_prompts(written["texts"], (*at, "texts"), info)
+        texts = _read_prompts(written["texts"], info, (*at, "texts"))
         prompts = grids.apply_templates(section, texts, info.data["reference"])
     return [from_written(prompt, (*at, index)) for index, prompt in enumerate(prompts)]
 
@@ -160,6 +155,6 @@ _Written = Annotated[
 # The field `prompts` of a configuration: written in any of the forms, a list once it is read.
 Prompts = Annotated[
     list[Any] if TYPE_CHECKING else list[Prompt],  # who checks types passes texts, too
-    PlainValidator(_validate_prompts, json_schema_input_type=_Written),
+    PlainValidator(_read_prompts, json_schema_input_type=_Written),
     PlainSerializer(lambda prompts: [prompt.written() for prompt in prompts], return_type=list[Any]),
 ]
