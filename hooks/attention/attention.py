@@ -79,17 +79,15 @@ def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross-attention layers over the calls of one block.
 
-    What the definition needs and no more: in a mean (rows, 1, pixels, tokens) for all full-resolution layers together,
-    where resizing and clamping change nothing, and (rows, heads, pixels, tokens) for each smaller layer; in a product
-    (rows, 1, pixels, tokens) for each layer. Also each layer by itself, heads averaged, in `bins` bins of calls (0 for
-    none). `call` returns the call under way, or None. HookError for a denoiser without such a layer, or whose attention
-    is not a plain softmax.
+    Of each layer that enters the maps (rows, heads, pixels, columns): each head's map is resized by itself in a mean.
+    Also each layer by itself, heads averaged, in `bins` bins of calls (0 for none). `call` returns the call under way,
+    or None. `columns`: by row of the batch, the positions of the text that have a column, from the same one on.
+    HookError for a denoiser without such a layer, or whose attention is not a plain softmax.
     """
 
     kind, fused = "cross", "to_kv"
-    columns: tuple[tuple[int, ...], ...] | None = (
-        None  # of a transformer: by row, the positions that are summed
-    )
+    adds_tokens = False  # whether a word's map is its tokens' sum, rather than their mean
+    columns: tuple[tuple[int, ...], ...] = ()
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
@@ -102,8 +100,10 @@ class AttentionSums:
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
         self._unread: set[str] = set()  # layers that do not enter at this size
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
-        self._sums: dict[str, Tensor] = {}  # for the definition, by layer; "": of all full-resolution layers
-        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, tokens), by layer
+        self._window = slice(None)  # of the text, the positions that are summed
+        self._sums: dict[tuple[str, ...], Tensor] = {}  # for the definition, by layers
+        self._heat: Tensor | None = None  # the maps, once the last planned call has ended
+        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, columns), by layer
         self._calls: list[int] = []  # in each bin, where there are several
 
     def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
@@ -172,7 +172,8 @@ class AttentionSums:
             where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
             left, right = (values[where].flatten(0, 1).float() for values in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
-            self._accumulate(layer, where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2]), call)
+            probabilities = scores.softmax(dim=-1)[..., self._window]
+            self._accumulate(layer, where, probabilities.unflatten(0, query[where].shape[:2]), call)
 
     def _count_run(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
         """Count a run of a layer; return whether it is summed. HookError if the size of latents or text has changed."""
@@ -188,7 +189,10 @@ class AttentionSums:
         return layer.address not in self._unread
 
     def _on_first_run(self) -> None:
-        """Assign the planned calls to the bins of `layer_maps`; HookError if their number is not known."""
+        """Set the columns that are summed and the calls of each bin; HookError if their number is not known."""
+        start = next((row[0] for row in self.columns if row), 0)
+        stop = max((row[-1] + 1 for row in self.columns if row), default=start + 1)
+        self._window = slice(start, stop + bool(self.definition.following))
         if self._bins > 1:
             if self._planned is None:
                 raise HookError(
@@ -199,28 +203,30 @@ class AttentionSums:
             self._calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
-        """Add probabilities (rows, heads, pixels, tokens) of the rows and heads `where` to the layer's sums."""
-        height, width = layer.size(*self.latent[1:])
-        shape, device = (height * width, self._tokens), probabilities.device
+        """Add probabilities (rows, heads, pixels, columns) of the rows and heads `where` to the layer's sums."""
         if layer.address in self.entering:
-            each = self.definition.resizes_heads
-            joint = layer.factor == 1 and self.definition.combine == "mean"
-            key, heads = ("", 1) if joint else (layer.address, layer.heads if each else 1)
-            if key not in self._sums:
-                self._sums[key] = torch.zeros((self.latent[0], heads, *shape), device=device)
-            total = self._sums[key]
-            if each and not joint:
-                total[where].add_(probabilities)
-            else:
-                over_heads = _sum_heads(probabilities).to(total.device)  # layers may be on several devices
-                total[where[0], 0].add_(over_heads, alpha=1 if each else 1 / layer.heads)
+            shape = (self.latent[0], layer.heads, *probabilities.shape[2:])
+            self._sum((layer.address,), shape, probabilities.device)[where].add_(probabilities)
         if self._bins:
-            if layer.address not in self._binned:
-                bins = (self.latent[0], len(self._calls) or 1)
-                self._binned[layer.address] = torch.zeros((*bins, *shape), device=device)
-            number = self._bin_of[call.number] if self._calls else 0
-            total = self._binned[layer.address][where[0], number]
-            total.add_(_sum_heads(probabilities), alpha=1 / layer.heads)
+            self._add_to_bin(layer, where[0], probabilities.sum(dim=1).div_(layer.heads), call)
+
+    def _sum(self, addresses: tuple[str, ...], shape: Sequence[int], device: torch.device) -> Tensor:
+        """Return the sums of layers, zeros of this shape at first."""
+        if addresses not in self._sums:
+            self._sums[addresses] = torch.zeros(tuple(shape), device=device)
+        return self._sums[addresses]
+
+    def _add_to_bin(self, layer: AttentionLayer, rows: slice, mean: Tensor, call: Call) -> None:
+        """Add attention (rows, pixels, columns), the mean over heads, to the bin of a call."""
+        if layer.address not in self._binned:
+            bins = (self.latent[0], len(self._calls) or 1)
+            self._binned[layer.address] = torch.zeros((*bins, *mean.shape[1:]), device=mean.device)
+        self._binned[layer.address][rows, self._bin_of[call.number] if self._calls else 0].add_(mean)
+
+    def end_call(self, call: Call) -> None:
+        """Combine the sums to maps after the last planned call, so that their memory is free when the VAE decodes."""
+        if call.number + 1 == call.planned and self._sums:
+            self._heat = self._combine_layers()
 
     # When it has run
 
@@ -240,44 +246,44 @@ class AttentionSums:
 
     def word_maps(self, refine: RefineSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition, spread along self-attention if `refine` is given."""
-        rows, height, width = self.latent
-        joint = self._sums.pop("", None)
-        device = next(iter(self._sums.values()), joint).device
-        heat = torch.zeros((rows, self._tokens, height, width), device=device)
-        if joint is not None:
-            heat += joint[:, 0].transpose(1, 2).reshape(heat.shape)
-        for row in range(rows):
-            for address, sums in self._sums.items():
-                self._add_layer_map(heat[row], self.entering[address], sums[row])
-        product, attention = self.definition.combine == "product", None
-        heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
-        if product:
-            heat = heat.exp_().pow_(self.definition.power)
+        heat, attention = self._combine_layers() if self._heat is None else self._heat, None
         if refine is not None:
             attention = refine.self_attention()
             heat = torch.stack([refine.refine_maps(*pair) for pair in zip(heat, attention.to(heat.device))])
             attention = attention.cpu().numpy()
-        name, version = self.definition.name, self.definition.version
-        return WordMaps(heat.cpu().numpy(), tuple(self.entering), name, version, self_attention=attention)
+        return WordMaps(
+            heat[:, : max(map(len, self.columns))].cpu().numpy(),
+            tuple(self.entering),
+            self.columns,
+            self.adds_tokens,
+            self.definition.name,
+            self.definition.version,
+            self_attention=attention,
+        )
 
-    def _add_layer_map(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
-        """Add a layer's resized map of one row to `total` (tokens, h, w), from `sums`.
-
-        `sums` has shape (heads or 1, pixels, tokens). In a product the logarithm of the map is added.
-        """
-        height, width = total.shape[1:]
-        size, product = layer.size(height, width), self.definition.combine == "product"
-        mean = torch.zeros_like(total) if product else total
-        for chunk in sums.split(max(1, RESIZED_AT_ONCE // total.numel())):
-            small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
-            if size != (height, width):
-                small = F.interpolate(small, size=(height, width), mode="bicubic").clamp_(min=0)
-            mean.add_(small.sum(dim=0))
-        if product:
-            weight, after = self.definition.following, torch.cat([mean[1:], mean[-1:]])
-            mean = (mean + weight * after) / (1 + weight) if weight else mean
-            calls = float(sums[0, 0].sum())  # probabilities sum to 1
-            total.add_((mean + FLOOR * calls).log_())
+    def _combine_layers(self) -> Tensor:
+        """Return the heat maps (rows, columns, height, width) by the definition, and drop the sums."""
+        rows, *size = self.latent
+        product, weight = self.definition.combine == "product", self.definition.following
+        first = next(iter(self._sums.values()))
+        heat = torch.zeros((rows, first.shape[-1], *size), device=first.device)
+        for addresses in list(self._sums):
+            sums = self._sums.pop(addresses)
+            layer, floor = self.entering[addresses[0]], FLOOR * self._seen[addresses[0]]
+            small = layer.size(*size)
+            for row, maps in zip(heat, sums.view(rows, -1, *sums.shape[2:])):
+                if product:
+                    maps = maps.unflatten(0, (len(addresses), -1)).mean(dim=1)
+                for chunk in maps.split(max(1, RESIZED_AT_ONCE // row.numel())):
+                    chunk = chunk.mT.unflatten(2, small).to(row.device)
+                    if small != tuple(size):
+                        chunk = F.interpolate(chunk.contiguous(), size=size, mode="bicubic").clamp_(min=0)
+                    if product:
+                        after = torch.cat([chunk[:, 1:], chunk[:, -1:]], dim=1)
+                        chunk = ((chunk + weight * after) / (1 + weight) + floor).log_()
+                    row.add_(chunk.sum(dim=0))
+        heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
+        return heat.exp_().pow_(self.definition.power) if product else heat
 
     def layer_maps(self, calls: int) -> LayerMaps | None:
         """Return the sums of each layer by itself, over `calls` calls of the denoiser; None if not requested."""
@@ -289,7 +295,7 @@ class AttentionSums:
             for address, total in self._binned.items()
         }
         heads = {address: layers[address].heads for address in values}
-        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns)
+        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns, self.adds_tokens)
 
 
 class RefineSums(AttentionSums):
@@ -319,15 +325,12 @@ class RefineSums(AttentionSums):
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
         """Add probabilities, averaged over heads, to the one sum of all layers."""
-        if not self._sums:
-            shape = (self.latent[0], *probabilities.shape[-2:])
-            self._sums[""] = torch.zeros(shape, device=probabilities.device)
-        total = self._sums[""]
+        total = self._sum((), (self.latent[0], *probabilities.shape[2:]), probabilities.device)
         total[where[0]].add_(probabilities.sum(dim=1).to(total.device), alpha=1 / layer.heads)
 
     def self_attention(self) -> Tensor:
         """Return the mean probability (rows, pixels, pixels) with which each pixel attends to each pixel."""
-        return self._sums[""] / self._sums[""].sum(dim=2, keepdim=True)
+        return self._sums[()] / self._sums[()].sum(dim=2, keepdim=True)
 
     def refine_maps(self, heat: Tensor, self_attention: Tensor) -> Tensor:
         """Return one row's heat maps (tokens, h, w), spread along its self-attention and scaled by their peaks."""
@@ -340,7 +343,3 @@ class RefineSums(AttentionSums):
             spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
         spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
         return peak * scaled**REFINE_KEEP * spread
-
-
-def _sum_heads(probabilities: Tensor) -> Tensor:
-    return probabilities[:, 0] if probabilities.shape[1] == 1 else probabilities.sum(dim=1)

@@ -52,9 +52,11 @@ class _AttentionListener(TorchFunctionMode):
 class FinalSums(AttentionSums):
     """Sums of the attention from a transformer's image positions to the prompts' tokens, as `AttentionSums`.
 
-    `columns`: by row of the batch, the positions of the text that have a column. After them comes the attention to all
-    of the text, except for a reading of outputs.
+    Heads are averaged, and in a mean all layers are summed together. After the columns comes the attention to all of
+    the text, except for a reading of outputs.
     """
+
+    adds_tokens = True
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
@@ -70,7 +72,6 @@ class FinalSums(AttentionSums):
         if not definition.layers:
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
         super().__init__(pipe, call, definition, bins)
-        self.columns = ()
         self._was_read = False
         self._listeners: list[_AttentionListener] = []
 
@@ -151,13 +152,18 @@ class FinalSums(AttentionSums):
             values = self._output_similarities(image_positions(outputs, 1), outputs, text)
         else:
             values = self._attention_to_tokens(query, arguments, batch, image_positions, text, layer)
-        self._accumulate(layer, (slice(None), slice(None)), values, call)
+        mean = values.mean(dim=1)
+        if layer.address in self.entering:
+            together = tuple(self.entering) if self.definition.combine == "mean" else (layer.address,)
+            total = self._sum(together, (len(mean), 1, *mean.shape[1:]), mean.device)
+            total[:, 0].add_(mean.to(total.device))  # layers may be on several devices
+        if self._bins:
+            self._add_to_bin(layer, slice(None), mean, call)
 
     def word_maps(self, refine: AttentionSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition and, unless outputs are read, of all the text."""
         maps = super().word_maps(None)
-        values, text = maps.values, None if self._reads_outputs else maps.values[:, -1]
-        return replace(maps, values=values[:, : max(map(len, self.columns))], columns=self.columns, text=text)
+        return maps if self._reads_outputs else replace(maps, text=self._heat[:, -1].cpu().numpy())
 
     def _attention_to_tokens(
         self,

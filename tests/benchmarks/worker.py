@@ -150,8 +150,7 @@ class Bench:
         return {"prompts": [PROMPT.format(WORDS[row % 3]) for row in range(batch)]}
 
     def _check(self, probe):
-        found = len(probe.maps.heat(0))  # of a transformer the words' tokens alone
-        assert found >= 5 if self.transformer else found == 77
+        assert len(probe.maps.heat(0)) >= 5
 
     def daam(self, steps, batch):
         from daam_side import traced

@@ -64,7 +64,7 @@ def daam_by_hand(pipe, latent_size, branches, **call):
 @pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
 def test_maps_are_daams(pipelines, kind, guidance_scale):
     pipe = pipelines(kind)
-    with Probe(pipe, word_maps=True) as probe:
+    with Probe(pipe, word_maps=True) as words, Probe(pipe, word_maps=True, map_tokens="all") as probe:
         draw(pipe, guidance_scale=guidance_scale)
     expected = daam_by_hand(pipe, (16, 16), 2 if guidance_scale > 1 else 1, guidance_scale=guidance_scale)
     for row in range(3):
@@ -72,6 +72,7 @@ def test_maps_are_daams(pipelines, kind, guidance_scale):
         assert heat.dtype == np.float32
         assert heat.shape == (32 if kind == "toy" else 77, 16, 16)
         np.testing.assert_allclose(heat, expected[row], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(words.maps.heat(row), heat[list(words.maps.columns[row])])
     assert np.abs(expected[0] - expected[1]).max() > 1e-3, (
         "the rows must differ for this test to tell them apart"
     )
@@ -88,7 +89,7 @@ def test_layers_at_an_eighth_are_left_out():
             "layers_per_block": 1,
         },
     )
-    with Probe(pipe, word_maps=True) as probe:
+    with Probe(pipe, word_maps=True, map_tokens="all") as probe:
         draw(pipe)
     assert not any(layer.startswith(("unet.down.3", "unet.mid", "unet.up.0")) for layer in probe.maps.layers)
     assert {"unet.down.2.attn.0.cross", "unet.up.1.attn.0.cross"} <= set(probe.maps.layers)
@@ -97,13 +98,17 @@ def test_layers_at_an_eighth_are_left_out():
 
 def test_sums_do_not_grow_with_the_steps(toy):
     sizes = []
-    for steps in (2, 6):
-        with Probe(toy, word_maps=True) as probe:
-            draw(toy, num_inference_steps=steps)
-            sums = probe._attention["cross"]
-            sizes.append([tensor.shape for tensor in sums._sums.values()])
+    with Probe(toy, word_maps=True) as probe:
+        sums = probe._attention["cross"]
+
+        def look(pipe, step, timestep, kwargs):
             assert not sums._queries, "queries are dropped as soon as they are used"
-    assert sizes[0] == sizes[1]
+            sizes.append([tensor.shape for tensor in sums._sums.values()])
+            return kwargs
+
+        draw(toy, num_inference_steps=4, callback_on_step_end=look)
+    assert sizes[0] == sizes[1] == sizes[2] != []
+    assert sizes[3] == [], "combined before the VAE decodes"
 
 
 def test_what_cannot_be_read_is_refused_by_name():
