@@ -1,8 +1,11 @@
 """Sums of attention probabilities over the calls of a denoiser, and the heat maps made of them.
 
 Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
-whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
-dtype, of the prompts' rows alone, a few rows or heads at a time.
+whatever attention processor the pipeline runs; the softmax is taken anew, of the prompts' rows alone.
+
+On a CPU, and for each layer by itself, in float32 whatever the model's dtype, a few rows or heads at a time. On a GPU
+layers of one shape wait until they have some 64 MiB of queries or the denoiser's call ends. One attention for all of
+them, in the model's dtype and by any fused kernel, then has indicators of the tokens as values.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Call, module_at
+from hooks.architectures.site import Batch, Call, module_at
 from hooks.attention.definitions import (
     FLOOR,
     REFINE_GRID,
@@ -32,6 +35,8 @@ from hooks.errors import HookError
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
+IN_CHUNKS = ("cpu",)  # devices whose softmax is taken in chunks
+WAITING = 2**26  # bytes of queries that wait, with the rows of all branches of guidance
 RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
 TINY = torch.finfo(torch.float32).tiny
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
@@ -46,6 +51,8 @@ READABLE_PROCESSORS = (
 )
 
 Where = tuple[slice, slice]  # rows and heads
+# queries, heads and scale of layers that wait together
+Alike = tuple[torch.Size, torch.dtype, torch.device, int, float]
 
 
 def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
@@ -76,6 +83,22 @@ def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
     )
 
 
+def indicators(
+    columns: Sequence[Sequence[int | slice]], keys: int, width: int, dtype: torch.dtype, device: torch.device
+) -> Sequence[Tensor]:
+    """Return values (rows, 1, keys, width) of an attention that are 1 where a row's column has its key or keys.
+
+    The result are the attentions to each column, by any kernel that takes values as wide as keys; several tensors
+    where there are more columns.
+    """
+    room = -(-max(map(len, columns)) // width) * width
+    values = torch.zeros((len(columns), 1, keys, room), dtype=dtype, device=device)
+    for row, places in zip(values[:, 0], columns, strict=True):
+        for column, place in zip(row.T, places):
+            column[place].fill_(1)  # without a copy to the device
+    return values.split(width, dim=-1)
+
+
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross-attention layers over the calls of one block.
 
@@ -101,6 +124,10 @@ class AttentionSums:
         self._unread: set[str] = set()  # layers that do not enter at this size
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self._window = slice(None)  # of the text, the positions that are summed
+        self._waiting: dict[Alike, list[tuple[str, Tensor, Tensor]]] = {}  # addresses, queries and keys
+        self._targets: dict[
+            tuple[str, ...], list[tuple[Tensor, Tensor]]
+        ] = {}  # parts of sums, and indicators
         self._sums: dict[tuple[str, ...], Tensor] = {}  # for the definition, by layers
         self._heat: Tensor | None = None  # the maps, once the last planned call has ended
         self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, columns), by layer
@@ -152,18 +179,48 @@ class AttentionSums:
         return hook
 
     def _add_attention(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
-        """Add a layer's attention probabilities of the prompts' rows, computed in chunks from queries and keys."""
-        batch, tokens = call.batch, key.shape[1]
-        if not self._count_run(layer, call, tokens):
+        """Add a layer's attention probabilities of the prompts' rows, or let its queries and keys wait for others."""
+        batch = call.batch
+        if not self._count_run(layer, call, key.shape[1]):
             return
-        query, key = (batch.conditional(values, layer.address) for values in (query, key))
         height, width = layer.size(batch.height, batch.width)
-        rows, pixels, _ = query.shape
-        if pixels != height * width:
+        if query.shape[1] != height * width:
             raise HookError(
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
-                f"{batch.height}x{batch.width}, but got {pixels}"
+                f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
+        if self.kind == "self" or self._bins or query.device.type in IN_CHUNKS:
+            return self._add_in_chunks(layer, query, key, call)
+        alike = (query.shape, query.dtype, query.device, layer.heads, layer.module.scale)
+        waiting = self._waiting.setdefault(alike, [])
+        waiting.append((layer.address, query, key))
+        if len(waiting) * query.nbytes >= WAITING:
+            self._add_waiting(alike, batch)
+
+    def _add_waiting(self, alike: Alike, batch: Batch) -> None:
+        """Add the probabilities of layers of one shape that wait, by one attention to indicators of the tokens."""
+        (_, pixels, width), dtype, device, heads, scale = alike
+        addresses, *parts = zip(*self._waiting.pop(alike))
+        query, key = (  # (rows * layers, heads, positions, width of a head)
+            batch.conditional(torch.cat(layers, dim=1) if len(layers) > 1 else layers[0], addresses[0])
+            .reshape(-1, layers[0].shape[1], heads, width // heads)
+            .transpose(1, 2)
+            for layers in parts
+        )
+        if addresses not in self._targets:
+            columns = range(key.shape[2])[self._window]
+            total = self._sum(addresses, (len(query), heads, pixels, len(columns)), device)
+            values = indicators([columns], key.shape[2], width // heads, dtype, device)
+            values = [one.expand(len(query), heads, -1, -1) for one in values]
+            self._targets[addresses] = [*zip(total.split(width // heads, dim=-1), values)]
+        for part, values in self._targets[addresses]:
+            attention = F.scaled_dot_product_attention(query, key, values, scale=scale)
+            part.add_(attention[..., : part.shape[-1]])
+
+    def _add_in_chunks(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        """Add a layer's probabilities, the softmax in float32 of a few rows or heads at a time."""
+        query, key = (call.batch.conditional(values, layer.address) for values in (query, key))
+        (rows, pixels, _), tokens = query.shape, key.shape[1]
         heads, limit = layer.heads, CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
         query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
         key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
@@ -224,7 +281,9 @@ class AttentionSums:
         self._binned[layer.address][rows, self._bin_of[call.number] if self._calls else 0].add_(mean)
 
     def end_call(self, call: Call) -> None:
-        """Combine the sums to maps after the last planned call, so that their memory is free when the VAE decodes."""
+        """Add what waits; after the last planned call combine the sums to maps, before the VAE needs the memory."""
+        for alike in list(self._waiting):
+            self._add_waiting(alike, call.batch)
         if call.number + 1 == call.planned and self._sums:
             self._heat = self._combine_layers()
 
@@ -265,6 +324,7 @@ class AttentionSums:
         """Return the heat maps (rows, columns, height, width) by the definition, and drop the sums."""
         rows, *size = self.latent
         product, weight = self.definition.combine == "product", self.definition.following
+        self._targets.clear()
         first = next(iter(self._sums.values()))
         heat = torch.zeros((rows, first.shape[-1], *size), device=first.device)
         for addresses in list(self._sums):

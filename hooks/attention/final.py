@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.site import Batch, Call
-from hooks.attention.attention import AttentionSums
+from hooks.attention.attention import AttentionSums, indicators
 from hooks.attention.definitions import AttentionLayer, Definition, default_name
 from hooks.attention.maps import WordMaps
 from hooks.errors import HookError
@@ -73,6 +73,7 @@ class FinalSums(AttentionSums):
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
         super().__init__(pipe, call, definition, bins)
         self._was_read = False
+        self._indicators: dict[Any, list[Tensor]] = {}  # by layout of the keys
         self._listeners: list[_AttentionListener] = []
 
     def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
@@ -176,37 +177,28 @@ class FinalSums(AttentionSums):
     ) -> Tensor:
         """Return attention of image positions (rows, heads, pixels, columns + 1): to each token and to all the text."""
         key = batch.conditional(arguments["key"], layer.address)
+        layout = (*((span.start, span.stop) for span in text), *key.shape[1:], key.dtype, key.device)
+        width = max(map(len, self.columns))
+        if layout not in self._indicators:  # of each token of a word, and of all the text
+            columns = [
+                [*(span.start + place for place in row), *[slice(0)] * (width - len(row)), span]
+                for row, span in zip(self.columns, text, strict=True)
+            ]
+            values = indicators(columns, *key.shape[2:], key.dtype, key.device)
+            self._indicators[layout] = [one.expand(-1, key.shape[1], -1, -1) for one in values]
         mask = arguments.get("attn_mask")
         if mask is not None:
             mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
             mask = mask if mask.shape[-2] == 1 else image_positions(mask, -2)
         more = {name: arguments[name] for name in ("scale", "enable_gqa") if name in arguments}
-        parts = []
-        for columns in self._token_columns(key, text):
-            attention = F.scaled_dot_product_attention(query, key, columns, attn_mask=mask, **more)
-            parts.append(attention.float())
-        width = max(map(len, self.columns)) + 1
-        attention = torch.cat(parts, dim=-1)[..., :width]
+        parts = [
+            F.scaled_dot_product_attention(query, key, values, attn_mask=mask, **more).float()
+            for values in self._indicators[layout]
+        ]
+        attention = torch.cat(parts, dim=-1)[..., : width + 1]
         if self._reading == "share":
             attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
         return attention
-
-    def _token_columns(self, key: Tensor, text: list[slice]) -> Iterator[Tensor]:
-        """Yield values (rows, heads, keys, head width) with 1 at the token of each column; the last is all the text.
-
-        As wide as the keys, which every kernel takes; several where there are more columns.
-        """
-        width = max(map(len, self.columns))
-        size = key.shape[-1]
-        room = -(-(width + 1) // size) * size
-        values = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
-        for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
-            if positions:
-                places = torch.tensor(positions, device=key.device) + span.start
-                values[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
-            values[row, 0, span, width] = 1
-        for start in range(0, room, size):
-            yield values[..., start : start + size].expand(-1, key.shape[1], -1, -1)
 
     def _output_similarities(self, image: Tensor, outputs: Tensor, text: list[slice]) -> Tensor:
         """Return the softmax over the prompt's tokens of products of outputs, shape (rows, 1, pixels, columns)."""

@@ -1,11 +1,15 @@
 """Word maps against DAAM computed anew, by attention processors that keep every probability of every step."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from hooks import HookError, Probe
+from hooks.attention import attention
+from hooks.attention.attention import AttentionSums
 from hooks.sites import attention_sites, module_at
 from tests.hooks.conftest import draw
 from tests.tiny import KINDS, tiny_pipeline
@@ -62,7 +66,10 @@ def daam_by_hand(pipe, latent_size, branches, **call):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
-def test_maps_are_daams(pipelines, kind, guidance_scale):
+@pytest.mark.parametrize("devices", [("cpu",), ()], ids=["chunks", "indicators"])
+def test_maps_are_daams(pipelines, kind, guidance_scale, devices, monkeypatch):
+    """By both ways of taking the softmax; all tokens are more than a head is wide."""
+    monkeypatch.setattr(attention, "IN_CHUNKS", devices)
     pipe = pipelines(kind)
     with Probe(pipe, word_maps=True) as words, Probe(pipe, word_maps=True, map_tokens="all") as probe:
         draw(pipe, guidance_scale=guidance_scale)
@@ -77,6 +84,41 @@ def test_maps_are_daams(pipelines, kind, guidance_scale):
         "the rows must differ for this test to tell them apart"
     )
     assert (probe.maps.definition, probe.maps.version) == ("daam", "1")
+
+
+@pytest.mark.parametrize("definition", ["daam", "decoder-product", "self-refined"])
+def test_layers_of_one_shape_wait_for_each_other(pipelines, definition, monkeypatch):
+    """Until their queries fill some room, or the call ends; rows have different words, and one none."""
+    pipe, add, together, numbers, largest = pipelines("sdxl"), AttentionSums._add_waiting, [], [], 1
+    call = {"prompt": ["a dog", "", "a woman, holding an umbrella!"], "num_inference_steps": 2}
+    bare = draw(pipe, **call)
+    with Probe(pipe, word_maps=definition) as chunks:
+        draw(pipe, **call)
+
+    def spy(sums, alike, batch):
+        nonlocal largest
+        addresses, queries, _ = zip(*sums._waiting[alike])
+        together.append(addresses)
+        largest = max(largest, queries[0].nbytes)
+        assert (len(queries) - 1) * queries[0].nbytes < attention.WAITING
+        add(sums, alike, batch)
+
+    monkeypatch.setattr(AttentionSums, "_add_waiting", spy)
+    monkeypatch.setattr(attention, "IN_CHUNKS", ())
+    for layers in (0, 2, 1):  # of the largest, that the room takes; 0 is the default room
+        monkeypatch.setattr(attention, "WAITING", layers * largest or attention.WAITING)
+        together.clear()
+        with Probe(pipe, word_maps=definition) as probe:
+            images = draw(pipe, **call)
+        assert np.array_equal(images, bare)
+        first, second = together[: len(together) // 2], together[len(together) // 2 :]
+        assert first == second, "nothing waits from one call to the next"
+        assert sorted(itertools.chain(*first)) == sorted(probe.maps.layers)
+        numbers.append(len(first))
+        assert probe.maps.columns == chunks.maps.columns == ((1, 2), (), (1, 2, 3, 4, 5, 6, 7))
+        limit = 16 * np.finfo(np.float32).eps * chunks.maps.values.max()  # a product's powers and logarithms
+        np.testing.assert_allclose(probe.maps.values, chunks.maps.values, rtol=0, atol=limit)
+    assert numbers[0] == 2 < numbers[1] < numbers[2]
 
 
 def test_layers_at_an_eighth_are_left_out():
