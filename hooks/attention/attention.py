@@ -37,7 +37,7 @@ CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 
 CHUNK = 2**24  # on any other device: 64 MiB, twice
 IN_CHUNKS = ("cpu",)  # devices whose softmax is taken in chunks
 WAITING = 2**26  # bytes of queries that wait, with the rows of all branches of guidance
-RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
+RESIZED_AT_ONCE = 2**24  # elements: 64 MiB in float32
 TINY = torch.finfo(torch.float32).tiny
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
 READABLE_PROCESSORS = (
@@ -86,10 +86,9 @@ def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
 def indicators(
     columns: Sequence[Sequence[int | slice]], keys: int, width: int, dtype: torch.dtype, device: torch.device
 ) -> Sequence[Tensor]:
-    """Return values (rows, 1, keys, width) of an attention that are 1 where a row's column has its key or keys.
+    """Return values (rows, 1, keys, width), 1 where a row's column has its keys; several where columns are more.
 
-    The result are the attentions to each column, by any kernel that takes values as wide as keys; several tensors
-    where there are more columns.
+    An attention of such values is the attention to each column, by any kernel that takes values as wide as keys.
     """
     room = -(-max(map(len, columns)) // width) * width
     values = torch.zeros((len(columns), 1, keys, room), dtype=dtype, device=device)
@@ -125,10 +124,11 @@ class AttentionSums:
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self._window = slice(None)  # of the text, the positions that are summed
         self._waiting: dict[Alike, list[tuple[str, Tensor, Tensor]]] = {}  # addresses, queries and keys
+        self._sums: dict[tuple[str, ...], Tensor] = {}  # for the definition, by layers
+        self._together: tuple[str, ...] = ()  # layers that are summed to one, if they are
         self._targets: dict[
             tuple[str, ...], list[tuple[Tensor, Tensor]]
-        ] = {}  # parts of sums, and indicators
-        self._sums: dict[tuple[str, ...], Tensor] = {}  # for the definition, by layers
+        ] = {}  # sums by parts, with indicators
         self._heat: Tensor | None = None  # the maps, once the last planned call has ended
         self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, columns), by layer
         self._calls: list[int] = []  # in each bin, where there are several
@@ -209,7 +209,7 @@ class AttentionSums:
         )
         if addresses not in self._targets:
             columns = range(key.shape[2])[self._window]
-            total = self._sum(addresses, (len(query), heads, pixels, len(columns)), device)
+            total = _zeros(self._sums, addresses, (len(query), heads, pixels, len(columns)), device)
             values = indicators([columns], key.shape[2], width // heads, dtype, device)
             values = [one.expand(len(query), heads, -1, -1) for one in values]
             self._targets[addresses] = [*zip(total.split(width // heads, dim=-1), values)]
@@ -256,29 +256,21 @@ class AttentionSums:
                     "layer_maps: the pipeline does not say how many calls it plans: choose layer_maps=1"
                 )
             bins = min(self._bins, self._planned)
-            self._bin_of = [call * bins // self._planned for call in range(self._planned)] if bins > 1 else []
-            self._calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
+            self._bin_of = [call * bins // self._planned for call in range(self._planned)]
+            self._calls = [self._bin_of.count(number) for number in range(bins)]
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
         """Add probabilities (rows, heads, pixels, columns) of the rows and heads `where` to the layer's sums."""
+        rows, shape, device = self.latent[0], probabilities.shape[2:], probabilities.device
         if layer.address in self.entering:
-            shape = (self.latent[0], layer.heads, *probabilities.shape[2:])
-            self._sum((layer.address,), shape, probabilities.device)[where].add_(probabilities)
+            total = _zeros(
+                self._sums, self._together or (layer.address,), (rows, layer.heads, *shape), device
+            )
+            total[where].add_(probabilities.to(total.device))
         if self._bins:
-            self._add_to_bin(layer, where[0], probabilities.sum(dim=1).div_(layer.heads), call)
-
-    def _sum(self, addresses: tuple[str, ...], shape: Sequence[int], device: torch.device) -> Tensor:
-        """Return the sums of layers, zeros of this shape at first."""
-        if addresses not in self._sums:
-            self._sums[addresses] = torch.zeros(tuple(shape), device=device)
-        return self._sums[addresses]
-
-    def _add_to_bin(self, layer: AttentionLayer, rows: slice, mean: Tensor, call: Call) -> None:
-        """Add attention (rows, pixels, columns), the mean over heads, to the bin of a call."""
-        if layer.address not in self._binned:
-            bins = (self.latent[0], len(self._calls) or 1)
-            self._binned[layer.address] = torch.zeros((*bins, *mean.shape[1:]), device=mean.device)
-        self._binned[layer.address][rows, self._bin_of[call.number] if self._calls else 0].add_(mean)
+            total = _zeros(self._binned, layer.address, (rows, len(self._calls) or 1, *shape), device)
+            number = self._bin_of[call.number] if self._calls else 0
+            total[where[0], number].add_(probabilities.sum(dim=1), alpha=1 / layer.heads)
 
     def end_call(self, call: Call) -> None:
         """Add what waits; after the last planned call combine the sums to maps, before the VAE needs the memory."""
@@ -305,20 +297,16 @@ class AttentionSums:
 
     def word_maps(self, refine: RefineSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition, spread along self-attention if `refine` is given."""
-        heat, attention = self._combine_layers() if self._heat is None else self._heat, None
+        if self._heat is None:
+            self._heat = self._combine_layers()
+        heat, attention = self._heat, None
         if refine is not None:
             attention = refine.self_attention()
             heat = torch.stack([refine.refine_maps(*pair) for pair in zip(heat, attention.to(heat.device))])
             attention = attention.cpu().numpy()
-        return WordMaps(
-            heat[:, : max(map(len, self.columns))].cpu().numpy(),
-            tuple(self.entering),
-            self.columns,
-            self.adds_tokens,
-            self.definition.name,
-            self.definition.version,
-            self_attention=attention,
-        )
+        heat, name = heat[:, : max(map(len, self.columns))].cpu().numpy(), self.definition.name
+        about = self.columns, self.adds_tokens, name, self.definition.version
+        return WordMaps(heat, tuple(self.entering), *about, self_attention=attention)
 
     def _combine_layers(self) -> Tensor:
         """Return the heat maps (rows, columns, height, width) by the definition, and drop the sums."""
@@ -342,7 +330,7 @@ class AttentionSums:
                         after = torch.cat([chunk[:, 1:], chunk[:, -1:]], dim=1)
                         chunk = ((chunk + weight * after) / (1 + weight) + floor).log_()
                     row.add_(chunk.sum(dim=0))
-        heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
+        heat /= sum(1 if product else layer.heads for layer in self.entering.values())
         return heat.exp_().pow_(self.definition.power) if product else heat
 
     def layer_maps(self, calls: int) -> LayerMaps | None:
@@ -385,7 +373,8 @@ class RefineSums(AttentionSums):
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
         """Add probabilities, averaged over heads, to the one sum of all layers."""
-        total = self._sum((), (self.latent[0], *probabilities.shape[2:]), probabilities.device)
+        shape = (self.latent[0], *probabilities.shape[2:])
+        total = _zeros(self._sums, (), shape, probabilities.device)
         total[where[0]].add_(probabilities.sum(dim=1).to(total.device), alpha=1 / layer.heads)
 
     def self_attention(self) -> Tensor:
@@ -403,3 +392,10 @@ class RefineSums(AttentionSums):
             spread = F.interpolate(spread[None], size, mode="bicubic")[0].clamp_(min=0)
         spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=TINY)
         return peak * scaled**REFINE_KEEP * spread
+
+
+def _zeros(sums: dict[Any, Tensor], key: Any, shape: Sequence[int], device: torch.device) -> Tensor:
+    """Return the sum of this key, zeros of this shape at first."""
+    if key not in sums:
+        sums[key] = torch.zeros(tuple(shape), device=device)
+    return sums[key]
