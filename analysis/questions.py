@@ -117,7 +117,7 @@ def questions_by_prompt(config: Config, triplets: Iterable[int]) -> dict[int, tu
     known = people_questions(config)
     if not asks_for_skills(config):
         return dict.fromkeys(triplets, known)
-    of_skill, asked = {one.key: one for one in known}, paintskills.requests(config)
+    of_skill, asked = {one.key: one for one in known}, paintskills.requested_skills(config)
     return {
         number: (replace(of_skill[asked[number].skill], text=paintskills.question(asked[number])),)
         for number in dict.fromkeys(triplets)
@@ -126,7 +126,7 @@ def questions_by_prompt(config: Config, triplets: Iterable[int]) -> dict[int, tu
 
 def _skill_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """The question of each skill that the prompts ask for, in general words."""
-    requests = paintskills.requests(config)
+    requests = paintskills.requested_skills(config)
     most = max((request.count for request in requests), default=1)
     numbers = {
         str(number): (str(number), *_NUMBERS[number : number + 1])

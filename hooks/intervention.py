@@ -100,7 +100,7 @@ class Intervention(HookedBlock):
     # Entering and leaving
 
     def _forget(self) -> None:
-        """Drop the current batch and the values of local donors."""
+        """Drop the batch of the current denoiser call and the activations of local donors."""
         self._batch: Batch | None = None
         self._local: dict[tuple[int, str], Tensor] = {}
 
@@ -113,7 +113,7 @@ class Intervention(HookedBlock):
         return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in counts]
 
     def _prepare(self) -> None:
-        """Look up each patch's sites and check them; start the counts of writes and changes at 0."""
+        """Check each patch against the pipeline and set up what the hooks need, when the block is entered."""
         self._forget()
         self._architecture = architecture_of(self._pipe)
         self._sites = {site.address: site for site in site_table.available(self._pipe)}
@@ -177,26 +177,27 @@ class Intervention(HookedBlock):
     # What the hooks do
 
     def _before_denoiser(self, inputs: Inputs, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Compute the local donors of this denoiser call; at the first, check the text encoders' runs."""
+        """Pre-hook of the denoiser: compute local donors for this call; at the first call, check the texts."""
         if self._calls == 0:
             self._check_text_runs(inputs.text, inputs.pooled)
         self._local = self._local_donors(inputs.batch, args, kwargs)
         self._batch = self._last = inputs.batch
 
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
+        """Forward hook of the denoiser: drop what belongs to this call."""
         self._forget()
 
     def _on_step(self, step: Step) -> None:
-        """Raise a HookError if the scheduler gets another number of images than the denoiser's batch."""
+        """Raise a HookError if the scheduler's step has another number of images than the denoiser's batch."""
         self._last.require_images(self._pipe, len(step.output))
 
     def _patched_values(self, site: Site, values: Tensor) -> Tensor | None:
-        """A site's values with its patches applied; None if no patch writes now."""
+        """A site's activations with its patches applied; None if no patch writes in this denoiser call."""
         call = None if self._batch is None else self._calls - 1
         return self._apply_patches(site.address, values, self._branch_starts(site, values), call)
 
     def _branch_starts(self, site: Site, values: Tensor) -> dict[str, int]:
-        """First row of each branch of guidance in a site's values; empty where nothing is to be written."""
+        """First row, by branch of guidance, of a site's activations; empty if they are not to be patched now."""
         runs = {reader.name: len(reader.runs) for reader in self._readers}
         encoder = site.address.partition(".")[0]
         if encoder in runs and site.address != "text.pooled":  # which is written on its way into the denoiser
@@ -237,11 +238,11 @@ class Intervention(HookedBlock):
             patch.refuse(f"rows: expected less than {available}, the rows of {where}, but got {rows}")
 
     def _apply_one_patch(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
-        """A copy of `base` with one patch applied to the branch from row `start`; keeps its largest changes."""
+        """A copy of `base` with patch `number` applied to the branch from row `start`; notes its largest changes."""
         patch, site, new = self._patches[number], self._sites[address], base.clone()
         heads = None if site.heads else self._attention_heads(address)
         changes = self._changes[number] = self._changes[number].to(new.device)
-        for span, chosen in self._span_rows(site, patch, start).items():
+        for span, chosen in self._rows_by_span(site, patch, start).items():
             rows, where = [patch.into[index] for index in chosen], slice(*span)
             apply_patch(patch, rows, new[:, where], donors[:, where], start, heads)
             target = [start + row for row in rows]
@@ -249,8 +250,8 @@ class Intervention(HookedBlock):
             changes[chosen] = torch.maximum(changed, changes[chosen])
         return new
 
-    def _span_rows(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
-        """Indices into `patch.into` by the (start, end) of the site's stream in their rows; (None,) if it has none."""
+    def _rows_by_span(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
+        """Indices into `patch.into` by the token span (start, end) of the site's stream in that row; (None,): all."""
         if site.stream is None or self._batch is None:
             return {(None,): [*range(len(patch.into))]}
         recipients: dict[tuple[int | None, ...], list[int]] = {}
@@ -262,7 +263,7 @@ class Intervention(HookedBlock):
     # Rows, texts, donors
 
     def _check_text_runs(self, states: Tensor, pooled: Tensor | None) -> None:
-        """Raise a HookError unless patched text encoders ran on the prompts first, with one row per image."""
+        """Raise a HookError unless each patched text encoder ran first on the prompts, with one row per image."""
         patched = {address.partition(".")[0] for address in self._patches_at if address != "text.pooled"}
         runs = select_runs(self._readers, states, pooled) if patched else {}
         for reader, run in (runs[name] for name in runs if name in patched):
@@ -281,7 +282,7 @@ class Intervention(HookedBlock):
     def _local_donors(
         self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> dict[tuple[int, str], Tensor]:
-        """Local donors: the activations if recipients had their donors' texts at this call, by (patch number, address).
+        """Activations as if recipients had their donors' texts in this denoiser call, by (patch number, address).
 
         The denoiser runs once more on the same latents, with the texts exchanged, before it runs on what it was given:
         the whole batch, so that a row with its own text computes what it did, bit for bit, and again only where one

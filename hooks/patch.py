@@ -212,12 +212,12 @@ class Patch:
 
 
 def apply_patch(
-    patch: Patch, rows: Sequence[int], values: Tensor, donor_values: Tensor, first: int, heads: int | None
+    patch: Patch, rows: Sequence[int], values: Tensor, donor_values: Tensor, first_row: int, heads: int | None
 ) -> None:
-    """Write a patch into `values` (a site's activations, all rows of the batch) for these recipient rows, in place.
+    """Write a patch into recipient `rows` of `values`, a site's activations (batch, ...), in place.
 
-    Donors are read from `donor_values`: the site's own, or those of a pass with the donors' text. `first` is the first
-    row of the branch; `heads` the number of heads in the last dimension, where `patch.heads` chooses among them.
+    Donors are read from `donor_values`: the site's own, or those of a pass with the donors' text. `first_row` is that
+    of the branch; `heads` the number of heads in the last dimension, where `patch.heads` chooses among them.
     """
     for name in ("positions", "source_positions"):
         last = max(getattr(patch, name) or (0,))
@@ -226,14 +226,14 @@ def apply_patch(
                 f"{name}: expected less than {values.shape[1]}, the tokens of {patch.site}, but got {last}"
             )
     for row in rows:
-        view, index = _view_and_index(patch, values[first + row], patch.positions, heads)
-        view[index] = _new_value(patch, row, view[index], donor_values, first, heads).to(view)
+        view, index = _view_and_index(patch, values[first_row + row], patch.positions, heads)
+        view[index] = _new_value(patch, row, view[index], donor_values, first_row, heads).to(view)
 
 
 def _view_and_index(
     patch: Patch, row: Tensor, positions: Sequence[int] | None, heads: int | None
 ) -> tuple[Tensor, tuple[Any, ...]]:
-    """A view of one row's activation, split into heads if the patch chooses some, and the index of what it changes."""
+    """A view of one row's activation, split into heads if the patch has some, and the index of the patched part."""
     if patch.heads is None:
         return row, (slice(None) if positions is None else list(positions),)
     tokens = range(len(row)) if positions is None else positions
@@ -243,21 +243,17 @@ def _view_and_index(
 
 
 def _new_value(
-    patch: Patch, row: int, value: Tensor, source: Tensor, first: int, heads: int | None
+    patch: Patch, row: int, value: Tensor, donor_values: Tensor, first_row: int, heads: int | None
 ) -> Tensor:
     """The tensor that replaces `value`, the patched part of a recipient row, by the patch's mode and donors."""
     by_head = "heads" in patch.part or patch.heads is not None
-    image = value.ndim == 3 and not by_head  # whose channels come first
-
-    def channels_last(tensor: Tensor) -> Tensor:
-        return tensor.movedim(0, -1) if image else tensor
-
+    channels = 0 if value.ndim == 3 and not by_head else -1  # an image's come first
     positions = patch.positions if patch.source_positions is None else patch.source_positions
     # a local donor is computed in the row itself
     rows = (row,) if patch.donor == "local" else patch.sources(row)
-    regions = (_view_and_index(patch, source[first + donor], positions, heads) for donor in rows)
-    donors = [channels_last(view[index]) for view, index in regions]
-    vectors, coder = channels_last(value), patch.autoencoder
+    regions = (_view_and_index(patch, donor_values[first_row + donor], positions, heads) for donor in rows)
+    donors = [view[index].movedim(channels, -1) for view, index in regions]
+    vectors, coder = value.movedim(channels, -1), patch.autoencoder
     if coder is None:
         new = _apply_mode(patch, vectors, donors)
     else:
@@ -266,11 +262,11 @@ def _new_value(
         new = coder.replace_latents(
             vectors, patch.latents, lambda latents: _apply_mode(patch, latents, chosen)
         )
-    return new.movedim(-1, 0) if image else new
+    return new.movedim(-1, channels)
 
 
 def _apply_mode(patch: Patch, vectors: Tensor, donors: Sequence[Tensor]) -> Tensor:
-    """Activation vectors (or autoencoder latents) changed by the patch's mode; sums in float32, swaps bit for bit."""
+    """New activation vectors (..., width) or autoencoder latents, from old ones and donors', by the patch's mode."""
     if patch.mode == "swap":
         return donors[0]
     if patch.mode == "mean":

@@ -53,14 +53,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from hooks.architectures import latents
-from hooks.architectures.registry import SUPPORTED_PIPELINES as SUPPORTED_PIPELINES
-from hooks.architectures.registry import architecture_of
+from hooks.architectures.registry import architecture_of, supported_pipelines
 from hooks.architectures.site import Batch, Site
 from hooks.architectures.site import module_at as module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_config
 from hooks.errors import HookError
 
 DEFAULT_SITES = "*"  # a pattern chooses among the default sites
+
+
+def __getattr__(name: str) -> Any:
+    """Return `SUPPORTED_PIPELINES` when it is asked for, as its names are those of every architecture."""
+    if name == "SUPPORTED_PIPELINES":
+        return supported_pipelines()
+    raise AttributeError(f"module 'hooks.sites' has no attribute {name!r}")
 
 
 def available(pipe: Any) -> list[Site]:

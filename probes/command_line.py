@@ -1,6 +1,10 @@
 """The front of every command line: what arguments may be, how faults are said, what the exit status is.
 
-A module's ``main`` hands its parser and its work to `run`.
+A module's ``main`` hands its parser and its work to `run`. A command line imports this first, for Control-C and for
+SIGTERM, by which batch systems and containers end a process: one line, and exit status 130 or 143. While libraries
+load, an exception may be swallowed or wrapped by one of them; so the process ends where it stands, until
+`raise_from_here` says that there is work to end in order. From then on either is a `KeyboardInterrupt` that lets go of
+the run directory and ends the helpers.
 
 What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch, and
 pandas and pyarrow only where there is work: so ``--help`` is quick.
@@ -14,6 +18,7 @@ import difflib
 import errno
 import math
 import os
+import signal
 import sys
 import tempfile
 import textwrap
@@ -22,7 +27,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from probes.errors import UserError, one_line
-from probes.execution import signals  # (first: Control-C while the others load)
 from probes.paths import require_no_address
 
 LARGEST_SEED = 2**63 - 1
@@ -31,6 +35,49 @@ RESUMES = "run the same command again to go on, finished parts are kept"  # said
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST} | {
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EIO, errno.ENXIO),
 }
+_PARTICIPLES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_begun = False
+received: list[int] = []  # of either, once there is work
+
+
+def interruption() -> tuple[str, int]:
+    """Return ``interrupted`` or ``terminated``, and the exit status for it: 128 and the number of the signal."""
+    number = received[-1] if received else signal.SIGINT
+    return _PARTICIPLES[signal.Signals(number)], 128 + number
+
+
+def handle_signal(number: int, frame: Any) -> None:
+    """Handle SIGINT or SIGTERM: end the process or, after `raise_from_here`, raise a `KeyboardInterrupt`."""
+    if _begun:
+        received.append(number)
+        raise KeyboardInterrupt
+    word = _PARTICIPLES[signal.Signals(number)]
+    os.write(2, f"{word}: nothing was begun, run the same command again\n".encode())
+    os._exit(128 + number)
+
+
+def exit_at_once(status: int) -> NoReturn:
+    """Flush the output and end this process without Python's cleanup, which takes 2 s once torch is loaded."""
+    with contextlib.suppress(OSError, ValueError):  # a stream that is closed
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def raise_from_here() -> None:
+    """From now on turn SIGINT and SIGTERM into a `KeyboardInterrupt`, where they ended the process before."""
+    global _begun
+    _begun = True
+
+
+# of ``python -m``; else the command ``triptych``
+_main = getattr(sys.modules.get("__main__"), "__spec__", None)
+_name = _main.name if _main is not None else os.path.basename(sys.argv[0] if sys.argv else "")
+if _name.split(".")[0] in ("probes", "analysis", "triptych", "lab"):
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it was chosen that it be ignored
+        signal.signal(signal.SIGINT, handle_signal)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, handle_signal)
 
 
 class DefaultsHelp(argparse.HelpFormatter):
@@ -127,18 +174,18 @@ def run(
 
     That is 0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
     143 when terminated, after which `interrupted` is said. A reader of the output that has gone, as with ``| head``, is
-    no fault. `begins` is False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is
-    something to go on with.
+    no fault. `begins` is False where `work` says itself, by `raise_from_here`, when there is something to go
+    on with.
     """
     if begins:
-        signals.raise_from_here()
+        raise_from_here()
     try:
         work(parser.parse_args(argv))
         sys.stdout.flush()
     except UserError as error:
         return _print_error(error)
     except KeyboardInterrupt:
-        what, status = signals.interruption()
+        what, status = interruption()
         print(f"\n{what}: {interrupted}", file=sys.stderr)
         return status
     except BrokenPipeError:

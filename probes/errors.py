@@ -1,11 +1,14 @@
-"""The one error that a user can mend, and how text of a user's is shown: printable, in one line, short."""
+"""The one error that a user can mend; how text of a user's is shown: printable, in one line, short; JSON of others."""
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 LIMIT = 400  # characters of a message: what a terminal shows in a few lines
 _JOINERS = "\u200c\u200d"  # written within words of Persian and of Indic scripts, and within emoji
@@ -104,3 +107,28 @@ class UserError(Exception):
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text; any failure is a `json.JSONDecodeError`, endless nesting or numbers, too."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits, bytes that are no text
+        raise json.JSONDecodeError(str(error).partition(";")[0], "", 0) from None
+
+
+def pip_line(extra: str) -> str:
+    """Return the ``pip install`` command that adds an optional extra to this installation of Triptych."""
+    from importlib import metadata  # not before: --help is quick
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    text = metadata.distribution("triptych").read_text("direct_url.json")
+    source = parse_json(text) if text else {}
+    if "dir_info" not in source:
+        return f"pip install 'triptych[{extra}]'"
+    editable = "-e " if source["dir_info"].get("editable") else ""
+    folder = url2pathname(urlsplit(source["url"]).path)
+    return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from probes.csv_text import csv_rows, read_text, restored
-from probes.errors import UserError, printable
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json, printable
 from probes.paths import expand, require_regular
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")

@@ -1,5 +1,6 @@
 """The benchmarks' parts that are quick to run: shapes, one process's answers, the arithmetic, the page."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,17 +9,43 @@ from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table
 from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
+from tests.benchmarks.daam_side import versions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit
-from tests.benchmarks.page import benchmarks_page
+from tests.benchmarks.launches import cost_rows
+from tests.benchmarks.page import RESULTS, benchmarks_page
 from tests.benchmarks.word_maps import _memory, _times, median_interval
 from tests.benchmarks.worker import Bench
 from tests.tiny import tiny_tokenizer
 
+# the most that the probe may add to a step on a GPU, and MiB an image
+BARS = {
+    ("sd14", "words", 1): {"launches": 12, "dispatches": 40, "waits": 0},
+    ("sd14", "captures", 12): {"launches": 160, "waits": 0},
+    ("sdxl", "words", 1): {"launches": 36, "dispatches": 80, "waits": 0, "held_mib": 66},
+    ("sd3", "captures", 12): {"waits": 0, "held_mib": 60, "peak_mib": 60},
+}
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "benchmarks.md"
 
 
 def test_the_page_shows_the_results():
     assert PAGE.read_text("utf-8") == benchmarks_page()
+
+
+@pytest.mark.parametrize("architecture", ["sd14", "sdxl", "sd3"])
+def test_the_probe_adds_little_to_a_step_on_a_gpu_and_what_the_page_says(architecture):
+    page = json.loads((RESULTS / "launches.json").read_text("utf-8"))
+    bars = {key[1:]: bar for key, bar in BARS.items() if key[0] == architecture}
+    rows, over, otherwise = cost_rows(architecture, list(bars)), [], []
+    for row in rows:
+        costs = row["step"] | {name: row[name] for name in ("held_mib", "peak_mib")}
+        bar = bars[row["mode"], row["images"]]
+        over += [(row["mode"], name, costs[name], most) for name, most in bar.items() if costs[name] > most]
+        otherwise += [row] * (row not in page["cases"])
+    assert not over, "beyond the bar in a step"
+    assert page["versions"] != versions() or not otherwise, (
+        "the page has other counts, which depend on the versions of torch, diffusers and transformers and on no "
+        "processor: run python -m tests.benchmarks.launches, then make the page anew"
+    )
 
 
 @pytest.mark.parametrize(

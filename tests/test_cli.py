@@ -10,8 +10,8 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from probes.execution.claim import claim
 from probes.runs import parts, schemas
+from probes.runs.directory import claim
 from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
 from tests.runs import PATIENCE, ROOT, one_line, run_here

@@ -15,10 +15,9 @@ import psutil
 import pytest
 
 from probes.config.schema import Config
-from probes.errors import UserError
+from probes.errors import UserError, pip_line
 from probes.runs.parts import part_name
 from probes.runs.run import Run
-from probes.versions import pip_line
 from tests.probes.conftest import stored
 from tests.probes.execution.light_work import LightWork, light_part
 from tests.runs import PATIENCE, ROOT, run_here

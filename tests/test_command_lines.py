@@ -18,8 +18,8 @@ from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 from triptych.cli.main import COMMANDS, command, main, split_command
-from triptych.options import _FIELDS as FIELDS
-from triptych.options import flag_of
+from triptych.cli.run import _FIELDS as FIELDS
+from triptych.cli.run import flag_of
 
 # Print a page and take no argument.
 OUTSIDE = {
@@ -61,7 +61,7 @@ def test_every_module_that_can_be_run_goes_through_the_front():
     for name in set(found) - DOORS:
         tree = found[name]
         guard = next(node for node in tree.body if is_guard(node))
-        assert ast.unparse(guard.body) in ("sys.exit(main())", "signals.exit_at_once(main())"), name
+        assert ast.unparse(guard.body) in ("sys.exit(main())", "command_line.exit_at_once(main())"), name
         main = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
         assert ast.unparse(main.body[-1]).startswith("return command_line.run("), name
         assert "ArgumentParser(" not in ast.unparse(tree), f"{name}: a parser whose errors are not one line"

@@ -16,7 +16,8 @@ from collections import Counter
 import psutil
 import pytest
 
-from probes.execution import processes, signals
+from probes import command_line
+from probes.execution import processes
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, run_here, saved_yaml
 
@@ -145,8 +146,8 @@ def forked(said, work):
     status = 1
     try:
         os.setsid()
-        signals.raise_from_here()
-        signal.signal(signal.SIGTERM, signals.handle_signal)
+        command_line.raise_from_here()
+        signal.signal(signal.SIGTERM, command_line.handle_signal)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -21,8 +21,7 @@ PYTHON = [block for block in BLOCKS if block.language == "python"]
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    module = COMMANDS[command].module if command != "run" else "triptych.cli.run"
-    return importlib.import_module(module).parser()
+    return importlib.import_module(COMMANDS[command].module).parser()
 
 
 def line_of(block: Block) -> str:

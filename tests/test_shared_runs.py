@@ -10,8 +10,8 @@ import time
 import pytest
 
 from probes.execution import loop
-from probes.execution.claim import claim
 from probes.locks import MEASURING, locked
+from probes.runs.directory import claim
 from probes.runs.run import Run
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, ROOT, run_here

@@ -56,7 +56,7 @@ def drawn(tmp_path_factory):
     """A run of renderings, of which one in six shows what another prompt of its skill asks for."""
     folder = tmp_path_factory.mktemp("drawn")
     config = Config(prompts=SETTINGS["prompts"], limit=SETTINGS["limit"], seeds=[0])
-    asked = paintskills.requests(config)
+    asked = paintskills.requested_skills(config)
     (folder / "scenes").mkdir()
     for number, prompt in enumerate(config.prompts[: len(asked)]):
         shown = asked[number + 3] if number % 12 in (1, 6) else asked[number]

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from pydantic import BaseModel
 
 from analysis.loaded_run import LoadedRun, load_run
-from probes.config.schema import Config
+from probes.config.schema import STAGES, Config
 from probes.errors import UserError, nearest, printable
-from triptych.options import STAGES
 from triptych.request import Overrides, read_request, to_plain_data
 
 if TYPE_CHECKING:

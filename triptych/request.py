@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from probes.config.schema import Config, Trace, build_config, read_source
+from probes.config.schema import STAGES, Config, Trace, build_config, read_source
 from probes.errors import UserError, printable
 from probes.fields.yaml import YamlSource, locate_errors, yaml_text
 from probes.paths import expand_run
 from probes.prompts.prompt import Prompt
 from probes.runs.run import Run
-from triptych.options import STAGES
 
 if TYPE_CHECKING:
     from probes.prompts.captions import LoadedPrompts
@@ -36,7 +35,9 @@ class Request:
     """One command of ``triptych run``, or one call of `triptych.run`, before anything is planned."""
 
     config: Config  # with what was chosen over it
-    yaml_source: YamlSource
+    yaml_source: (
+        YamlSource  # its text is that of the copy that a run keeps, empty where an existing run is resumed
+    )
     passed: dict[str, Any]  # for run.json
     loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
     overrides: Overrides
@@ -49,11 +50,6 @@ class Request:
     def clustered(self) -> bool:
         """Whether the request generates, observes or traces on workers of a cluster."""
         return self.config.clustered and self.includes("generate", "observe", "trace")
-
-    @property
-    def text(self) -> str | None:
-        """The YAML text for the copy that a run keeps; None where an existing run is resumed."""
-        return self.yaml_source.text or None
 
     def includes(self, *stages: str) -> bool:
         """Return whether any of these stages is requested."""

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.report.format import counted
-from analysis.report.prompt_tokens import PromptTokens, token_counts_line, unknown_words_line
 from probes.config.schema import Config
 from probes.errors import printable
+from probes.prompts.sample import PromptTokens, token_counts_line, unknown_words_line
 from probes.runs import directory
 from probes.stages import captions
 from triptych.request import Request
@@ -40,16 +39,17 @@ class RunPlan:
         if self.taken:
             return [str(self.taken), *filter(None, (contrasts_line(config), few_prompts_warning(config)))]
         assert self.source is not None
+        from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
 
         generated, more = estimate(config, self.samples, self.source), []
+        unread = unread_weights(self.source)
         if config.trace is not None:
             from probes.stages.trace.requirements import estimate_trace
 
             more.append(estimate_trace(config, self.source))
-        first = (
-            f"model {config.model_name}, {config.sampler.steps} steps, seeds {_join_first(config.seeds, 8)}"
-        )
+        seeds = f"seed{'s' if len(config.seeds) > 1 else ''} {_join_first(config.seeds, 8)}"
+        first = f"model {config.model_name}, {config.sampler.steps} steps, {seeds}"
         lines = [
             first,
             *_word_lines(config),
@@ -57,6 +57,7 @@ class RunPlan:
             contrasts_line(config),
             *warnings(config, self.samples),
             *_gallery_lines(config),
+            *([f"not read: {_join_first(unread, SIDES)}"] if unread else []),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
             *more,
@@ -186,7 +187,7 @@ def _prompt_lines(config: Config) -> list[str]:
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
-    return [counted(len(prompts), "prompt"), *(f"  {text}" for text in texts), *more]
+    return [f"{len(prompts):,} prompt{'s' * (len(prompts) > 1)}", *(f"  {text}" for text in texts), *more]
 
 
 def _join_first(values: Sequence[object], most: int) -> str:
@@ -283,8 +284,6 @@ def few_prompts_warning(config: Config) -> str:
     needed = math.floor(1 - math.log2(alpha)) + 1
     if not config.contrasts or needed <= count:
         return ""
-    prompts = counted(count, "prompt")
-    if config.unit == "seed":
-        prompts = f"1 prompt and {counted(count, 'seed')}"
+    prompts = f"1 prompt and {count} seeds" if config.unit == "seed" else f"{count} prompt{'s' * (count > 1)}"
     more = f"{needed} or more are needed for one below {alpha:.3g}"
     return f"with {prompts} no p of a gap can fall below {2.0 ** -(count - 1):g}: {more}"

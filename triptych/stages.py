@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics.registry import require_primary
+from probes import command_line
 from probes.config.schema import Config
 from probes.errors import UserError, printable
-from probes.execution import signals, workers
-from probes.execution.claim import claim
+from probes.execution import workers
 from probes.execution.loop import StageCall
 from probes.execution.processes import Helpers, loading_libraries
 from probes.locks import MEASURING, locked
@@ -39,9 +38,9 @@ def run(request: Request) -> tuple[Config, list[str]]:
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
             request.print_line(f"observe: {line}")
-        signals.raise_from_here()
+        command_line.raise_from_here()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
-        with claim(plan.config.out_path, alone=alone) as held:
+        with directory.claim(plan.config.out_path, alone=alone) as held:
             return plan.config, _run_stages(request, plan, held, helpers)
 
 
@@ -55,8 +54,11 @@ def plan_request(request: Request, *, samples: bool = False) -> tuple[RunPlan, l
 
 def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
     """Return a request's plan, the observers of its images, and lines on those that cannot run, or raise UserError."""
-    config, place = request.config, request.location_of("measure.primary")
-    primary = require_primary(config.measure.primary, place, opened=config.images is None)
+    config, place, primary = request.config, request.location_of("measure.primary"), None
+    if "primary" in config.measure.model_fields_set:  # every run holds the default
+        from analysis.metrics.registry import require_primary
+
+        primary = require_primary(config.measure.primary, place, opened=config.images is None)
     if request.clustered and not request.dry:
         flag, _ = request.overrides.get(("cluster", "address"), (request.location_of("cluster"), None))
         workers.require_cluster(config, flag)
@@ -80,7 +82,7 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
 
             chosen, missing = observers(plan.config)
             skipped = why_not(missing)
-        if primary.needs == "features":
+        if primary is not None and primary.needs == "features":
             from analysis.observe.missing import require_primary_feature
 
             require_primary_feature(plan.config, place, missing)
@@ -112,7 +114,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
     with connection as cluster:
         command = StageCall(
             request.passed,
-            request.text,
+            request.yaml_source.text,
             request.overwrite,
             not request.quiet,
             plan.captions,
@@ -122,7 +124,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         if begins:
             _generate(request, plan, run, command)
         else:
-            directory.resume(run, config, request.stages[0], request.passed, request.text)
+            directory.resume(run, config, request.stages[0], request.passed, request.yaml_source.text)
         if request.includes("observe"):
             _observe(request, run, command)
         if request.includes("trace"):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
 from probes.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SPACES = {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"}
 NO_STEP = -1  # of what has no steps: the end of each space

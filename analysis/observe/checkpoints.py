@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.models import pretrained
 from probes.models.pretrained import from_auto_class, quiet, read_tensors, readable
 from probes.paths import expand_model, require_regular

@@ -98,7 +98,7 @@ class LookingElsewhere:
 def observe(
     run: Run, *, progress: bool = True, helpers: Helpers | None = None, cluster: RayWorkers | None = None
 ) -> str:
-    """Observe every image of a run, see :func:`probes.execution.claim.claim`, that was not observed yet.
+    """Observe every image of a run, see :func:`probes.runs.directory.claim`, that was not observed yet.
 
     Returns why nothing was observed; empty where it was. Why some observers did not look stands in the record, by name,
     as ``not_observed``. `helpers`: processes that are there already and may help; `cluster`: workers on other machines

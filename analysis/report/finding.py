@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 
 from analysis.metrics.registry import Metric
-from analysis.report.format import as_float, as_int, counted, interval, number, p_value
-from analysis.report.verdict import GapVerdict, defined
+from analysis.report.format import as_float, as_int, counted, defined, interval, number, p_value
+from analysis.report.verdict import GapVerdict
 from analysis.tables.similarities.side_shares import SideShares
 
 

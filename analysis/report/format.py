@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from analysis.report.verdict import defined
-
 if TYPE_CHECKING:
     from analysis.metrics.registry import Metric
 
@@ -38,6 +36,11 @@ ALONE = "for this prompt alone"
 DASH = "—"
 LATEX_DASH = "--"
 MINUS = "−"
+
+
+def defined(value: float | None) -> bool:
+    """Tell whether a number is there: neither None nor NaN nor infinite."""
+    return value is not None and math.isfinite(value)
 
 
 def fixed(value: float | None, digits: int = 3, dash: str = DASH) -> str:

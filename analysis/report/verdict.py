@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from analysis.report.format import defined
+
 FEWEST_PROMPTS = 6  # of five or fewer no pattern of signs has a two-sided p below 0.05
 ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
 STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "words", "direction")
@@ -59,11 +61,6 @@ class GapVerdict:
     def alone(self) -> bool:
         """Return whether one word stands against one."""
         return self.counts[0] == self.counts[1] == 1
-
-
-def defined(value: float | None) -> bool:
-    """Tell whether a number is there: neither None nor NaN nor infinite."""
-    return value is not None and math.isfinite(value)
 
 
 def judge(

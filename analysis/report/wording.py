@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 
 from analysis.metrics.registry import SPACES, Metric
 from analysis.report.finding import Finding, SpecificationRange
-from analysis.report.format import DASH, amount, as_float, as_int, counted, number
+from analysis.report.format import DASH, amount, as_float, as_int, counted, defined, number
 from analysis.report.verdict import (
     ENOUGH,
     FEWEST_PROMPTS,
     NO_WORDS,
     ContrastWords,
     GapVerdict,
-    defined,
     few_prompts,
     judge,
 )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.report.format import counted, listed
-from analysis.report.prompt_tokens import PromptTokens, Text, token_counts_line, unknown_words_line
 from hooks.prompt.spans import split_words
+from probes.prompts.sample import PromptTokens, Text, token_counts_line, unknown_words_line
 from probes.runs.run import Run
 
 ARTICLES = ("a", "an")

@@ -165,12 +165,12 @@ class Architecture(ABC):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         are_prompt_states: Callable[[Tensor], bool],
-        runs: int,
+        encoder_runs: int,
     ) -> tuple[str, ...] | None:
         """Branches of guidance in the batch, if only comparing text states shows them; None if the pipeline says so.
 
         A result that is not None is passed to `inputs` as `branches`. `are_prompt_states` returns whether states (rows,
-        tokens, width) are the prompts'; `runs` is how often a text encoder has run before the first denoiser call.
+        tokens, width) are the prompts'; `encoder_runs` is how often a text encoder has run before the denoiser.
         """
         return None
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from hooks.architectures.base import Architecture
 from hooks.architectures.layout import Layout
-from hooks.architectures.transformer import Transformer
-from hooks.architectures.transformer_rows import ROWS
 from hooks.architectures.unet import UNet
 from hooks.errors import HookError
 
-ARCHITECTURES: list[Architecture] = [UNet(), *map(Transformer, ROWS)]
-# names of the pipeline classes that can be read, as can their subclasses
-SUPPORTED_PIPELINES = tuple(name for architecture in ARCHITECTURES for name in architecture.pipelines)
-
+ARCHITECTURES: list[Architecture] = [UNet()]  # asked before the transformers
 _NO_ROW = "no row of hooks/architectures/transformer_rows.py describes its transformer yet"
 _FUSED = "its single blocks make queries, keys, values and feed-forward in one projection, which is not taken apart yet"
 _VIDEO = "it makes videos, and sites, maps and metrics are those of one picture"
@@ -44,15 +41,40 @@ _UNREAD = (
 )
 
 
+def architectures() -> Iterator[Architecture]:
+    """Yield the architectures; those of transformers are imported where a pipeline is of none before them."""
+    yield from ARCHITECTURES
+    yield from _transformers()
+
+
+@cache
+def _transformers() -> list[Architecture]:
+    from hooks.architectures.transformer import Transformer
+    from hooks.architectures.transformer_rows import ROWS
+
+    return [*map(Transformer, ROWS)]
+
+
+def supported_pipelines() -> tuple[str, ...]:
+    """Names of the pipeline classes that can be read, as can their subclasses."""
+    return tuple(name for architecture in architectures() for name in architecture.pipelines)
+
+
 def generating_pipelines() -> dict[str, tuple[Architecture, Layout]]:
     """Architecture and layout of each pipeline that a run can generate images with, by class name."""
-    return {layout.pipeline: (kind, layout) for kind in ARCHITECTURES for layout in kind.layouts}
+    return {layout.pipeline: (kind, layout) for kind in architectures() for layout in kind.layouts}
+
+
+def generating_pipeline(name: str) -> tuple[Architecture, Layout] | None:
+    """Architecture and layout of a pipeline class by its name; None if no run can generate images with it."""
+    pairs = ((kind, layout) for kind in architectures() for layout in kind.layouts)
+    return next((pair for pair in pairs if pair[1].pipeline == name), None)
 
 
 def architecture_of(pipe: Any) -> Architecture:
     """The architecture that reads a pipeline; a HookError with reason and remedy if its class is not supported."""
     classes = [base.__name__ for base in type(pipe).__mro__]
-    for architecture in ARCHITECTURES:
+    for architecture in architectures():
         if not {*classes}.isdisjoint(architecture.pipelines):
             return architecture
     reasons = [*filter(None, map(why_unread, classes))]
@@ -63,7 +85,7 @@ def architecture_of(pipe: Any) -> Architecture:
     plain = re.sub(r"(PAG|ControlNet|Img2Img|Inpaint)+(?=Pipeline$)", "", classes[0])
     plain = re.sub(r"^LatentConsistencyModel(?=Pipeline$)", "StableDiffusion", plain)
     remedy = (
-        f"use diffusers.{plain}.from_pipe(pipe)" if plain in SUPPORTED_PIPELINES else "choose one of these"
+        f"use diffusers.{plain}.from_pipe(pipe)" if plain in supported_pipelines() else "choose one of these"
     )
     raise HookError(
         f"pipeline: expected one of hooks.sites.SUPPORTED_PIPELINES, but got {classes[0]}{reason}: {remedy}"

@@ -46,7 +46,7 @@ class Transformer(Architecture):
     # What it is made of
 
     def require_readable(self, pipe: Any) -> None:
-        """Raise a HookError as the base class, and for caches, parallelism, fused projections or unseeded noise."""
+        """Raise a HookError for a pipeline that hooks cannot read: unsupported class, caches, fused projections, ..."""
         super().require_readable(pipe)
         denoiser, name = self.denoiser(pipe), f"{type(pipe).__name__}.{PART}"
         hooked = (getattr(module, "_diffusers_hook", None) for module in denoiser.modules())
@@ -77,7 +77,7 @@ class Transformer(Architecture):
             )
 
     def check_configuration(self, pipe: Any) -> None:
-        """Raise a MisfitError for an unusable VAE scaling or, where set and latents are not packed, `sample_size`."""
+        """Raise a MisfitError if the VAE's scaling of latents or the transformer's `sample_size` is not usable."""
         if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
             latents.check_scaling(pipe.vae.config)
         else:
@@ -113,11 +113,11 @@ class Transformer(Architecture):
                 yield site, self.patch_size(pipe)
 
     def stack_of(self, address: str) -> Stack:
-        """The stack of blocks that a site's address lies in; StopIteration for an address outside the blocks."""
+        """The stack (list of equal blocks) that a site's address lies in; StopIteration for one outside the blocks."""
         return next(stack for stack in self.row.stacks if address.startswith(f"{stack.address}."))
 
     def word_layers(self, pipe: Any) -> tuple[str, ...]:
-        """Addresses of the attentions that word maps use by default: those of the row, else all of the first stack."""
+        """Addresses of the attentions that word maps use by default: chosen for the family, else the first stack's."""
         stack = self.row.stacks[0]
         blocks = children(self.denoiser(pipe), stack.path)
         dual = (
@@ -135,7 +135,7 @@ class Transformer(Architecture):
         kwargs: Mapping[str, Any],
         branches: tuple[str, ...] | None = None,
     ) -> Inputs:
-        """Timestep, latents and texts of the conditional rows, from the arguments of a call; latents are unpacked."""
+        """Timestep, latents and texts of a denoiser call's conditional rows, from its arguments; latents unpacked."""
         row, arguments = self.row, self._arguments_by_name(args, kwargs)
         lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
         latent = stack_rows(arguments["hidden_states"])
@@ -161,14 +161,14 @@ class Transformer(Architecture):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         are_prompt_states: Callable[[Tensor], bool],
-        runs: int,
+        encoder_runs: int,
     ) -> tuple[str, ...] | None:
-        """Branches in the batch, by comparing texts with the prompts'; HookError if none match; usually None."""
+        """Branches of guidance in a call's batch, by comparing texts; None for families where none is needed."""
         if self.row.branches != "text":
             return None
         states = self._arguments_by_name(args, kwargs)["encoder_hidden_states"]
         guided = len(states) % 2 == 0 and are_prompt_states(states[len(states) // 2 :])
-        if guided and runs > 1:
+        if guided and encoder_runs > 1:
             return self._branch_order(guided=True)
         if guided or are_prompt_states(states):  # negative states may have been passed in
             return self._branch_order(guided and not are_prompt_states(states))
@@ -178,7 +178,7 @@ class Transformer(Architecture):
         )
 
     def _pipeline_branches(self, pipe: Any) -> tuple[str, ...]:
-        """Branches of guidance in the batch, as the pipeline states them; one where guidance runs a second call."""
+        """Branches of guidance in a denoiser call's batch, as the pipeline states them; else "conditional" alone."""
         if self.row.branches != "pipeline":
             return self._branch_order(guided=False)
         guided = getattr(pipe, "do_classifier_free_guidance", None)
@@ -187,7 +187,7 @@ class Transformer(Architecture):
         return self._branch_order(bool(guided))
 
     def _branch_order(self, guided: bool) -> tuple[str, ...]:
-        """Names of the branches in the batch, in their order; "conditional" alone without guidance."""
+        """Names of the branches in a batch, in the order of this family; "conditional" alone without guidance."""
         if not guided:
             return ("conditional",)
         both = ("unconditional", "conditional")
@@ -209,7 +209,7 @@ class Transformer(Architecture):
         return self.row.patch or self.denoiser(pipe).config.patch_size
 
     def unpack_latents(self, values: Tensor, batch: Batch) -> Tensor:
-        """Latents or predictions in the shape (rows, channels, h, w); packed ones, (rows, patches, c), are unpacked."""
+        """Latents or predictions as (rows, channels, h, w); packed ones, (rows, patches, c), are unpacked."""
         if self.row.packed:
             (height, width), side = batch.grid, batch.patch
             values = values.unflatten(-1, (-1, side, side)).unflatten(1, (height, width))
@@ -217,12 +217,12 @@ class Transformer(Architecture):
         return values
 
     def _arguments_by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of a transformer call by the names that limit classes use, such as "hidden_states"."""
+        """Arguments of a transformer call by the names that most classes use for them, such as "hidden_states"."""
         arguments = {**dict(zip(self.row.arguments or ("hidden_states",), args)), **kwargs}
         return {self.row.arguments.get(name, name): value for name, value in arguments.items()}
 
     def _text_lengths(self, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-        """Text tokens of each row in the attention; empty for transformers that pad all texts to one length.
+        """Number of each row's text tokens in the attention; empty for transformers that pad texts to one length.
 
         Raises a HookError for images of one prompt with masks of different prompts, as diffusers' Lumina2 gives them.
         """
@@ -242,14 +242,14 @@ class Transformer(Architecture):
         return ()
 
     def prediction(self, inputs: Inputs, output: Any) -> Tensor:
-        """The prediction, shape (rows of all branches, c, h, w), with the scheduler's sign and without a variance."""
+        """The prediction in a call's output, (rows of all branches, c, h, w), with the sign the scheduler expects."""
         values = self.unpack_latents(stack_rows(tensor_of(output)), inputs.batch)
         channels = inputs.latent.shape[1]
         values = values[:, :channels] if self.row.variance else values
         return -values if self.row.negated else values
 
     def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """(address, values) of each branch's noise prediction; a second call may give the unconditional one."""
+        """(address, values) of each branch's noise prediction in a denoiser call; `second`: a step's second call."""
         if second and self.row.branches == "calls":
             yield "noise_pred.unconditional", self.prediction(inputs, output)
         yield from super().predictions(inputs, output, second)
@@ -267,6 +267,7 @@ class Transformer(Architecture):
         swapped = ("encoder_hidden_states", *self.row.masks, *pooled)
 
         def select_rows(name: str, value: Any) -> Any:
+            """Return an argument with its rows exchanged, if it holds texts."""
             if names.get(name, name) not in swapped or value is None:
                 return value
             return [value[row] for row in rows] if isinstance(value, list) else value[list(rows)]
@@ -342,7 +343,7 @@ class Transformer(Architecture):
         return self.latent_scale(pipe) * self.patch_size(pipe)
 
     def joined_encoders(self) -> list[str]:
-        """Names ("text", "text_3") of the text encoders whose tokens are concatenated into the transformer's text."""
+        """Names, such as "text_3", of the text encoders whose tokens are concatenated into the transformer's text."""
         return [[*TEXT_ENCODERS][tower] for tower in self.row.text_towers]
 
     def prompt_tokens(self, pipe: Any) -> int:
@@ -350,19 +351,19 @@ class Transformer(Architecture):
         return sum(self.tokens(pipe, encoder) for encoder in self.joined_encoders())
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """Token positions of a text encoder: the pipeline's limit, or the encoder's own if that is lower."""
+        """Number of tokens that a text encoder, such as "text_3", is given: the pipeline's or its own lower limit."""
         limit = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
         return min(limit, longest_text(tower) or limit) if tower else limit
 
 
 def _pipeline_site(address: str, read_only: str) -> Site:
-    """A read-only site of values that the pipeline passes or gets, such as the latent; `read_only` is the reason."""
+    """A site of values that the pipeline holds, such as the latent; `read_only` says why patches cannot write there."""
     return Site(address, PART, read="pipeline", read_only=read_only)
 
 
 def stack_rows(values: Tensor | list[Tensor]) -> Tensor:
-    """One tensor of a list of rows: text states padded with 0, latents without the frame axis; a tensor unchanged."""
+    """A list of rows as one tensor: text states are padded with 0, latents lose the frame axis; a tensor as it is."""
     if not isinstance(values, list):
         return values
     import torch
@@ -373,12 +374,13 @@ def stack_rows(values: Tensor | list[Tensor]) -> Tensor:
 
 
 def _meta_mask_of_ones(tokens: int) -> Tensor:
-    """A text mask of ones on the meta device, shape (1, tokens), whose `sum` is a real tensor of `tokens`."""
+    """A text mask of ones on the meta device, (1, tokens), whose `sum` is nevertheless a tensor with the value."""
     import torch
 
     class Ones(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            """Return the sum as a CPU tensor; any other operation runs as usual."""
             if func is torch.Tensor.sum:
                 return torch.tensor([tokens], device="cpu")
             with torch._C.DisableTorchFunctionSubclass():

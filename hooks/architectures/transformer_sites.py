@@ -63,7 +63,7 @@ class Stack:
     single: bool = False
 
     def stream_attributes(self, stream: str) -> dict[str, Any]:
-        """`stream` and `sequence` of a site as keyword arguments; empty if the module sees this stream alone."""
+        """Keyword arguments for the `Site` of one stream in a joint sequence; empty if its module sees that alone."""
         if self.single:
             return {"stream": stream, "sequence": self.sequence}
         rest = tuple(part for part in self.sequence if part != "image")
@@ -97,7 +97,7 @@ def block_sites(denoiser: Any, stacks: Sequence[Stack]) -> Iterator[Site]:
 
 
 def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Iterator[Site]:
-    """Sites of a block's joint or cross attention, by which the image reads the text."""
+    """Sites of the attention of a block, at `address` and module `path`, by which the image reads the text."""
     module, where = module_at(block, stack.attention), f"{path}.{stack.attention}"
     image = f"{address}.{stack.role}"
     if stack.role == "cross":
@@ -120,5 +120,5 @@ def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Itera
 
 
 def _ends_text_stream(block: Any) -> bool:
-    """Return whether the block has no text output, as the last of a stack may (`context_pre_only`)."""
+    """Return whether a transformer block has no text output (`context_pre_only`), as the last block may."""
     return bool(getattr(block, "context_pre_only", False))

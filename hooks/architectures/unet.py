@@ -67,7 +67,7 @@ class UNet(Architecture):
     predicts = ("epsilon", "v_prediction", "sample")
 
     def check_configuration(self, pipe: Any) -> None:
-        """Raise a MisfitError as the base class, and for a U-Net whose channels in and out are not the latent's."""
+        """Raise a MisfitError for an unusable latent size or scaling, or U-Net channels other than the VAE's."""
         super().check_configuration(pipe)
         config, latent = pipe.unet.config, pipe.vae.config.latent_channels
         if (config.in_channels, config.out_channels) != (latent, latent):
@@ -96,7 +96,7 @@ class UNet(Architecture):
         yield from latents.decoder_sites(pipe.vae)
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
-        """Sites of a U-Net's "cross" or "self" attentions, each with (side of the latent / side of its grid)."""
+        """Sites of a U-Net's "cross" or "self" attentions, each with the ratio of latent side to its grid's side."""
         factors = _grid_factors(pipe.unet)
         for site in _unet_sites(pipe.unet):
             is_attention = site.module.endswith((".attn1", ".attn2"))
@@ -104,7 +104,7 @@ class UNet(Architecture):
                 yield site, next(factor for path, factor in factors.items() if site.module.startswith(path))
 
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
-        """Timestep, latents and texts of the conditional rows, from the arguments of a U-Net call."""
+        """Timestep, latents and texts of a U-Net call's conditional rows, from its arguments."""
         names = ("sample", "timestep", "encoder_hidden_states")
         sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
         masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
@@ -134,7 +134,7 @@ class UNet(Architecture):
         return tuple(positional), named
 
     def final_latent(self, pipe: Any, decoder_input: Tensor) -> Tensor:
-        """The final latent z0 from the decoder's input; for SDXL, the VAE's mean and deviation are undone, too."""
+        """The final latent z0, scaled as the denoiser gives it, from the decoder's input; (rows, channels, h, w)."""
         return latents.final_latent(pipe.vae, decoder_input, normalized=_is_xl(pipe))
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
@@ -146,10 +146,7 @@ class UNet(Architecture):
         return "float32" if upcast else dtype
 
     def image_multiple(self, pipe: Any) -> int:
-        """Pixels that an image's sides must be multiples of: the U-Net halves the latent at each level but the last.
-
-        Other sizes would be cropped on the way up.
-        """
+        """Pixels that an image's sides must be multiples of: the U-Net halves the latent at each level but the last."""
         return self.latent_scale(pipe) * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
@@ -194,7 +191,7 @@ def _has_image_branch(pipe: Any) -> bool:
 
 
 def _denoiser_text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
-    """Text arguments of a U-Net call: token states and, for SDXL, pooled text with time ids of 0."""
+    """Keyword arguments of a U-Net call for its text: token states and, for SDXL, pooled text with time ids of 0."""
     added = None
     if pooled is not None:
         added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
@@ -210,9 +207,11 @@ def _unet_sites(unet: Any) -> Iterator[Site]:
     """Sites of a U-Net's modules, from `conv_in` to the last upsampling block, in the order in which they run."""
 
     def site(address: str, path: str, **more: Any) -> Site:
+        """Return a `Site` from its address and module path, both without `unet.`."""
         return Site(f"unet.{address}", f"unet.{path}", **more)
 
     def transformer_sites(address: str, path: str, blocks: Sequence[Any]) -> Iterator[Site]:
+        """Yield the sites of the transformer blocks of one attention module at `address`."""
         for k, inner in enumerate(blocks):
             number = f".{k}" if len(blocks) > 1 else ""
             where = f"{path}.transformer_blocks.{k}"

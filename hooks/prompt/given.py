@@ -42,7 +42,7 @@ class Template:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def insert_prompt(self, prompt: str) -> tuple[str, list[Span]]:
-        """Return the text of a prompt in the template, and for each of the text's characters a span of the prompt.
+        """Return a prompt's text in the template, and for each of its characters the span of the prompt it is from.
 
         >>> Template("say ", "!", lower=True).insert_prompt(" Hi ")
         ('say hi!', [(0, 0), (0, 0), (0, 0), (0, 0), (1, 2), (2, 3), (0, 0)])
@@ -83,7 +83,7 @@ class PromptTokenizer:
         return getattr(self.tokenizer, name)
 
     def __call__(self, texts: str | Sequence[str], **options: Any) -> Mapping[str, Any]:
-        """Tokenize a prompt or a list of prompts in the template; offsets (of a list) are characters of the prompt."""
+        """Tokenize one or several prompts in the template; offsets (of several) count characters of the prompt."""
         if isinstance(texts, str):
             return self.tokenizer(self.template.insert_prompt(texts)[0], **options)
         filled = [self.template.insert_prompt(text) for text in texts]
@@ -97,13 +97,13 @@ class PromptTokenizer:
 
 
 def _covering_span(spans: Sequence[Span]) -> Span:
-    """Return the span from the first to the last of the non-empty spans; (0, 0) if all are empty."""
+    """Return the span from the start of the first to the end of the last non-empty span; (0, 0) if none."""
     spans = [span for span in spans if span != NOWHERE]
     return (spans[0][0], spans[-1][1]) if spans else NOWHERE
 
 
 def placeholders(tokenizer: Any) -> dict[str, str]:
-    """Return, by placeholder of a textual inversion of several vectors, the tokens that diffusers replaces it by."""
+    """Return, by placeholder of a textual inversion of several vectors, the tokens (joined) that diffusers reads."""
     added, result = getattr(tokenizer, "added_tokens_encoder", {}), {}
     for token in added:
         names = [token]
@@ -115,19 +115,21 @@ def placeholders(tokenizer: Any) -> dict[str, str]:
 
 
 def spell_out_placeholders(tokenizer: Any) -> Any:
-    """Return a tokenizer that replaces placeholders as diffusers does; `tokenizer` itself if it has none."""
+    """Return a tokenizer that replaces placeholders of textual inversions as diffusers does; itself if it has none."""
     if isinstance(tokenizer, PromptTokenizer) or not (vectors := placeholders(tokenizer)):
         return tokenizer
     return PromptTokenizer(tokenizer, Template(vectors=vectors), tokenizer.model_max_length)
 
 
-def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: str | None = None) -> Any:
-    """Return tokenizer number `index` of a pipeline with its template, with `system` as system prompt if not None.
+def prompt_tokenizer(
+    layout: Layout | None, index: int, tokenizer: Any, system_prompt: str | None = None
+) -> Any:
+    """Return a pipeline's tokenizer number `index` so that it puts the pipeline's template around prompts.
 
-    The tokenizer itself if the pipeline passes prompts as they are. HookError if the model has no system prompt to set,
-    or the tokenizer lacks a template of conversation that the pipeline needs.
+    The tokenizer itself if the pipeline passes prompts as they are. A `system_prompt` replaces the model's; HookError
+    if there is none to set, or the tokenizer lacks a template of conversation that the pipeline needs.
     """
-    template = _template(layout, tokenizer, system)
+    template = _template(layout, tokenizer, system_prompt)
     length = layout.lengths[index] + template.uncounted if layout.lengths else tokenizer.model_max_length
     if (vectors := placeholders(tokenizer)) and hasattr(layout.pipeline_class(), "maybe_convert_prompt"):
         template = replace(template, vectors=vectors)
@@ -137,7 +139,7 @@ def prompt_tokenizer(layout: Layout | None, index: int, tokenizer: Any, system: 
 
 
 def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
-    """Return the tokenizers of a pipeline, each with the pipeline's template (`prompt_tokenizer`).
+    """Return a pipeline's tokenizers, each putting the pipeline's template around prompts (`prompt_tokenizer`).
 
     HookError if the states of two encoders are joined along channels and one tokenizer alone has an added word.
     """
@@ -151,22 +153,18 @@ def prompt_tokenizers(layout: Layout, tokenizers: Sequence[Any]) -> list[Any]:
     return [prompt_tokenizer(layout, index, tokenizer) for index, tokenizer in enumerate(tokenizers)]
 
 
-def replace_system_prompt(tokenizer: Any, text: str | None) -> Any:
-    """Return a tokenizer with `text` as system prompt, or itself if None; HookError if the model has none to set."""
-    if text is None:
+def replace_system_prompt(tokenizer: Any, system_prompt: str | None) -> Any:
+    """Return a tokenizer with another system prompt in its template; itself for None, HookError if it has none."""
+    if system_prompt is None:
         return tokenizer
-    return prompt_tokenizer(
-        getattr(tokenizer, "layout", None), 0, getattr(tokenizer, "tokenizer", None), text
-    )
+    layout, inner = getattr(tokenizer, "layout", None), getattr(tokenizer, "tokenizer", None)
+    return prompt_tokenizer(layout, 0, inner, system_prompt)
 
 
 @contextmanager
-def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[dict[str, Any]]:
-    """Set a pipeline's system prompt inside the block and yield arguments for the call; None changes nothing.
-
-    HookError for a pipeline that has no system prompt, or none that can be set.
-    """
-    template = Template() if text is None else _template(layout, pipe.tokenizer, text)
+def use_system_prompt(pipe: Any, layout: Layout, system_prompt: str | None) -> Iterator[dict[str, Any]]:
+    """Context manager: set a pipeline's system prompt (None: its own), and yield arguments for its call."""
+    template = Template() if system_prompt is None else _template(layout, pipe.tokenizer, system_prompt)
     before = {name: getattr(pipe, name) for name in template.attributes}
     try:
         vars(pipe).update(template.attributes)
@@ -177,14 +175,14 @@ def use_system_prompt(pipe: Any, layout: Layout, text: str | None) -> Iterator[d
 
 @cache
 def _pipeline_without_components(pipeline_class: Any) -> Any:
-    """Return an instance of a pipeline class without components, which has the class's template."""
+    """Return an instance of a pipeline class whose components are all None, to read its template from."""
     names = list(inspect.signature(pipeline_class.__init__).parameters)[1:]
     return pipeline_class(**dict.fromkeys(names))
 
 
-def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Template:
-    """Return a pipeline's template, with `system` as system prompt if not None; HookError if it cannot be set."""
-    if system is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
+def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) -> Template:
+    """Return the `Template` that a pipeline puts around prompts, with a `system_prompt` in place of the model's."""
+    if system_prompt is not None and (layout is None or layout.template not in SYSTEM_PROMPTS):
         from hooks.architectures.transformer_rows import ROWS
 
         having = sorted(row.name for row in ROWS if row.layout.template in SYSTEM_PROMPTS)
@@ -203,33 +201,34 @@ def _template(layout: Layout | None, tokenizer: Any, system: str | None) -> Temp
         layout.template == "instruction"
     ):  # Sana's; the first token and the last 299, as many as the prompt may have
         default = inspect.signature(kind.__call__).parameters["complex_human_instruction"].default
-        lines = default if system is None else [system]
+        lines = default if system_prompt is None else [system_prompt]
         before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
         return Template(before, lower=True, uncounted=len(tokenizer.encode(before)) - 2, arguments=arguments)
     instance = _pipeline_without_components(kind)
     if layout.template == "system prompt":
-        prompt = instance.system_prompt if system is None else system
+        prompt = instance.system_prompt if system_prompt is None else system_prompt
         return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})
     # Qwen-Image's, of which it drops the tokens of all that stands before the prompt
     before, after = instance.prompt_template_encode.split("{}")
-    if system is None:
+    if system_prompt is None:
         return Template(before, after, uncounted=instance.prompt_template_encode_start_idx)
     start, _, rest = before.partition("system\n")
-    before = f"{start}system\n{system}{rest[rest.index('<|im_end|>') :]}"
+    before = f"{start}system\n{system_prompt}{rest[rest.index('<|im_end|>') :]}"
     uncounted = len(tokenizer.encode(before, add_special_tokens=False))
-    whole = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
-    attributes = {"prompt_template_encode": whole, "prompt_template_encode_start_idx": uncounted}
+    escaped = "{}".join(part.replace("{", "{{").replace("}", "}}") for part in (before, after))
+    attributes = {"prompt_template_encode": escaped, "prompt_template_encode_start_idx": uncounted}
     return Template(before, after, uncounted=uncounted, attributes=attributes)
 
 
-def _conversation_template(kind: Any, name: str, tokenizer: Any) -> Template:
-    """Return the template of a conversation; HookError, which names tokenizer `name`, if it has none."""
+def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Template:
+    """Return a tokenizer's chat template around the user's turn; HookError, which names it `name`, if it has none."""
     uncounted = 0
     try:
-        if hasattr(kind, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
-            instance = _pipeline_without_components(kind)
+        if hasattr(pipeline_class, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
+            instance = _pipeline_without_components(pipeline_class)
             arguments = SimpleNamespace(tokenizer=tokenizer, system_prompt=instance.system_prompt)
-            (text,), uncounted = kind._get_messages(arguments, _MARK), instance.user_prompt_begin_id
+            (text,) = pipeline_class._get_messages(arguments, _MARK)
+            uncounted = instance.user_prompt_begin_id
         else:
             messages = [{"role": "user", "content": _MARK}]
             text = tokenizer.apply_chat_template(

@@ -41,7 +41,7 @@ def split_words(text: str) -> list[tuple[str, Span]]:
 
 
 def split_pieces(text: str) -> list[Span]:
-    """Return the spans of a text's runs of letters with their accents, or of digits.
+    """Return the (start, end) spans of a text's runs of letters, accents included, and runs of digits.
 
     >>> [text[a:b] for text in ("A woman's non-binary hat, 42 cm2!",) for a, b in split_pieces(text)]
     ['A', 'woman', 's', 'non', 'binary', 'hat', '42', 'cm', '2']
@@ -53,7 +53,7 @@ def split_pieces(text: str) -> list[Span]:
 
 
 def encode(tokenizer: Any, texts: Sequence[str], error_prefix: str) -> list[tuple[list[int], list[Span]]]:
-    """Return token ids, not truncated, and spans of the tokens of each text; HookError for a slow tokenizer.
+    """Return each text's token ids, not truncated, and the character spans of its tokens; needs a fast tokenizer.
 
     A token of no characters, such as the start of text, has an empty span. `error_prefix` begins the error's message.
     """
@@ -69,7 +69,7 @@ def encode(tokenizer: Any, texts: Sequence[str], error_prefix: str) -> list[tupl
 
 
 def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
-    """Return the positions of the tokens that have a character in a span.
+    """Return the positions of the tokens that have a character in `span`, by the tokens' character spans `offsets`.
 
     >>> token_positions([(0, 0), (0, 1), (2, 5), (5, 7), (0, 0)], (2, 7))
     (2, 3)
@@ -78,7 +78,7 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
 
 
 def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
-    """Return, for each word's span, the positions of the tokens that have a character in it.
+    """Return, for each word's character span, the positions of its tokens, by the tokens' spans `offsets`.
 
     >>> tokens_of_words([(0, 0), (0, 1), (2, 5), (5, 8), (8, 9), (0, 0)], [(0, 1), (2, 8)])
     ((1,), (2, 3))
@@ -90,7 +90,7 @@ def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tup
 
 
 def parse_groups(groups: str) -> tuple[str, ...]:
-    """Return the names of position groups joined by ``+``; for "rest", the names of all groups but "word".
+    """Return the names in a text of token-position groups joined by ``+``; for "rest", all groups but "word".
 
     >>> parse_groups("start+before"), parse_groups("rest")
     (('start', 'before'), ('start', 'before', 'after', 'end', 'padding'))
@@ -101,7 +101,7 @@ def parse_groups(groups: str) -> tuple[str, ...]:
 def groups_around(
     word_positions: Sequence[int], n_tokens: int, length: int, *, start: bool = True, end: bool = True
 ) -> dict[str, tuple[int, ...]]:
-    """Return all token positions of a padded prompt by group: start, before the word, word, after, end, padding.
+    """Return a padded prompt's token positions by group around a word: start, before, word, after, end, padding.
 
     Tokens between several occurrences of the word (in a caption of its own) count as after it. `start`, `end`: whether
     the tokenizer puts such a token around the text; T5's puts none before.

@@ -45,10 +45,10 @@ class TextRun:
     places: Tensor | None = None
 
     def token_numbers(self, conditional: Tensor) -> Tensor | None:
-        """Return which of the run's tokens is at each position of the denoiser's text (-1: none); None if none is.
+        """Return the number of the run's token at each position of `conditional`, the denoiser's text, or None.
 
-        Some state of the run, normed or not, must contain all of `conditional` or be contained in it whole; positions
-        of zeros are padding.
+        Shape (rows, positions), -1 for no token. Some state of the run, normed or not, must contain all of
+        `conditional` or be contained in it whole; positions of zeros are padding.
         """
         for state in (self.final, *reversed(self.states), *reversed(self.normed)):
             if state is None:
@@ -60,14 +60,14 @@ class TextRun:
         return None
 
     def matches_pooled(self, pooled: Tensor) -> bool:
-        """Return whether the denoiser's pooled vectors (rows, width) begin or end with those of this run."""
+        """Return whether the denoiser's pooled text vectors (rows, width) begin or end with those of this run."""
         if self.pooled is None or self.pooled.shape[-1] > pooled.shape[-1]:
             return False
         run_pooled, width = self.pooled.to(pooled), self.pooled.shape[-1]
         return torch.equal(run_pooled, pooled[:, :width]) or torch.equal(run_pooled, pooled[:, -width:])
 
     def one_row_per_prompt(self, values: Tensor) -> Tensor | None:
-        """Return one row for each prompt of values for images; None if a prompt's rows or the number differ."""
+        """Return `values` (one row per image) with one row per prompt; None if rows of one prompt differ."""
         prompts = self.states[0].shape[0]
         if values.shape[0] % prompts:
             return None
@@ -76,7 +76,7 @@ class TextRun:
 
 
 def matched_tokens(states: Tensor, conditional: Tensor) -> Tensor | None:
-    """Return the number (rows, positions) of the encoder's token at each position of the denoiser's text, or None.
+    """Return the number of the encoder's token at each position of the denoiser's text, (rows, positions), or None.
 
     -1 at positions without a state of the run; a position of zeros is padding. None unless in every row all positions
     but padding are matched, or all tokens are. Of tokens with equal states the one after the previous token is taken.
@@ -110,18 +110,19 @@ def matched_tokens(states: Tensor, conditional: Tensor) -> Tensor | None:
 
 
 def _row_bytes(states: Tensor) -> list[bytes]:
-    """Return the bytes of each token's state, by which equal states are found."""
+    """Return the state of each token, of (tokens, width), as bytes, so that equal states can be looked up."""
     return [row.tobytes() for row in states.detach().contiguous().view(torch.uint8).cpu().numpy()]
 
 
 class TextReader:
-    """Hooks on a text encoder, the pipeline's attribute `part`, and on sites `inside` its layers; holds its runs."""
+    """Hooks on a text encoder, an attribute of the pipeline, and on sites within its layers; holds its runs."""
 
-    def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
+    def __init__(self, pipe: Any, name: str, attribute: str, layer_sites: Collection[Site] = ()) -> None:
+        """Look up the modules of the text encoder `name`, `pipe.<attribute>`, that `attach` hooks."""
         self.name = name
-        self._pipe, self._inside = pipe, inside
-        self.encoder = getattr(pipe, part)
-        core = text_core(pipe, part)
+        self._pipe, self._layer_sites = pipe, layer_sites
+        self.encoder = getattr(pipe, attribute)
+        core = text_core(pipe, attribute)
         assert core is not None
         self._embeddings, self._layers, self._norm = (
             module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
@@ -146,7 +147,7 @@ class TextReader:
             ),
             *(
                 site.attach_reader(self._pipe, functools.partial(self._store_values, site.address))
-                for site in self._inside
+                for site in self._layer_sites
             ),
             self._norm.register_forward_hook(functools.partial(self._store_values, "final")),
             self.encoder.register_forward_hook(self._finish_run),
@@ -155,7 +156,7 @@ class TextReader:
             stack.callback(handle.remove)
 
     def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
-        """Return the first held run that gave `conditional`, else the first that gave `pooled`; None if none did.
+        """Return the first run with the states `conditional`, else the first with the vectors `pooled`, else None.
 
         Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
         several may follow one another. A run that gave `conditional` then knows its places.
@@ -178,7 +179,7 @@ class TextReader:
         return None
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
-        """Return the position (prompts,) of the token for the whole text of each prompt; None if it is not known.
+        """Return the position (prompts,) of the token that stands for each prompt's whole text; None if unknown.
 
         That is the first end-of-text token of the tokenizer or, of an encoder that is given a template behind the
         prompt, the last token.
@@ -194,17 +195,17 @@ class TextReader:
         return torch.where(is_end.any(-1), is_end.int().argmax(-1), last)
 
     def _start_run(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Start a run, with the attention mask that the encoder is given."""
+        """Forward pre-hook of the encoder: start a `TextRun` with the attention mask that the encoder is given."""
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
         self._current = TextRun(mask=mask if isinstance(mask, Tensor) and mask.ndim == 2 else None)
 
     def _store_ids(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Store the token ids that the embeddings are given."""
+        """Forward pre-hook of the embeddings: store the token ids in the current run."""
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
 
     def _store_values(self, name: str, *arguments: Any) -> None:
-        """Store the output of a module or site, the last of `arguments`, in the current run."""
+        """Forward hook: store a module's output, the last of `arguments`, in the current run under `name`."""
         run, values = self._current, tensor_of(arguments[-1])
         if run is not None and name == "states":
             run.states.append(values)
@@ -215,7 +216,7 @@ class TextReader:
 
     @torch.no_grad()
     def _finish_run(self, module: Any, args: Any, output: Any) -> None:
-        """Finish a run: norm all its states, store its pooled vectors and hold it."""
+        """Forward hook of the encoder: complete the run with normed states and pooled vectors, and add it to `runs`."""
         run, self._current = self._current, None
         if run is not None and run.states:
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
@@ -228,7 +229,7 @@ class TextReader:
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
-    """Return, by encoder, its reader and the run that the denoiser is conditioned on, or None for no such run.
+    """Return, by encoder, its reader and the run of it that gave the denoiser its text `final` (None if no run did).
 
     None for all if the denoiser's text has states of no run, as when a prompt is read in parts.
     """
@@ -248,7 +249,7 @@ def record_states(
     wanted: Mapping[str, Site],
     record: Callable[..., None],
 ) -> None:
-    """Call `record` with each wanted text site of the runs that the denoiser is conditioned on.
+    """Call `record` (`Recorder.record_text`) for each wanted text site with its activations in the encoders' `runs`.
 
     HookError for a wanted layer whose encoder did not give `final`, the conditional `encoder_hidden_states`.
     """
@@ -281,7 +282,7 @@ def record_states(
 
 
 def _end_positions(places: Tensor, ends: Tensor) -> Tensor:
-    """Return the position (prompts,) of each end-of-text token in the denoiser's text, or of the last token there."""
+    """Return the position (prompts,) in the denoiser's text of each encoder position `ends`, or of the last token."""
     is_end = places == ends.to(places)[:, None]
     last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
     return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1)).to(ends.device)

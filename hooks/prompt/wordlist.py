@@ -64,7 +64,7 @@ class Word:
 
 
 def lower(text: str) -> str:
-    """Return the text in lower case and normal form NFC, in which words are compared."""
+    """Return a text in lower case and Unicode form NFC, in which words are compared."""
     return unicodedata.normalize("NFC", text).lower()
 
 
@@ -139,32 +139,31 @@ def position_groups(
     return groups_around(token_positions(offsets, spans[occurrence]), len(ids), length)
 
 
-def tokenizer_of(pipe: Any, encoder: str, system: str | None = None) -> Any:
-    """Return the tokenizer of a text encoder as the pipeline uses it; None if the pipeline lacks the encoder."""
+def tokenizer_of(pipe: Any, encoder: str, system_prompt: str | None = None) -> Any:
+    """Return the tokenizer of a text encoder ("text_2"), with the pipeline's template; None if there is none."""
     encoders = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
     tokenizer = getattr(pipe, TOKENIZERS[encoder], None)
     if tokenizer is None or (encoders and encoder not in encoders):
         return None
-    return prompt_tokenizer(
-        architecture_of(pipe).layouts[-1], [*TOKENIZERS].index(encoder), tokenizer, system
-    )
+    layout = architecture_of(pipe).layouts[-1]
+    return prompt_tokenizer(layout, [*TOKENIZERS].index(encoder), tokenizer, system_prompt)
 
 
 def words_of_text(
-    tokenizer: Any, ids: Sequence[int], prompt: str, number: int, encoder: str
+    tokenizer: Any, ids: Sequence[int], prompt: str, prompt_number: int, encoder: str
 ) -> list[Word] | None:
-    """Return the words of a prompt by its tokens' spans; None if `ids`, given to the encoder, are of another text."""
+    """Return the `Word` list of a prompt; None if `ids`, which the text encoder got, are the tokens of another text."""
     ((uncut, offsets),) = encode(tokenizer, [prompt], encoder)
     same = len([*itertools.takewhile(lambda pair: pair[0] == pair[1], zip(uncut, ids))])
     # by the encoder's limit, behind which an end may stand
     cut = list(ids[same:]) if same < len(uncut) else []
     if len(cut) > 1 or {*cut} - {*tokenizer.all_special_ids}:
         return None
-    return _build_words(prompt, offsets, same, number, encoder)
+    return _build_words(prompt, offsets, same, prompt_number, encoder)
 
 
-def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) -> list[Word]:
-    """Return the words of a text whose token ids alone are known, by the characters that each token adds."""
+def words_of_ids(tokenizer: Any, ids: Sequence[int], prompt_number: int, encoder: str) -> list[Word]:
+    """Return the `Word` list of a prompt of which only the token ids are known, by decoding them."""
     special, added = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder
     spelled = tokenizer.template.vectors if hasattr(tokenizer, "template") else {}
     vectors = {one for token in spelled.values() for one in token.split()[1:]}
@@ -184,32 +183,34 @@ def words_of_ids(tokenizer: Any, ids: Sequence[int], number: int, encoder: str) 
         if token in added:  # decoders part them from no word
             before, decoded = f"{text} ", []
         decoded.append(token)
-        whole = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
-        offsets.append((len(text.rstrip("\ufffd")), len(whole)))  # of a character begun by the token before
-        text = whole
+        full = before + tokenizer.decode(decoded, clean_up_tokenization_spaces=False)
+        offsets.append((len(text.rstrip("\ufffd")), len(full)))  # of a character begun by the token before
+        text = full
         if token in added:
             before, decoded = f"{text} ", []
         last = "</w>" if token in added else name
     if clip and last and not last.endswith("</w>"):  # the text is cut within its last word
         offsets.append(next(span for span in reversed(offsets) if span[0] < span[1]))
-    return _build_words(text, offsets, len(ids), number, encoder)
+    return _build_words(text, offsets, len(ids), prompt_number, encoder)
 
 
-def _build_words(text: str, offsets: Sequence[Span], kept: int, number: int, encoder: str) -> list[Word]:
-    """Return the words of a text by the spans of its tokens; tokens from number `kept` on are cut off."""
+def _build_words(
+    text: str, offsets: Sequence[Span], n_read: int, prompt_number: int, encoder: str
+) -> list[Word]:
+    """Return the `Word` list of a text by its tokens' character spans; the encoder reads the first `n_read` tokens."""
     result, counts = [], Counter()
     for begin, stop in split_pieces(text):
         tokens = token_positions(offsets, (begin, stop))
-        positions = tuple(position for position in tokens if position < kept)
+        positions = tuple(position for position in tokens if position < n_read)
         word, key = text[begin:stop], lower(text[begin:stop])
         cut_off = len(positions) < len(tokens)
-        result.append(Word(word, key, counts[key], (begin, stop), positions, number, encoder, cut_off))
+        result.append(Word(word, key, counts[key], (begin, stop), positions, prompt_number, encoder, cut_off))
         counts[key] += 1
     return result
 
 
 def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> tuple[int, ...]:
-    """Return token positions of a word or phrase, of all occurrences by default; HookError if it is not in `words`."""
+    """Return the token positions of a word or phrase among a prompt's `words`, of all occurrences by default."""
     words = list(words)
     parts = [lower(wanted[a:b]) for a, b in split_pieces(wanted)]
     if not parts:
@@ -256,6 +257,7 @@ class PromptWords:
         runs: Mapping[str, tuple[Any, Any]],
         rows: int,
     ) -> None:
+        """Take the texts from `prompts`, or from the token ids in (reader, run) by encoder; the batch has `rows`."""
         self._pipe, self._prompts, self._system = pipe, prompts, system_prompt
         self._rows = rows
         read = {name: run for name, (_, run) in runs.items() if run is not None}
@@ -270,18 +272,18 @@ class PromptWords:
             )
 
     def _repeat_by_row(self, values: Any) -> list[list[int]]:
-        """Return ids or token numbers of each row of the batch, from values of each prompt."""
+        """Return a tensor of integers (prompts, n), repeated for each image, as one list per row of the batch."""
         return values.repeat_interleave(self._rows // len(values), 0).tolist()
 
     def words(self, row: int | None = None) -> list[Word]:
-        """Return the words of a row's prompt, or of all if None, by encoder; HookError if texts are not known."""
+        """Return the words of a row's prompt (None: of all), sorted by encoder; HookError if texts are not known."""
         prompt = None if row is None else self._prompt_number(row)
         return [word for word in self._words if row is None or word.prompt == prompt]
 
     def locate(
         self, word: str | int | Sequence[int] | Word, row: int, occurrence: int | None, denoiser: bool
     ) -> tuple[str, tuple[int, ...]]:
-        """Return a word's name and token positions in a row, in the denoiser's text if `denoiser`, or HookError."""
+        """Return a word's name and token positions in a row, of the denoiser's text or else its encoder's text."""
         if isinstance(word, Word):
             name, by_encoder = word.text, {word.encoder: word.positions}
             if word.cut_off and not word.positions:
@@ -299,7 +301,7 @@ class PromptWords:
         return name, positions
 
     def _word_positions(self, word: str, row: int, occurrence: int | None) -> dict[str, tuple[int, ...]]:
-        """Return a word's token positions in a row by encoder; HookError if no encoder has it or joined ones differ."""
+        """Return a word's token positions in a row's prompt, by text encoder; HookError if no encoder reads it."""
         words, result, failed = self.words(row), {}, None
         for encoder in dict.fromkeys(entry.encoder for entry in words):
             try:
@@ -333,9 +335,9 @@ class PromptWords:
         return tuple(range(1, min(max(ends), tokens)) if ends else range(tokens))
 
     def denoiser_columns(self, row: int) -> tuple[int, ...]:
-        """Return the positions in the denoiser's text from the first to the last word of a row, for each encoder.
+        """Return the positions in the denoiser's text between the first and the last word of a row's prompt.
 
-        A word is there once for each encoder that gives the denoiser states. HookError if no encoder does.
+        For each encoder that gives the denoiser states; HookError if none does.
         """
         if not self._places:
             raise HookError(
@@ -356,7 +358,7 @@ class PromptWords:
         return result
 
     def denoiser_positions(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
-        """Return the positions in the denoiser's text of token positions by encoder; HookError for an unknown row."""
+        """Return where tokens of a row, given as positions by encoder, stand in the denoiser's text (sorted)."""
         self._prompt_number(row)  # refuses a row that is not there
         result: set[int] = set()
         for encoder in positions.keys() & self._places.keys():
@@ -365,14 +367,14 @@ class PromptWords:
         return tuple(sorted(result))
 
     def _prompt_number(self, row: int) -> int:
-        """Return the number of the prompt of a row; HookError if the batch has no such row."""
+        """Return the number of the prompt that a row of the batch is of; HookError if there is no such row."""
         if not 0 <= row < self._rows:
             raise HookError(f"row: expected one of the batch's {self._rows} rows, but got {row}")
         return row // (self._rows // self._count)
 
     @cached_property
     def _words(self) -> list[Word]:
-        """Words of all prompts, by encoder; HookError if the texts are not known."""
+        """Words of all prompts, sorted by encoder; HookError if the texts are not known."""
         if not self._ids:
             raise HookError(
                 "words: the texts are not known, since no text encoder in this block gave the denoiser its "
@@ -382,7 +384,7 @@ class PromptWords:
         return [word for name in TOKENIZERS if name in self._ids for word in self._encoder_words(name)]
 
     def _encoder_words(self, name: str) -> list[Word]:
-        """Return the words of all prompts that one encoder read; HookError if it was not given `prompts`."""
+        """Return the words of all prompts as the text encoder `name` read them; HookError if it read other texts."""
         tokenizer = tokenizer_of(self._pipe, name, self._system)
         rows, images = self._ids[name], self._rows // self._count
         if tokenizer is None:

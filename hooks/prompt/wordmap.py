@@ -146,7 +146,7 @@ class WordMap:
         return Image.blend(image, self.picture((image.height, image.width)), alpha)
 
     def _is_map_of(self, image: Image.Image) -> bool:
-        """Return whether an image is this map's, up to size and rounding; by size alone if the map has no image."""
+        """Return whether an image is the one of this map, up to size and rounding; by size if that is not known."""
         if self._image is None:
             return (image.height, image.width) == tuple(self.size)
         known = np.asarray(self._image.convert("RGB"), np.float32)
@@ -197,7 +197,7 @@ class WordMap:
         return self._slice_map("step", self._slice[0], number)
 
     def _slice_map(self, method: str, layer: str | None, step: int | None) -> WordMap:
-        """Return the map of a layer (None: mean of all) and a bin (None: all); HookError without `layer_maps`."""
+        """Return the map of a layer (None: mean of all) and a bin of calls (None: all); `method` is for the error."""
         if self._kept is None:
             raise HookError(
                 f"WordMap.{method}: only the whole map was summed: pass layer_maps=1 or more to Probe"
@@ -217,6 +217,7 @@ class WordMap:
         )
 
     def _repr_png_(self) -> bytes:
+        """The map in colours as PNG, which Jupyter shows."""
         scale = _SHOWN / max(self.size)
         data = io.BytesIO()
         self.picture(tuple(max(1, round(side * scale)) for side in self.size)).save(data, "png")

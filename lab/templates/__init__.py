@@ -11,8 +11,7 @@ from pathlib import Path
 
 import jinja2
 
-from analysis.report.format import counted, fixed, interval, listed, number, p_value
-from analysis.report.verdict import defined
+from analysis.report.format import counted, defined, fixed, interval, listed, number, p_value
 
 
 def p_number(value: float | None) -> str:

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from probes.config.generation import FEWEST, Indicator, Stop
+from probes.config.generation import Indicator, Stop
 from probes.fields.types import PERSON, fail, shown, text_remedy
 from probes.fields.yaml import read_yaml
 from probes.prompts.prompt import ABOUT, Prompt, normalize_text
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
 def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration's plain data merged over its ``preset``, or a copy if the preset is unknown or missing.
+    """Return configuration data merged over the preset that it names, or a copy if the preset is unknown or missing.
 
     A field of a section (``sampler: {steps: ...}``) takes the place of that field alone; anything else, such as the
     indicators or a list, of the whole.
@@ -37,7 +37,7 @@ def apply_preset(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expand_synonyms(data: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """Return plain data in which every list of synonyms under ``indicators`` is expanded into one indicator per word.
+    """Return configuration data with each list of synonyms under ``indicators`` expanded to one indicator per word.
 
     The first word is the indicator's; the others follow all indicators that are written, as synonym controls of theirs,
     each under the name that its word makes.
@@ -114,7 +114,7 @@ def check_indicators(indicators: Mapping[str, Indicator], reference: str) -> Non
 def resolve_contrasts(
     contrasts: list[list[str]] | None, indicators: Mapping[str, Indicator], reference: str
 ) -> list[list[str]]:
-    """Return the contrasts (pairs of non-reference indicators), an error if invalid; for None, all without synonyms.
+    """Return pairs of indicators to compare: those given, if valid, else all without the reference and controls.
 
     Every pair is of indicators that are neither the reference nor a control, in the order of the indicators; of
     masculine and feminine the masculine comes first, so that a positive gap is one towards it.
@@ -134,23 +134,8 @@ def resolve_contrasts(
     return contrasts
 
 
-def check_stop(config: Any) -> None:
-    """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
-    wrong = None
-    if config.images is not None:
-        wrong = "images that this run draws, got those of another program: leave it out"
-    elif not config.contrasts:
-        wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
-    elif config.sampler.noise == "shared":
-        wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
-    elif (prompts := len(config.prompts[: config.limit])) < FEWEST:
-        wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
-    if wrong:
-        raise fail(f"expected {wrong}", at=("stop",))
-
-
 def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
-    """Return prompts in the order of generation: as listed, or at random by seed, whatever their order was before.
+    """Return prompts in the order of generation: as listed, or random by a seed, independent of the listed order.
 
     Each level has its proportion of any beginning, as far as whole prompts go.
     """
@@ -170,5 +155,5 @@ def order_prompts(prompts: Sequence[Prompt], options: Stop) -> list[Prompt]:
 
 
 def _hash_number(text: str, seed: int) -> int:
-    """Return a pseudo-random 64-bit integer, a hash of a text and a seed."""
+    """Return a pseudo-random integer below 2^64, a hash of a text and a seed."""
     return int.from_bytes(sha256(f"stop\n{seed}\n{text}".encode()).digest()[:8], "big")

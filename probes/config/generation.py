@@ -38,7 +38,7 @@ _SHORT = re.compile(r"±\s*(\d*\.?\d+)|(gap|direction|equivalence)")
 
 
 def _require_definition(value: Any) -> Any:
-    """Return the name of a word-map definition, or ``default``; raise an error for an unknown name."""
+    """Return `value` if it is ``default`` or the name of a word-map definition; raise an error otherwise."""
     names = [*definitions.names(), "default"]
     if value not in names:
         raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
@@ -89,7 +89,7 @@ class Indicator(Section):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The word and its plural, which is derived from the word if none is configured."""
+        """The word for a person and its plural, which is derived from the word if none is configured."""
         return self.word, self.plural or plural(self.word)
 
 
@@ -299,7 +299,7 @@ class Edit(Section):
 
     @model_validator(mode="after")
     def _check_kind_fields(self) -> Edit:
-        """Raise an error for fields that `kind` does not take, and for missing, equal or contradictory words."""
+        """Raise an error for fields that this kind of edit does not take, and for missing, equal or clashing words."""
         by_words, at, wrong = self.kind == "keys_and_values", "direction", ""
         for name in ("direction", "amount") if by_words else ("words", "keep", "ridge", "keep_weight"):
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -324,7 +324,7 @@ class Edit(Section):
 
     @property
     def summary(self) -> str:
-        """One-line summary of the edit: kind, sites, amounts and words.
+        """One-line summary of this edit of a model: kind, sites, amounts and words.
 
         >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'

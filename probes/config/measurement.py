@@ -34,7 +34,7 @@ _OTHERS = ["a dog", "a cat", "a tree", "a house", "a car", "a street"]
 
 
 def _require_ascending(steps: list[int]) -> list[int]:
-    """Return a window of two steps if the first is smaller; raise an error otherwise."""
+    """Return `steps`, a window [first, end], if the first is smaller; raise an error otherwise."""
     if steps[0] >= steps[1]:
         raise fail(
             f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
@@ -43,7 +43,7 @@ def _require_ascending(steps: list[int]) -> list[int]:
 
 
 def _require_sentence_template(value: str) -> str:
-    """Return a template with {subject}, {attribute} and optionally {context}, each once, or raise an error."""
+    """Return `value` if it has {subject}, {attribute} and perhaps {context}, each once; raise an error otherwise."""
     places = re.findall(r"{([^{}]*)}", value)
     unknown = next((name for name in places if name not in ("subject", "attribute", "context")), None)
     if unknown is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
@@ -113,7 +113,7 @@ class Trace(Section):
 
 
 def significance_level(level: float) -> float:
-    """Return one minus a confidence level, without what floating point adds.
+    """Return one minus a confidence level, rounded to 12 digits so that 0.95 gives 0.05.
 
     >>> significance_level(0.95), 1 - 0.95
     (0.05, 0.050000000000000044)
@@ -337,5 +337,5 @@ class Report(Section):
     the time; its sentences and tables are the same."""
 
     def shows_all(self, triplets: int) -> bool:
-        """Return whether ``gallery/`` is written for a run with this number of triplets, each seed counted."""
+        """Return whether ``gallery/``, pages of every triplet, is written for a run of so many (prompts x seeds)."""
         return triplets <= MOST_TRIPLETS if self.all_triplets == "auto" else self.all_triplets

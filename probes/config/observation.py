@@ -62,7 +62,7 @@ class Question(Section):
 
     @model_validator(mode="after")
     def _check_readings(self) -> Question:
-        """Raise an error for a single reading, a word of two readings, or sentences for other readings."""
+        """Raise an error for one reading (answer class) alone, a word in two readings, or sentences for other ones."""
         if len(self.readings) == 1:
             raise fail(
                 f"expected at least two readings, got {shown(self.readings)}: name another", at=("readings",)
@@ -117,7 +117,7 @@ class Questions(Section):
 
     @model_validator(mode="after")
     def _check_keys(self) -> Questions:
-        """Raise an error if a question's key is ``tone``, or readings of gender lack female or male."""
+        """Raise an error if a question's key is ``tone``, or the possible answers on gender lack female or male."""
         if TONE in self.ask:
             raise fail(
                 "expected another key, since tables have tones of skin under this one: rename it",

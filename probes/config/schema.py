@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from probes.config import checks
 from probes.config.generation import (
+    FEWEST,
     Capture,
     Cluster,
     Edit,
@@ -50,13 +51,15 @@ from probes.fields.types import (
     text_remedy,
     types_in,
 )
-from probes.fields.yaml import YamlSource, error_line, locate_errors, read_yaml, yaml_text
+from probes.fields.yaml import Options, YamlSource, error_line, locate_errors, read_yaml, yaml_text
 from probes.paths import expand_run, name_of
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, prompt_defaults
 
+STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
-Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
+
+ImageReader = Callable[..., Mapping[str, Any]]  # `probes.stages.external_images.configuration.configured`
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, expects("a word, or {word: ..., plural: ...}")]
 _INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"
@@ -64,7 +67,7 @@ _Words = Annotated[Word | Indicator | Annotated[list[_Word], Field(min_length=1)
 
 
 def _indicator_fields(value: Any) -> Any:
-    """Return ``{"word": text}`` for a text, a mapping or `Indicator` unchanged; raise an error for other types."""
+    """Return the fields of an indicator: ``{"word": value}`` for a text, else `value`; an error for other types."""
     if not isinstance(value, str | Mapping | Indicator):
         raise fail(f"expected {_INDICATOR}, got {shown(value)}{HINT}: {text_remedy(value)}")
     return {"word": value} if isinstance(value, str) else value
@@ -184,7 +187,7 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _expand_shorthand(cls, data: Any, info: ValidationInfo) -> Any:
-        """Return plain data with preset, synonyms and defaults implied by prompts filled in, before validation."""
+        """Return configuration data with preset, synonyms and the defaults that prompts imply, before validation."""
         require_printable(data)
         if not isinstance(data, Mapping):
             return data
@@ -205,7 +208,7 @@ class Config(Section):
             paintskills.check_skill_prompts(self.prompts, list(self.indicators))
         used_prompts = self.prompts[: self.limit]
         if self.stop is not None:
-            checks.check_stop(self)
+            self._check_stop()
             ordered = checks.order_prompts(used_prompts, self.stop)
             object.__setattr__(self, "prompts", [*ordered, *self.prompts[len(used_prompts) :]])
         prompts, seeds = len(used_prompts), len(self.seeds)
@@ -218,9 +221,23 @@ class Config(Section):
             )
         return self
 
+    def _check_stop(self) -> None:
+        """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""
+        wrong = None
+        if self.images is not None:
+            wrong = "images that this run draws, got those of another program: leave it out"
+        elif not self.contrasts:
+            wrong = "words that are compared, got no contrast: give three indicators, or leave it out"
+        elif self.sampler.noise == "shared":
+            wrong = "prompts that are independent, got `sampler.noise: shared`: take `own`, or leave it out"
+        elif (prompts := len(self.prompts[: self.limit])) < FEWEST:
+            wrong = f"at least {FEWEST} prompts, got {prompts}: give more, or leave it out"
+        if wrong:
+            raise fail(f"expected {wrong}", at=("stop",))
+
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Config:
-        """Return the configuration in a run's record, unvalidated; missing model, words, seeds, prompts are empty."""
+        """Return a configuration from its data in ``run.json``, unvalidated; missing essential fields are empty."""
         values = {"model": "", "reference": "", "indicators": {}, "contrasts": [], "seeds": [], **values}
         return super().stored({**values, "prompts": [*map(from_written, values.get("prompts", ()))]})
 
@@ -231,7 +248,7 @@ class Config(Section):
 
     @property
     def unit(self) -> str:
-        """Unit of intervals and p-values: ``seed`` in a run of one prompt and several seeds, else ``prompt``."""
+        """Independent unit of intervals and p-values: ``seed`` for one prompt with several seeds, else ``prompt``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
@@ -272,20 +289,19 @@ def schema_text() -> str:
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
-def load_config(path: str | Path, options: Options | None = None, **more: Any) -> Config:
-    """Return the configuration in a file, command-line options over it; its default name is the file's.
-
-    `more` has the validation context (`probes.prompts.source`) and `read_images`; see `build_config`.
-    """
-    source, read_images = read_source(path), more.pop("read_images", None)
+def load_config(
+    path: str | Path, options: Options | None = None, read_images: ImageReader | None = None
+) -> Config:
+    """Return the configuration in a YAML file, with command-line options over it (see `build_config`)."""
+    source = read_source(path)
     if source.data.get("images") is not None and read_images is None:
         raise UserError(f"{source.name}: images: expected a model that generates, got images: name a model")
-    data, context = {"name": Path(path).stem, **source.data}, {"folder": Path(path).parent, **more}
-    return build_config(data, source, options, context, read_images)
+    data = {"name": Path(path).stem, **source.data}
+    return build_config(data, source, options, {"folder": Path(path).parent}, read_images)
 
 
 def read_source(path: str | Path) -> YamlSource:
-    """Return the parsed ``triplets.yaml``; raises `UserError` if it is no mapping."""
+    """Return the parsed YAML file of a configuration; raises `UserError` if it is no mapping."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise UserError(
@@ -299,12 +315,12 @@ def build_config(
     source: YamlSource,
     options: Options | None = None,
     context: Mapping[str, Any] | None = None,
-    read_images: Callable[..., Mapping[str, Any]] | None = None,
+    read_images: ImageReader | None = None,
 ) -> Config:
-    """Return the validated configuration from plain data with options over it; raises `UserError` for the first error.
+    """Return the validated configuration of `data` with command-line options over it; a `UserError` names `source`.
 
-    `options` are what the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``. `read_images`
-    (`probes.stages.external_images.configuration.configured`) puts what the rows of ``images:`` say in place.
+    `options` are as ``{("sampler", "steps"): ("--steps", 50)}``. `context` is that of `prompt_defaults`: ``folder``,
+    where relative paths begin, and ``loaded``. `read_images` puts what the rows of ``images:`` say in place.
     """
     options, merged = dict(options or {}), dict(data)
     with locate_errors(Config, source, options):
@@ -326,20 +342,20 @@ def build_config(
             raise UserError(error_line(error, Config, source, options)) from None
 
 
-def field_at(place: str) -> FieldInfo:
-    """Return the pydantic field of an option by its dotted path, such as ``sampler.steps``."""
-    section, _, name = place.rpartition(".")
+def field_at(path: str) -> FieldInfo:
+    """Return the pydantic field of a configuration key by its dotted path, such as ``sampler.steps``."""
+    section, _, name = path.rpartition(".")
     return (types_in(field_at(section).annotation, Section)[0] if section else Config).model_fields[name]
 
 
-def flag_help(place: str) -> str:
-    """Return the ``--help`` line of an option: first sentence of its docstring, unit, default and example.
+def flag_help(path: str) -> str:
+    """Return the ``--help`` text of a key by its dotted path: first sentence of its docs, unit, default, example.
 
     >>> flag_help("sampler.steps")
     'Denoising steps of an image (steps; default: 30; for example 50)'
     """
-    field = field_at(place)
-    owner = field_at(place.rpartition(".")[0]) if "." in place else field
+    field = field_at(path)
+    owner = field_at(path.rpartition(".")[0]) if "." in path else field
     absent = owner if owner.default is None else field  # a section that is not there by default
     default = absent.json_schema_extra["null"] if absent.default is None else flow_text(absent.default)
     facts = [(field.json_schema_extra or {}).get("unit"), f"default: {default}"]
@@ -350,7 +366,7 @@ def flag_help(place: str) -> str:
 
 
 def flow_text(value: Any) -> str:
-    """Return a value as one line of YAML.
+    """Return plain data as YAML on one line.
 
     >>> flow_text({"count": 3}), flow_text(["a {person}", 0.5]), flow_text(None), flow_text(True)
     ('{count: 3}', "['a {person}', 0.5]", 'null', 'true')

@@ -29,9 +29,8 @@ from probes.locks import locked, require_there
 from probes.runs import directory
 from probes.runs import parts as files
 from probes.runs.images import fault_counts
-from probes.runs.record import REGISTERED, first_difference
+from probes.runs.record import REGISTERED, first_difference, versions
 from probes.runs.run import Run
-from probes.versions import versions
 
 PAUSE = 0.5  # seconds until a part that another process is at is looked at again
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -74,7 +73,7 @@ class StageCall:
     """How a stage that stores images is run: configuration as passed, overwriting, progress bar and workers."""
 
     passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
-    text: str | None = None  # the same as a file, for the copy of `triplets.yaml`
+    text: str = ""  # the same as a file, for the copy of `triplets.yaml`; empty: that is there
     overwrite: bool = False  # remove what the directory holds, once the work can begin
     progress: bool = True  # show a progress bar with the time left
     # what the record keeps of the captions that prompts come from, see `probes.stages.captions`
@@ -112,7 +111,8 @@ class StageCall:
             **({REGISTERED: self.question} if self.question else {}),
             times={"created": run.meta.get("times", {}).get("created") or directory.now()},
         )
-        directory.write_copy(run, self.text)
+        if self.text:
+            files.write_bytes(run.path / "triplets.yaml", self.text.encode())
         report_damaged(run, damaged)
 
 

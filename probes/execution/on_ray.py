@@ -23,14 +23,15 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from probes import command_line
 from probes.config.generation import AUTO, LOCAL, Cluster
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import signals, workers
+from probes.execution import workers
 from probes.execution.loop import Part
 from probes.execution.processes import Tick, blocked, key_of, open_once
+from probes.runs.record import versions
 from probes.runs.run import Run
-from probes.versions import versions
 
 RECORD = "cluster"  # of run.json, by stage
 RETRIES = 3  # of a part whose worker was lost
@@ -197,7 +198,7 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
         try:
             where = _connect(options)
         except SystemExit:  # how Ray takes a SIGTERM
-            signals.received.append(signal.SIGTERM)
+            command_line.received.append(signal.SIGTERM)
             raise KeyboardInterrupt from None
         _set_handlers(handlers)  # Ray has put some of its own in their place
         if progress:

@@ -58,6 +58,8 @@ class Helpers(contextlib.ExitStack):
 
     def start(self, workers: int, library: str = DRAWING) -> None:
         """Start ``workers - 1`` helper processes (this process is the other worker) and let them import a library."""
+        if workers < 2:
+            return
         if self._count < workers - 1:
             self.close()
             self._count, context = workers - 1, multiprocessing.get_context(START)

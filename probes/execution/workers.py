@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from probes.config.schema import Config
-from probes.errors import UserError
+from probes.errors import UserError, pip_line
 from probes.runs.parts import read_identity
 from probes.runs.run import Run
 from probes.toyworld import MODELS
-from probes.versions import pip_line
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
 PROCESS_BYTES = 2.5e9  # of the machine's memory, for each process

@@ -46,7 +46,7 @@ HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes;
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 IMAGES = 500_000  # of a run: weeks of a GPU
 LISTED = 4  # entries of a list that a repr shows
-Loc = tuple[str | int, ...]  # a place in a configuration
+KeyPath = tuple[str | int, ...]  # keys and list indices that lead to a value in a configuration
 
 _ERRORS = {  # by pydantic's type of a fault; a note on what YAML made of a bare word goes before the remedy
     "missing": "expected this key, found none: add it",
@@ -144,7 +144,7 @@ def option(
     alters: Literal["", "nothing", "part", "observe", "trace", "measure", "report"] = "",
     **bounds: Any,
 ) -> Any:
-    """Return the pydantic field of an option of ``triplets.yaml``: default, bounds, entries of its JSON schema.
+    """Return a pydantic field for ``triplets.yaml``: default, bounds, unit, meaning of None (`null`), altered stage.
 
     From it and the field's docstring come ``--help``, what editors show, and ``docs/reference/configuration.md``. The
     first sentence stands alone in ``--help``; `null` describes None, which then is the default. A choice, or true and
@@ -157,10 +157,13 @@ def option(
 
 
 def expects(text: str) -> GetPydanticSchema:
-    """Return a marker for ``Annotated`` that reduces pydantic's errors for a value to one (see `_union_error`)."""
+    """Return an ``Annotated`` marker: a value of no allowed type gives one error, ``expected TEXT, got VALUE``."""
 
     def wrap_schema(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
+        """Return the schema of the type `source`, with its validation errors reduced to one."""
+
         def validate(value: Any, inner: Callable[[Any], Any]) -> Any:
+            """Return the value as the type's own validator `inner` does; raise one error for all of its errors."""
             try:
                 return inner(value)
             except ValidationError as error:
@@ -185,15 +188,17 @@ def _union_error(error: ValidationError, text: str, sections: Sequence[type[Sect
     return fail(f"expected {text}, got {shown(first['input'])}{HINT}: {remedy}")
 
 
-def first_fault(error: ValidationError, section: type[Section]) -> tuple[Loc, str, int]:
-    """Return location and message (with the mark `HINT`) of the first error, and how many other locations are wrong."""
+def first_fault(error: ValidationError, section: type[Section]) -> tuple[KeyPath, str, int]:
+    """Return the first error's key path and message (with the mark `HINT`), and how many other values are wrong."""
     faults = _list_faults(error, [section])
     loc, _, text = faults[0]
     return loc, text, len({loc for loc, *_ in faults}) - 1
 
 
-def _list_faults(error: ValidationError, sections: Sequence[type[Section]]) -> list[tuple[Loc, bool, str]]:
-    """Return each error's location, whether it is shown even where other types are allowed, and its message."""
+def _list_faults(
+    error: ValidationError, sections: Sequence[type[Section]]
+) -> list[tuple[KeyPath, bool, str]]:
+    """Return each error's key path, whether it is shown even where other types are allowed, and its message."""
     faults = []
     for fault in error.errors(include_url=False):
         kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
@@ -215,7 +220,7 @@ def _list_faults(error: ValidationError, sections: Sequence[type[Section]]) -> l
     return faults
 
 
-def _unknown_key_message(value: Any, loc: Loc, sections: Sequence[type[Section]]) -> str:
+def _unknown_key_message(value: Any, loc: KeyPath, sections: Sequence[type[Section]]) -> str:
     """Return the message for an unknown key, with the nearest key of its section or the top level, else all keys."""
     *within, name = map(str, loc)
     keys = outside = _fields_by_key(sections)
@@ -238,7 +243,7 @@ def _fields_by_key(sections: Sequence[type[Section]]) -> dict[str, FieldInfo]:
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
-    """Return a pydantic error with a message, for validators to raise; ``at`` in `context` extends its location."""
+    """Return an error with `message` for a pydantic validator to raise; ``at`` in `context` extends its key path."""
     # braces are pydantic's own placeholders: hand the text over as one
     return PydanticCustomError("triptych", "{message}", {"message": message, **context})
 
@@ -250,12 +255,12 @@ def shown(value: Any) -> str:
 
 
 def text_remedy(value: Any) -> str:
-    """Return the remedy for a value that should be text: ``quote it``; ``write a text`` for None, mapping, list."""
+    """Return the advice in an error for a value that is no text: ``quote it``, or ``write a text`` (None, list...)."""
     return "write a text" if value is None or isinstance(value, Mapping | list) else "quote it"
 
 
-def require_printable(data: Any, at: Loc = ()) -> None:
-    """Raise an error, located below `at`, for control characters or lone surrogates in texts or keys of plain data."""
+def require_printable(data: Any, at: KeyPath = ()) -> None:
+    """Raise an error for control characters or lone surrogates in any text or key of plain data, found at `at`."""
     if isinstance(data, str) and (control := _CONTROL.search(data)):
         raise fail(
             f"expected text without control characters, got {control[0]!r} in {shown(data)}: take it out",
@@ -277,8 +282,8 @@ def _require_letter(value: str) -> str:
     return value
 
 
-def require_placeholder_once(placeholder: str, noun: str, value: str, at: Loc = ()) -> str:
-    """Return a text with a placeholder such as ``{person}`` (for `noun`) exactly once; raise an error for any other."""
+def require_placeholder_once(placeholder: str, noun: str, value: str, at: KeyPath = ()) -> str:
+    """Return `value` if it has `placeholder`, where a `noun` such as *word* goes, exactly once; else raise an error."""
     if (count := value.count(placeholder)) != 1:
         near = "" if count else misspelt_placeholder(placeholder, value)
         remedy = f"did you mean {placeholder} for {near}" if near else f"write it where the {noun} goes"
@@ -288,7 +293,7 @@ def require_placeholder_once(placeholder: str, noun: str, value: str, at: Loc = 
 
 
 def misspelt_placeholder(placeholder: str, text: str) -> str:
-    """Return the first bracketed word of a text that resembles a placeholder; empty if there is none.
+    """Return the first word in a text, in brackets of any kind, that resembles a placeholder; empty if none does.
 
     >>> [
     ...     misspelt_placeholder("{person}", f"a {text}")

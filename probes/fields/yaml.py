@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from probes.errors import UserError
-from probes.fields.types import HINT, Loc, Section, first_fault
+from probes.fields.types import HINT, KeyPath, Section, first_fault
 from probes.paths import require_regular
 
 DEPTH = 20  # lists and mappings within each other; the schema has five
@@ -43,6 +43,11 @@ _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's reads ten times as fast
 
 
+Options = Mapping[
+    tuple[str, ...], tuple[str, Any]
+]  # of the command line: by key path, the flag and its value
+
+
 @dataclass(frozen=True)
 class YamlSource:
     """A parsed YAML file: name, text, data, and PyYAML's root node (None if it is empty or not parsed)."""
@@ -52,8 +57,8 @@ class YamlSource:
     data: Any
     root: yaml.Node | None = None
 
-    def bare_word_note(self, loc: Loc) -> str:
-        """Return a note if YAML read the unquoted value at a location as another type; else empty."""
+    def bare_word_note(self, loc: KeyPath) -> str:
+        """Return a note for an error if YAML read the unquoted word at a key path as another type; else empty."""
         node = self.root
         for step in loc:
             if isinstance(node, yaml.MappingNode):
@@ -73,10 +78,8 @@ class YamlSource:
         return f" (YAML reads a bare `{node.value}` as {kinds.get(kind, f'a {kind}')})"
 
 
-def error_line(
-    error: ValidationError, schema: type[Section], source: YamlSource, options: Mapping[tuple, tuple]
-) -> str:
-    """Return the first validation error as a line with its file or flag; `options` maps locations to (flag, value)."""
+def error_line(error: ValidationError, schema: type[Section], source: YamlSource, options: Options) -> str:
+    """Return a line for users on the first validation error, with the file or command-line flag of the value."""
     loc, text, others = first_fault(error, schema)
     option = _flag_at(loc, options)
     place = option or f"{source.name}: {path_text(loc)}"
@@ -85,9 +88,7 @@ def error_line(
 
 
 @contextlib.contextmanager
-def locate_errors(
-    schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]
-) -> Iterator[None]:
+def locate_errors(schema: type[BaseModel], source: YamlSource, options: Options) -> Iterator[None]:
     """Context manager: prefix a `UserError` that begins with a field of `schema` by the file or flag that set it."""
     try:
         yield
@@ -100,13 +101,13 @@ def locate_errors(
         raise UserError(f"{place}: {str(error)[field.end() :]}") from None
 
 
-def _flag_at(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
-    """Return the command-line flag that set the value at a location; None if no flag did."""
+def _flag_at(loc: tuple, options: Options) -> str | None:
+    """Return the command-line flag that set the value at a key path; None if no flag did."""
     return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
-def path_text(loc: Loc) -> str:
-    """Return a location in a configuration as users write it.
+def path_text(loc: KeyPath) -> str:
+    """Return a key path in a configuration as users write it.
 
     >>> path_text(("prompts", 3, "neutral"))
     'prompts[3].neutral'
@@ -144,7 +145,7 @@ def read_yaml(path: str | Path) -> YamlSource:
 
 
 def parse_yaml(text: str, name: str) -> YamlSource:
-    """Return parsed YAML text, named `name` in errors; raises `UserError` for what `read_yaml` refuses."""
+    """Return parsed YAML text; raises a `UserError` that begins with `name` for what `read_yaml` refuses."""
     if forbidden := _FORBIDDEN.search(text):
         line = text.count("\n", 0, forbidden.start()) + 1
         raise UserError(
@@ -189,9 +190,9 @@ def _undefined_alias_text(text: str, mark: yaml.Mark) -> str:
     return f"expected an anchor written before, got `*{anchor}`: write it out"
 
 
-def _check_nodes(root: yaml.Node, text: str, name: str, loader: Any) -> None:
+def _check_nodes(root: yaml.Node, text: str, name: str, loader: yaml.SafeLoader) -> None:
     """Raise `UserError` for tags, deep nesting, too many aliases, misread scalars, and repeated or non-text keys."""
-    nodes: list[tuple[yaml.Node, Loc, tuple]] = [
+    nodes: list[tuple[yaml.Node, KeyPath, tuple]] = [
         (root, (), ())
     ]  # each with its place, and the nodes that it is in
     seen: set[yaml.Node] = set()
@@ -212,12 +213,12 @@ def _check_nodes(root: yaml.Node, text: str, name: str, loader: Any) -> None:
         if wrong:
             raise UserError(f"{name}: line {line}: {wrong}")
         if isinstance(node, yaml.ScalarNode):
-            if refused := _refused_scalar(node, loader):
+            if refused := _scalar_error(node, loader):
                 rule, note, remedy = refused
                 at = f"{name}: {path_text(loc)}: expected {rule}, got `{node.value}`{note}"
                 raise UserError(f"{at}, line {line}: {remedy}")
             continue
-        entries: list[tuple[yaml.Node, Loc, tuple]] = []
+        entries: list[tuple[yaml.Node, KeyPath, tuple]] = []
         lines: dict[str, int] = {}
         if isinstance(node, yaml.SequenceNode):
             for index, entry in enumerate(node.value):
@@ -239,7 +240,7 @@ def _check_nodes(root: yaml.Node, text: str, name: str, loader: Any) -> None:
         nodes += reversed(entries)
 
 
-def _refused_scalar(node: yaml.ScalarNode, loader: Any) -> tuple[str, str, str] | None:
+def _scalar_error(node: yaml.ScalarNode, loader: yaml.SafeLoader) -> tuple[str, str, str] | None:
     """Return (expected, note, remedy) for a scalar that YAML cannot convert or misreads as a number; else None."""
     try:
         value = loader.construct_object(node)

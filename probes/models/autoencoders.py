@@ -17,8 +17,7 @@ from torch import Tensor
 
 from hooks.autoencoder import SparseAutoencoder
 from hooks.errors import HookError
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.models.pretrained import read_tensors, readable
 
 WEIGHTS, CONFIG = "sae_weights.safetensors", "cfg.json"
@@ -29,7 +28,7 @@ _ARCHITECTURES = ("standard", "topk", "jumprelu")
 
 
 def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
-    """Return the sparse autoencoder that a folder holds, in float32, from SAELens's or Surkov et al.'s layout.
+    """Return the sparse autoencoder stored in a folder, in SAELens's or Surkov et al.'s layout, as float32.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def load_autoencoder(folder: str | Path) -> SparseAutoencoder:
 
 
 def _read_architecture(path: Path, config: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Return the architecture of a SAELens configuration and, of topk alone, its k; a `UserError` if it is not read."""
+    """Return the architecture in a sparse autoencoder's configuration and, of topk alone, its k; checks both."""
     kind, k = config.get("architecture", "standard"), config.get("k")
     function = config.get("activation_fn", config.get("activation_fn_str", "relu"))  # before version 6
     if function == "topk":
@@ -98,7 +97,7 @@ def _read_architecture(path: Path, config: Mapping[str, Any]) -> tuple[str, int 
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a configuration file; a `UserError` if it is missing, not JSON or no object."""
+    """Return the JSON object in an autoencoder's configuration file; a `UserError` if there is none."""
     try:
         config = parse_json(path.read_bytes())
     except FileNotFoundError:

@@ -62,11 +62,14 @@ BATCH = 16  # texts encoded at once: always so many, so that the same edit has t
 Rows = list[tuple[int, Tensor, Tensor]]  # the number of a context, states in it, what they are to become
 
 
-class Texts(NamedTuple):
+class FilledContexts(NamedTuple):
     """The contexts (prompts) of an edit filled with one word, and the position of that word's last token in each."""
 
     texts: list[str]
     last: list[int]
+
+
+Fillings = Mapping[str, FilledContexts]  # by word
 
 
 class Edited(contextlib.ExitStack):
@@ -82,6 +85,7 @@ class Edited(contextlib.ExitStack):
     """
 
     def __init__(self, pipe: Any, edit: Edit) -> None:
+        """Start the record of an edit; `apply` makes its changes by the methods below."""
         super().__init__()
         self.record: dict[str, Any] = {
             "edit": edit.model_dump(mode="json"),
@@ -95,15 +99,15 @@ class Edited(contextlib.ExitStack):
         """Restore every weight bit for bit and remove the hooks; of several edits, undo the last one first."""
         self.close()
 
-    def hash(self, weight_hash: str) -> str:
-        """Return the hash of the edited model, from `weight_hash` (of its weights) and, if any, its hooks."""
+    def model_hash(self, weight_hash: str) -> str:
+        """Return the hash of the edited model: `weight_hash`, that of its weights, hashed with its hooks, if any."""
         if not self._written:
             return weight_hash
         written = hashlib.sha256(b"".join(self._written)).hexdigest()
         return hashlib.sha256(f"{weight_hash} {written}".encode()).hexdigest()
 
     def map_weights(self, address: str, change: Callable[[Tensor], Tensor]) -> None:
-        """Replace the float64 weights (width, text width) of a cross-attention's keys or values by `change` of them."""
+        """Apply `change` to the weights of keys or values at an address, as float64 (width, text width), in place."""
         module, rows = self._key_value_weights(address)
         weight = module.weight.data
         self.callback(weight.copy_, weight.clone())
@@ -119,7 +123,7 @@ class Edited(contextlib.ExitStack):
         self.record["relative_change"][address] = float((after - before).norm() / before.norm())
 
     def add_bias(self, address: str, bias: Callable[[Tensor], Tensor]) -> None:
-        """Add a vector to a cross-attention's keys or values; `bias` computes it from their float64 weights."""
+        """Add a vector to the keys or values at an address; `bias` computes it from their float64 weights."""
         module, rows = self._key_value_weights(address)
         if module.bias is None:
             module.bias = torch.nn.Parameter(torch.zeros_like(module.weight[:, 0]), requires_grad=False)
@@ -130,28 +134,28 @@ class Edited(contextlib.ExitStack):
         view += bias(rows(module.weight.data).cpu().double()).to(view)
 
     def _key_value_weights(self, address: str) -> tuple[Any, Callable[[Tensor], Tensor]]:
-        """Return the linear layer behind keys or values (it may be fused), and a function that selects their rows."""
+        """Return the layer that computes keys or values (or both), and a function that takes their rows of a tensor."""
         (site,) = site_table.resolve(self._pipe, address)
         self.record["sites"].append(address)
         index, count = site.part or (0, 1)
         return module_at(self._pipe, site.module), lambda tensor: tensor.chunk(count, dim=0)[index]
 
     def write_at_site(self, site: Site, change: Callable[[Tensor], Tensor], identity: Tensor) -> None:
-        """Hook a text encoder so that each forward pass replaces the activation at `site` by `change` of it."""
+        """Hook a text encoder to apply `change` to activations at `site`; `identity` is the tensor that defines it."""
         self.callback(site.attach_writer(self._pipe, change).remove)
         self._written.append(site.address.encode() + identity.double().numpy().tobytes())
         self.record["sites"].append(site.address)
 
 
 def apply(pipe: Any, edit: Edit) -> Edited:
-    """Apply an edit to a pipeline of Stable Diffusion 1, 2 or XL, in place; XL's pooled text embedding stays as it is.
+    """Apply an edit to a pipeline of Stable Diffusion 1, 2 or XL, in place; XL's pooled text embedding is unchanged.
 
     A `UserError` says what cannot be edited: a site, a word that the tokenizer cannot spell, or weights that would not
     be finite in the model's number format.
     """
-    attentions, text_sites, final = _chosen_sites(pipe, edit)
-    named = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
-    texts = _fill_contexts(edit, [one for one in named if one is not None], prompt_tokens(pipe))
+    attentions, text_sites, final = _edited_sites(pipe, edit)
+    tokenizers = (tokenizer_of(pipe, name) for name in ("text", "text_2"))
+    texts = _fill_contexts(edit, [one for one in tokenizers if one is not None], prompt_tokens(pipe))
     edited = Edited(pipe, edit)
     try:
         with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
@@ -171,16 +175,16 @@ def apply(pipe: Any, edit: Edit) -> Edited:
 
 
 def check_edit(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> None:
-    """Raise the `UserError` that `apply` would, as far as a pipeline without weights shows it."""
-    _chosen_sites(pipe, edit)
+    """Raise the `UserError` that `apply` would for wrong sites or words; the pipeline needs no weights."""
+    _edited_sites(pipe, edit)
     _fill_contexts(edit, tokenizers, limit)
 
 
 # Where an edit writes
 
 
-def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
-    """Return the cross-attentions and text-encoder sites that an edit alters, and whether it alters ``text.final``.
+def _edited_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
+    """Return cross-attentions and text-encoder sites that an edit alters, and whether ``text.final`` is one of them.
 
     That is the text all cross-attentions read, which then are all returned. UserError for a site that cannot be edited.
     """
@@ -212,8 +216,8 @@ def _chosen_sites(pipe: Any, edit: Edit) -> tuple[list[str], list[Site], bool]:
 # States of words in their contexts
 
 
-def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, Texts]:
-    """Return the contexts filled with each word of an edit; token positions are those of the first tokenizer."""
+def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[str, FilledContexts]:
+    """Return, by word of an edit, its context prompts filled with the word; a `UserError` for over `limit` tokens."""
     filled_in = {}
     for word in edit.named_words:
         texts, spans = zip(*(fill_person(context, word) for context in edit.contexts))
@@ -221,14 +225,14 @@ def _fill_contexts(edit: Edit, tokenizers: Sequence[Any], limit: int) -> dict[st
             tokenize(texts, tokenizer, lambda index, word=word: f"edit: contexts[{index}] ({word})", limit)
         read = encode(tokenizers[0], texts, "edit")
         last = [token_positions(offsets, span)[-1] for (_, offsets), span in zip(read, spans)]
-        filled_in[word] = Texts(list(texts), last)
+        filled_in[word] = FilledContexts(list(texts), last)
     return filled_in
 
 
 def _encode_states(pipe: Any, texts: Sequence[str], site: Site | None = None) -> Tensor:
-    """Return the text states that cross-attentions read for each text, float64 ``(texts, tokens, width)``.
+    """Return the states of each text, float64 ``(texts, tokens, width)``, at a `site` or as cross-attention's input.
 
-    With a `site` of a text encoder, the activations there instead. States of XL join both encoders'.
+    States of XL join both encoders'.
     """
     states: list[Tensor] = []
     at_site: list[Tensor] = []
@@ -249,8 +253,8 @@ def _to_float64(values: Tensor) -> Tensor:
     return values.detach().cpu().double()
 
 
-def _states_from_word(states: Tensor, texts: Texts, positions: str) -> list[Tensor]:
-    """Return each text's states from a word's last token on, or of that token alone where `positions` is ``word``."""
+def _states_from_word(states: Tensor, texts: FilledContexts, positions: str) -> list[Tensor]:
+    """Return each text's states from its word's last token on, or of that token alone if `positions` is ``word``."""
     return [
         row[place : place + 1] if positions == "word" else row[place:]
         for row, place in zip(states, texts.last, strict=True)
@@ -260,87 +264,89 @@ def _states_from_word(states: Tensor, texts: Texts, positions: str) -> list[Tens
 # Closed form
 
 
-def _solve_closed_form(pipe: Any, edit: Edit, texts: Mapping[str, Texts], record: dict[str, Any]) -> Tensor:
+def _solve_closed_form(pipe: Any, edit: Edit, texts: Fillings, record: dict[str, Any]) -> Tensor:
     """Return the closed form's matrix X, float64 (width, width), and write its left-over error into `record`."""
-    every = range(len(edit.contexts))
+    contexts = range(len(edit.contexts))
     rows, kept_rows = _target_rows(
         edit, texts, {word: _encode_states(pipe, one.texts) for word, one in texts.items()}
     )
-    (states, targets), (kept, _) = _stack_rows(rows, every), _stack_rows(kept_rows, every)
+    (states, targets), (kept, _) = _stack_rows(rows, contexts), _stack_rows(kept_rows, contexts)
     left, right = _matrices(edit, states, targets, kept)
     mapping = torch.cholesky_solve(right.T, torch.linalg.cholesky(left)).T  # left is symmetric
     missed, changed = states @ mapping.T - targets, kept @ mapping.T - kept
-    record["left_over"] = _left_over_shares(missed, states - targets, changed, kept)
+    record["left_over"] = _relative_errors(missed, states - targets, changed, kept)
     record["left_over_held_out"] = {"edited": None, "kept": None}
-    if len(every) > 1:
+    if len(contexts) > 1:
         held_out = []
-        for number in every:
-            rest = [one for one in every if one != number]
+        for number in contexts:
+            rest = [one for one in contexts if one != number]
             left, right = _matrices(edit, *_stack_rows(rows, rest), _stack_rows(kept_rows, rest)[0])
-            (own, wanted), (own_kept, _) = _stack_rows(rows, [number]), _stack_rows(kept_rows, [number])
+            (tested, goals), (tested_kept, _) = (_stack_rows(part, [number]) for part in (rows, kept_rows))
             # of these states alone: a whole map is slow where states are wide
-            both = torch.cat([own, own_kept])
+            both = torch.cat([tested, tested_kept])
             mapped = (right @ torch.cholesky_solve(both.T, torch.linalg.cholesky(left))).T
-            held_out.append((mapped[: len(own)] - wanted, mapped[len(own) :] - own_kept))
+            held_out.append((mapped[: len(tested)] - goals, mapped[len(tested) :] - tested_kept))
         missed, changed = map(torch.cat, zip(*held_out))
-        record["left_over_held_out"] = _left_over_shares(missed, states - targets, changed, kept)
+        record["left_over_held_out"] = _relative_errors(missed, states - targets, changed, kept)
     return mapping
 
 
-def _target_rows(edit: Edit, texts: Mapping[str, Texts], states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
+def _target_rows(edit: Edit, texts: Fillings, states: Mapping[str, Tensor]) -> tuple[Rows, Rows]:
     """Return edited and kept rows (context, states, targets) from each word's states, ``(contexts, tokens, width)``."""
-    taken = {word: _states_from_word(states[word], texts[word], edit.positions) for word in texts}
+    word_states = {word: _states_from_word(states[word], texts[word], edit.positions) for word in texts}
     edited: Rows = []
     for word, shares in edit.words.items():
-        for context, own in enumerate(taken[word]):
-            count = min([len(own), *(len(taken[other][context]) for other in shares)])
-            own = own[:count]
-            moved = own.clone()
+        for context, old in enumerate(word_states[word]):
+            count = min([len(old), *(len(word_states[other][context]) for other in shares)])
+            old = old[:count]
+            target = old.clone()
             for other, share in shares.items():
-                moved += share * (taken[other][context][:count] - own)
-            edited.append((context, own, moved))
-    none = [(context, own[:0], own[:0]) for context, own, _ in edited]  # where no word is kept
+                target += share * (word_states[other][context][:count] - old)
+            edited.append((context, old, target))
+    none = [(context, old[:0], old[:0]) for context, old, _ in edited]  # where no word is kept
     kept = [(context, one, one) for word in edit.keep for context, one in enumerate(states[word])]
     return edited, none + kept
 
 
 def _stack_rows(rows: Rows, contexts: Collection[int]) -> tuple[Tensor, ...]:
-    """Return the states and the targets of the rows of these contexts, float64 ``(states, width)`` each."""
-    return tuple(map(torch.cat, zip(*((own, moved) for context, own, moved in rows if context in contexts))))
+    """Return the states and the targets in the rows of these contexts, each joined to float64 ``(states, width)``."""
+    return tuple(map(torch.cat, zip(*((old, new) for context, old, new in rows if context in contexts))))
 
 
 def _matrices(edit: Edit, states: Tensor, targets: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the symmetric matrix A and the matrix B, (width, width) each, of the closed form X = B A⁻¹."""
-    held = edit.keep_weight * kept.T @ kept
-    left = states.T @ states + held
+    """Return the symmetric matrix A and the matrix B, (width, width) each, of an edit's closed form X = B A⁻¹."""
+    kept_products = edit.keep_weight * kept.T @ kept
+    left = states.T @ states + kept_products
     added = edit.ridge * left.diagonal().mean() * torch.eye(len(left), dtype=torch.float64)
-    return left + added, targets.T @ states + held + added
+    return left + added, targets.T @ states + kept_products + added
 
 
-def _left_over_shares(error: Tensor, goal: Tensor, change: Tensor, kept: Tensor) -> dict[str, float | None]:
-    """Return squared errors over squared norms, of edited and of kept states; None where the norm is 0."""
-
-    def ratio(numbers: Tensor, over: Tensor) -> float | None:
-        return float(numbers.square().sum() / over.square().sum()) if over.any() else None
-
-    return {"edited": ratio(error, goal), "kept": ratio(change, kept)}
+def _relative_errors(error: Tensor, goal: Tensor, change: Tensor, kept: Tensor) -> dict[str, float | None]:
+    """Return ``edited``: |error|² / |goal|², and ``kept``: |change|² / |kept|²; None where the divisor is 0."""
+    ratios = {"edited": (error, goal), "kept": (change, kept)}
+    return {
+        name: float(part.square().sum() / total.square().sum()) if total.any() else None
+        for name, (part, total) in ratios.items()
+    }
 
 
 # Directions
 
 
 def _prepare_direction_edit(
-    pipe: Any, edit: Edit, texts: Mapping[str, Texts], text_sites: list[Site], final: bool, edited: Edited
+    pipe: Any, edit: Edit, texts: Fillings, text_sites: list[Site], final: bool, edited: Edited
 ) -> Callable[[Tensor], Tensor]:
-    """Hook the direction into text-encoder sites; return the function from weights to new weights, or to a bias."""
+    """Hook a direction into `text_sites`; return the function from key or value weights to new ones, or to a bias."""
     # all directions are those of the model as it was
     at_text = {site: _direction(pipe, edit, texts, site) for site in text_sites}
     read = _direction(pipe, edit, texts)
     options = torch.tensor([float(edit.kind == "shift"), edit.amount], dtype=torch.float64)
     for site, direction in at_text.items():
-        edited.write_at_site(site, _direction_change(edit, direction), torch.cat([direction, options]))
+        change = partial(_change_states, edit, direction)
+        edited.write_at_site(site, change, torch.cat([direction, options]))
 
     def change_weight(weight: Tensor) -> Tensor:
+        """Return a bias along the direction (shift), or the weights (width, text width) without it."""
         if edit.kind == "shift":
             return edit.amount * (weight @ read)
         if final:
@@ -350,8 +356,8 @@ def _prepare_direction_edit(
     return change_weight
 
 
-def _direction(pipe: Any, edit: Edit, texts: Mapping[str, Texts], site: Site | None = None) -> Tensor:
-    """Return the mean difference, second word's states less the first's, over contexts and tokens: ``(width,)``."""
+def _direction(pipe: Any, edit: Edit, texts: Fillings, site: Site | None = None) -> Tensor:
+    """Return an edit's direction, ``(width,)``: mean difference of states, its second word's less the first's."""
     both = [texts[word] for word in edit.direction or ()]
     states = [_states_from_word(_encode_states(pipe, one.texts, site), one, edit.positions) for one in both]
     pairs = [(first, second, min(len(first), len(second))) for first, second in zip(*states)]
@@ -359,22 +365,18 @@ def _direction(pipe: Any, edit: Edit, texts: Mapping[str, Texts], site: Site | N
 
 
 def _project_onto(columns: Tensor, direction: Tensor) -> Tensor:
-    """Return the component of each column along a direction, (width, columns); zeros if the direction has length 0."""
+    """Return the component of each column (width, columns) along a direction (width,); zeros if that has length 0."""
     length = direction.square().sum()
     if length == 0:
         return torch.zeros_like(columns)
     return torch.outer(direction, direction @ columns) / length
 
 
-def _direction_change(edit: Edit, direction: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function that adds a direction to states ``(..., width)``, or takes their component along it out."""
-
-    def change_states(values: Tensor) -> Tensor:
-        along, states = direction.to(values.device, torch.float32), values.float()
-        if edit.kind == "shift":
-            return (states + edit.amount * along).to(values)
-        length = along.square().sum()
-        share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
-        return (states - edit.amount * share[..., None] * along).to(values)
-
-    return change_states
+def _change_states(edit: Edit, direction: Tensor, values: Tensor) -> Tensor:
+    """Return text states ``(..., width)`` with a direction added, or with their component along it taken out."""
+    along, states = direction.to(values.device, torch.float32), values.float()
+    if edit.kind == "shift":
+        return (states + edit.amount * along).to(values)
+    length = along.square().sum()
+    share = (states @ along) / length if length > 0 else torch.zeros_like(states[..., 0])
+    return (states - edit.amount * share[..., None] * along).to(values)

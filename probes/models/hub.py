@@ -21,8 +21,7 @@ from urllib.request import getproxies
 import yaml
 
 from hooks.architectures.registry import generating_pipelines
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import single_file
 from probes.models.pretrained import download_pipeline, quiet
 from probes.models.source import IMAGE_READERS, INDEX, SCHEDULER, SUPPORTED, VOCABULARIES, Source
@@ -36,19 +35,19 @@ _UNREACHED = "not in the cache, and the hub can't be reached"
 
 @cache
 def known_models() -> Mapping[str, Mapping[str, Any]]:
-    """Return the entries of ``known_models.yaml`` (number of parameters, unofficial copy, ...) by hub id."""
+    """Return what ``known_models.yaml`` has on each hub id: number of parameters, unofficial copy, ..."""
     return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
 
 
 def size_in_gigabytes(identifier: str, variant: str | None = None) -> float | None:
-    """Return the size in 10^9 bytes of the weights that are read of a known model; None for an unknown model."""
+    """Return the size in 10^9 bytes of the weights of a hub model that Triptych reads; None for an unknown model."""
     entry = known_models().get(identifier)
     half = entry is not None and (entry.get("transformer") or variant == "fp16")
     return entry["parameters"] * (2 if half else 4) / 1e9 if entry else None
 
 
 def download_command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
-    """Return the ``hf download`` command that fetches the files of a pipeline that are read, and no more."""
+    """Return the ``hf download`` command line that fetches those files of a hub pipeline that Triptych reads."""
     weights = [f"*/*model.{variant}*.safetensors"] if variant else ["*/*model.safetensors"]
     if (
         known_models().get(identifier, {}).get("transformer")
@@ -60,7 +59,7 @@ def download_command(identifier: str, revision: str | None = None, variant: str 
 
 
 def is_cached(identifier: str) -> bool:
-    """Return whether the hub's cache on this machine holds all files of a model that can be read; asks no network."""
+    """Return whether the hub's cache on this machine holds all files of a supported model; asks no network."""
     from huggingface_hub import try_to_load_from_cache
 
     index = try_to_load_from_cache(identifier, INDEX)
@@ -74,26 +73,24 @@ def is_cached(identifier: str) -> bool:
 
 
 def missing_components(source: Source, weights: bool = True) -> list[str]:
-    """Return the names of a model's components that lack a configuration, tokenizer or, if asked, weights file."""
+    """Return the names of a model's components that lack a file: configuration, tokenizer, or weights if asked."""
 
     def holds(*names: str) -> bool:
+        """Return whether one of these files is in the model's folder."""
         return any((source.path / name).is_file() for name in names)
 
-    lacks = []
+    missing = []
     for one in source.layout.networks:
-        _, there, variant = stored_weights(source, one.name)
-        whole = not weights or variant in there
-        lacks += [] if whole and holds(f"{one.name}/config.json") else [one.name]
+        _, stored, variant = stored_weights(source, one.name)
+        complete = not weights or variant in stored
+        missing += [] if complete and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
-        lacks += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
-    return lacks if holds(SCHEDULER) else [*lacks, "scheduler"]
+        missing += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
+    return missing if holds(SCHEDULER) else [*missing, "scheduler"]
 
 
 def find_source(name: str, revision: str | None, variant: str | None) -> Source:
-    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights.
-
-    `variant`: the weights called so (``fp16``); None: full precision if any.
-    """
+    """Return the `Source` of a hub model (``owner/name`` or ``owner/name@revision``); fetches no weights."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     identifier, _, at = name.partition("@")
@@ -110,7 +107,7 @@ def find_source(name: str, revision: str | None, variant: str | None) -> Source:
 
 
 def fetch(source: Source, revision: str | None = None, *, weights: bool = True) -> None:
-    """Download the files of a hub model that the cache lacks; without `weights` configurations and tokenizers alone."""
+    """Download the files of a hub model that the cache lacks: all, or without `weights` configurations, tokenizers."""
     from huggingface_hub import snapshot_download
 
     if not missing_components(source, weights):  # refuses an unsupported pipeline, too
@@ -124,13 +121,13 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
             snapshot_download(identifier, revision=source.revision, allow_patterns=patterns)
-    if lacks := missing_components(source, weights):
-        why = f"not in the cache ({', '.join(lacks)}), and the hub gave none"
-        raise _absent_error(source.name, revision, source.variant, why)
+    if missing := missing_components(source, weights):
+        why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
+        raise _missing_model_error(source.name, revision, source.variant, why)
 
 
 def _require_network() -> None:
-    """Raise an offline error if the hub takes no connection in `_PATIENCE` seconds; its client would retry for 30 s.
+    """Raise ``OfflineModeIsEnabled`` if the hub takes no connection in 2 seconds; its client would retry for 30.
 
     Behind a proxy, or where the client is set offline, nothing is tried.
     """
@@ -148,14 +145,14 @@ def _require_network() -> None:
 
 @contextlib.contextmanager
 def _explain_hub_errors(name: str, revision: str | None, variant: str | None) -> Iterator[None]:
-    """Turn any error of the hub's client inside a ``with`` block into a one-line `UserError` with its remedy."""
+    """Context manager: turn any error of the hub's client into a one-line `UserError` with its remedy."""
     from huggingface_hub import errors
 
     identifier = name.partition("@")[0]
     try:
         yield
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise _absent_error(name, revision, variant, _UNREACHED) from error
+        raise _missing_model_error(name, revision, variant, _UNREACHED) from error
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
         if isinstance(error, errors.EntryNotFoundError):
             line = f"expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
@@ -169,24 +166,24 @@ def _explain_hub_errors(name: str, revision: str | None, variant: str | None) ->
             line = f"no folder of that name, and none on the hub{_spelling_hint(identifier)}: {remedy}"
         else:
             why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
-            raise _absent_error(name, revision, variant, why) from error
+            raise _missing_model_error(name, revision, variant, why) from error
         raise UserError(f"model {name}: {line}") from error
 
 
-def _absent_error(name: str, revision: str | None, variant: str | None, why: str) -> UserError:
+def _missing_model_error(name: str, revision: str | None, variant: str | None, why: str) -> UserError:
     """Return the `UserError` for a hub model that is not on this machine: why, its size and the command to fetch it."""
     identifier = name.partition("@")[0]
     size, withdrawn = size_in_gigabytes(identifier, variant), _withdrawal_note(identifier)
     large = f"; {size:.1f} GB" if size else ""
-    there = known_models().get(identifier, {}).get("copy", identifier)
+    repository = known_models().get(identifier, {}).get("copy", identifier)
     return UserError(
         f"model {name}: {why}{large}{f' ({withdrawn})' if withdrawn else ''}{_spelling_hint(identifier)}; check the"
-        f" spelling, give a local folder, or run: {download_command(there, revision, variant)}"
+        f" spelling, give a local folder, or run: {download_command(repository, revision, variant)}"
     )
 
 
 def _spelling_hint(identifier: str) -> str:
-    """Return a note that a hub id is not known, with the nearest known ids; empty for a known id."""
+    """Return the end of an error on a hub id that is not known, with the nearest known ids; empty for a known id."""
     if identifier in known_models():
         return ""
     near = difflib.get_close_matches(identifier, known_models(), 2, 0.75)
@@ -194,7 +191,7 @@ def _spelling_hint(identifier: str) -> str:
 
 
 def _withdrawal_note(identifier: str) -> str:
-    """Return when a model was withdrawn from the hub, and its unofficial copy; empty for other models."""
+    """Return a note on when a hub model was withdrawn, and its unofficial copy; empty for other models."""
     entry = known_models().get(identifier, {})
     copy = entry.get("copy")
     return f"withdrawn in {entry['withdrawn']}; an unofficial copy is {copy}" if copy else ""
@@ -204,7 +201,7 @@ def _withdrawal_note(identifier: str) -> str:
 
 
 def bundled_rows() -> list[Row]:
-    """Return rows (name, how it was tested, description) of the bundled models; tested on how many nouns are drawn."""
+    """Return a (name, share of prompted nouns in its images, description) row for each bundled model."""
     rows = []
     for name, model in REGISTRY.items():
         quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())
@@ -213,7 +210,7 @@ def bundled_rows() -> list[Row]:
 
 
 def pipeline_rows() -> list[Row]:
-    """Return rows (pipeline class, how it was tested, classes of its networks) of the pipelines that can generate."""
+    """Return a (pipeline class, how it was tested, classes of its networks) row for each supported pipeline."""
     sizes = defaultdict(list)
     for index in sorted(single_file.DESCRIPTIONS.glob(f"*/{INDEX}")):
         sizes[parse_json(index.read_bytes())["_class_name"]].append(index.parent.name)
@@ -228,7 +225,7 @@ def pipeline_rows() -> list[Row]:
 
 
 def published_rows() -> list[Row]:
-    """Return rows (hub id, whether a run was tried, size and whether it is in the cache) of the known hub models."""
+    """Return a (hub id, whether a run was tried, size and whether in the cache) row for each known hub model."""
     rows = []
     for identifier, entry in known_models().items():
         about = [f"{size_in_gigabytes(identifier):.1f} GB"]

@@ -14,7 +14,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +37,10 @@ from probes.models.weights import (
 )
 from probes.paths import expand_model
 from probes.toyworld import BENCHMARK_MODELS, MODELS, REGISTRY, bundled_folder
-from probes.versions import versions
+
+if TYPE_CHECKING:
+    import torch
+    from diffusers import DiffusionPipeline, SchedulerMixin
 
 _LORA = ("pytorch_lora_weights.*", "adapter_config.json")  # as diffusers and PEFT save it
 # text encoders trained in bfloat16
@@ -86,7 +90,7 @@ class LoadedModel:
 def resolve(
     name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None
 ) -> Source:
-    """Return the `Source` of a model: a bundled name, a hub id, a folder, a ``.safetensors`` or ``.ckpt`` file.
+    """Return the `Source` (files, settings) of a model by its name: a bundled model, hub id, folder or weights file.
 
     Without `weights` those of a hub model are not fetched, which is enough to plan. `variant`: the weights of a folder
     or a hub model that are called so, such as ``fp16``; None: full precision, or the one variant that is there.
@@ -101,10 +105,10 @@ def resolve(
 
 
 def _find_source(name: str, revision: str | None, variant: str | None) -> Source:
-    """Return the `Source` of a model name without fetching weights; a `UserError` if no model has that name."""
+    """Return the `Source` of a model by its name, as `resolve` does; fetches no weights."""
     if name in MODELS:
         path, bases = bundled_folder(name), tuple(map(bundled_folder, REGISTRY[name].bases))
-        return Source(name, "bundled", path, path, versions().get("triptych", "unknown"), bases=bases)
+        return Source(name, "bundled", path, path, metadata.version("triptych"), bases=bases)
     path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
@@ -135,11 +139,10 @@ def _find_source(name: str, revision: str | None, variant: str | None) -> Source
     )
 
 
-def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
-    """Return a model's pipeline without weights, on torch's meta device; its description is checked as in :func:`load`.
-
-    `scheduler` takes the place of the model's own, and is to make `steps`.
-    """
+def meta_pipeline(
+    source: Source, scheduler: str | None = None, steps: int | None = None
+) -> DiffusionPipeline:
+    """Return a model's pipeline on torch's meta device, checked as in `load`; `scheduler` replaces the model's own."""
     return assemble_pipeline(source, source.networks, usable_scheduler(source, scheduler, steps))
 
 
@@ -152,7 +155,7 @@ def load(
     steps: int | None = None,
     edit: Edit | None = None,
 ) -> LoadedModel:
-    """Return a model with all its weights on a device, ready to generate, and edited where there is an `edit`.
+    """Return a model's pipeline with weights, ready to generate, and its record; edited if there is an `edit`.
 
     `scheduler` is a name such as ``ddim`` or a class of diffusers; None: the model's own. Where there is an `edit`, the
     record has it with the hash of the weights as they were, and its ``weight_hash`` is that of the edited model.
@@ -209,14 +212,14 @@ def load(
 
         edited = edits.apply(pipe, edit)
         record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
-        record["weight_hash"] = edited.hash(weight_hash(pipe))
+        record["weight_hash"] = edited.model_hash(weight_hash(pipe))
     return LoadedModel(
         pipe, record, scheduler_record(pipe.scheduler), default_guidance(source), str(place), dtype
     )
 
 
 def default_guidance(source: Source) -> float:
-    """Return the guidance scale of a model's card, else its pipeline's default; 0 for a model that takes none."""
+    """Return the guidance scale in a model's ``triptych.json``, else its pipeline's default; 0 if it takes none."""
     architecture = source.architecture
     if not architecture.takes_guidance(source.denoiser_config):
         return 0.0
@@ -225,27 +228,27 @@ def default_guidance(source: Source) -> float:
     return architecture.default_guidance(source.layout.pipeline_class())
 
 
-def pick_model_dtype(source: Source, name: str, device: Any) -> str:
-    """Return the number format to generate in: `name` or, for ``auto``, float32 (on CUDA float16 or bfloat16).
+def pick_model_dtype(source: Source, dtype: str, device: torch.device | str) -> str:
+    """Return the dtype to generate in, such as ``float32``: `dtype`, or the model's best on a device for ``auto``.
 
     On a CUDA device it is float16, which takes half the memory and a fraction of the time, or bfloat16 where a text
     encoder overflows in float16; for bundled models float32, in which they were measured.
     """
     kinds = (kind for encoder in source.layout.text_encoders for kind in encoder.classes)
     large = next((kind for kind in kinds if kind.startswith(_OVERFLOWING)), None)
-    if large is not None and name == "float16":
+    if large is not None and dtype == "float16":
         raise UserError(
             f"generate.dtype (--dtype): expected bfloat16 or float32 for a model with a {large}, whose activations"
             " exceed float16's 65504, got float16: use bfloat16"
         )
-    if name != "auto":
-        return name
+    if dtype != "auto":
+        return dtype
     if not str(device).startswith("cuda") or source.kind == "bundled":
         return "float32"
     return "float16" if large is None else "bfloat16"
 
 
-def scheduler_record(scheduler: Any) -> dict[str, Any]:
+def scheduler_record(scheduler: SchedulerMixin) -> dict[str, Any]:
     """Return a scheduler's class and settings as ``{"class": ..., "set": {...}, "default": {...}}``.
 
     Only class and ``set`` identify a run: a new version of diffusers may add settings without altering what an old one
@@ -261,11 +264,8 @@ def scheduler_record(scheduler: Any) -> dict[str, Any]:
     }
 
 
-def usable_scheduler(source: Source, name: str | None = None, steps: int | None = None) -> Any:
-    """Return the model's own scheduler or, by `name` (a key of ``SCHEDULERS`` or a class of diffusers), another one.
-
-    A `UserError` if it cannot drive the model, or cannot make so many `steps`.
-    """
+def usable_scheduler(source: Source, name: str | None = None, steps: int | None = None) -> SchedulerMixin:
+    """Return a scheduler, the model's own or by name (`SCHEDULERS`); a `UserError` if unfit for model or `steps`."""
     import diffusers
 
     architecture, kind = source.architecture, source.index["scheduler"][1]
@@ -295,24 +295,24 @@ def usable_scheduler(source: Source, name: str | None = None, steps: int | None 
     raise UserError(f"{place}: {expected}: {remedy}")
 
 
-def pick_scheduler(name: str, current: Any) -> Any:
-    """Return the scheduler of that name with the current one's settings; a `UserError` if they are not exchangeable."""
+def pick_scheduler(name: str, current: SchedulerMixin) -> SchedulerMixin:
+    """Return a scheduler by name, with the current one's settings; a `UserError` if they are not exchangeable."""
     compatible = {one.__name__: one for one in current.compatibles if one.__name__ not in _EXCEPTIONS}
     cls = compatible.get(SCHEDULERS.get(name.lower(), name))
     if cls is None:
-        named = [key for key, value in SCHEDULERS.items() if value in compatible] or [*compatible]
-        close = difflib.get_close_matches(name.lower(), named, 1)
+        names = [key for key, value in SCHEDULERS.items() if value in compatible] or [*compatible]
+        close = difflib.get_close_matches(name.lower(), names, 1)
         remedy = f"did you mean {close[0]}?" if close else "choose one of them"
         expected = (
-            f"expected one of {', '.join(named)}, which diffusers exchanges for {type(current).__name__}"
+            f"expected one of {', '.join(names)}, which diffusers exchanges for {type(current).__name__}"
         )
         raise UserError(f"{_FIELD}: {expected}, got {name!r:.60}: {remedy}")
     # what the model's scheduler leaves at its default would give way to the other's default
-    taken = inspect.signature(cls.__init__).parameters
-    more = {key: current.config[key] for key in _TRAINED if key in current.config and key in taken}
+    parameters = inspect.signature(cls.__init__).parameters
+    trained = {key: current.config[key] for key in _TRAINED if key in current.config and key in parameters}
     if cls.__name__ == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
-        more["skip_prk_steps"] = True
-    return cls.from_config(current.config, **more)
+        trained["skip_prk_steps"] = True
+    return cls.from_config(current.config, **trained)
 
 
 def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
@@ -323,12 +323,12 @@ def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.
     """
     import diffusers
 
-    given = np.asarray(timesteps, float)
+    times = np.asarray(timesteps, float)
     kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
     flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
-    made = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
-    if hasattr(made, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
-        alphas = np.asarray(made.alphas_cumprod, float)[np.clip(given.round().astype(int), 0, None)]
+    instance = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
+    if hasattr(instance, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
+        alphas = np.asarray(instance.alphas_cumprod, float)[np.clip(times.round().astype(int), 0, None)]
         signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
         return noise / (signal + noise)
-    return given / float(made.config.num_train_timesteps) if flow else np.full(given.shape, np.nan)
+    return times / float(instance.config.num_train_timesteps) if flow else np.full(times.shape, np.nan)

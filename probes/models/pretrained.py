@@ -15,11 +15,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from unittest.mock import patch
 
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
+
+if TYPE_CHECKING:
+    from numpy.lib.npyio import NpzFile
+    from torch.nn import Module
 
 _PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
 _CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned
@@ -31,11 +34,8 @@ class ForeignCodeError(RuntimeError):
 
 
 @contextlib.contextmanager
-def sealed(*, fetch: bool = False) -> Iterator[None]:
-    """Block, inside a ``with`` block, code that comes with a model and, unless `fetch`, downloads by the libraries.
-
-    `fetch`: the user named a model of the hub, which may be fetched.
-    """
+def block_foreign_code(*, fetch: bool = False) -> Iterator[None]:
+    """Context manager: block code that comes with a model and, unless `fetch`, downloads by the libraries."""
     from transformers import dynamic_module_utils
 
     with contextlib.ExitStack() as stack:
@@ -54,14 +54,14 @@ def sealed(*, fetch: bool = False) -> Iterator[None]:
         yield
 
 
-def _refuse(*args: Any, **kwargs: Any) -> Any:
-    """Raise a `ForeignCodeError`; takes the place of functions that run a model's code or download."""
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise a `ForeignCodeError`; replaces functions of the libraries that run a model's code or download."""
     raise ForeignCodeError("it asks to run code or to fetch what its files name, which is never done")
 
 
 @contextlib.contextmanager
 def readable(place: str, expected: str, remedy: str = "download it again") -> Iterator[None]:
-    """Turn any error of a library inside a ``with`` block, as damaged files cause, into a one-line `UserError`.
+    """Context manager: turn any error, as damaged files cause, into ``PLACE: expected EXPECTED, got ...: REMEDY``.
 
     Only calls into the libraries stand inside; a fault of our own would be taken for one of the file. `place` is the
     field of the configuration and the file.
@@ -83,7 +83,7 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Turn off logging and progress bars of the libraries inside a ``with`` block."""
+    """Context manager: turn off logging and progress bars of the libraries."""
     names = ("transformers.utils.logging", "diffusers.utils.logging")
     switches = [sys.modules[name] for name in names if name in sys.modules]
     shown = [switch for switch in switches if switch.is_progress_bar_enabled()]
@@ -100,28 +100,25 @@ def quiet() -> Iterator[None]:
 
 
 def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return ``cls.from_pretrained`` of a local folder or, if `fetch`, of a hub id, without running code of the model.
-
-    What is a local folder is never completed from the hub.
-    """
+    """Return ``cls.from_pretrained`` of a local folder or, if `fetch`, of a hub id; runs no code of the model."""
     fetch = fetch and not Path(folder).is_dir()
     # models and schedulers of diffusers take no such argument, and have no such code
     if cls.__module__.startswith("transformers.") or "Pipeline" in cls.__name__:
         options["trust_remote_code"] = False
-    with sealed(fetch=fetch):
+    with block_foreign_code(fetch=fetch):
         return cls.from_pretrained(folder, local_files_only=not fetch, **options)
 
 
 def from_auto_class(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
-    """Return a ``Config``, ``Tokenizer`` or ``Processor`` (`kind`) of a folder, by transformers' ``Auto`` classes."""
+    """Return the ``Config``, ``Tokenizer`` or ``Processor`` (`kind`) in a folder, by transformers' ``Auto`` classes."""
     import transformers
 
     return from_folder(getattr(transformers, f"Auto{kind}"), folder, fetch=fetch, **options)
 
 
 def from_single_file(cls: Any, path: str | Path, **options: Any) -> Any:
-    """Return a pipeline of diffusers from one file of weights and a local description (``config``), without network."""
-    with sealed():
+    """Return a pipeline of a diffusers class from one file of weights and a local ``config`` folder, offline."""
+    with block_foreign_code():
         return cls.from_single_file(str(path), local_files_only=True, **options)
 
 
@@ -129,12 +126,12 @@ def download_pipeline(identifier: str, **options: Any) -> None:
     """Download the files of a hub pipeline into the hub's cache, without code that comes with it."""
     from diffusers import DiffusionPipeline
 
-    with sealed(fetch=True):
+    with block_foreign_code(fetch=True):
         DiffusionPipeline.download(identifier, trust_remote_code=False, **options)
 
 
-def read_tensors(path: Path, **options: Any) -> Any:
-    """Return what a weights file holds (tensors by name), from safetensors or a pickle of plain tensors alone."""
+def read_tensors(path: Path, **options: Any) -> dict[str, Any]:
+    """Return the tensors by name (perhaps nested) in a weights file: safetensors, or a pickle of plain tensors."""
     import torch
 
     if path.suffix == ".safetensors":
@@ -145,16 +142,16 @@ def read_tensors(path: Path, **options: Any) -> Any:
 
 
 @contextlib.contextmanager
-def open_npz(path: Path) -> Iterator[Any]:
-    """Yield an open ``.npz`` file, with its arrays by name; a `ValueError` for an array that is pickled."""
+def open_npz(path: Path) -> Iterator[NpzFile]:
+    """Context manager: a NumPy ``.npz`` file, which gives arrays by name; a `ValueError` for a pickled one."""
     import numpy as np
 
     with np.load(path, allow_pickle=False) as file:
         yield file
 
 
-def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a timm network with random weights, by a name that timm knows and the arguments of a ``config.json``.
+def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Module:
+    """Return a timm network with random weights, by timm's name for it and the arguments in a ``config.json``.
 
     A `ValueError` where there is no such architecture, or an argument names other weights.
     """
@@ -164,17 +161,17 @@ def timm_model(architecture: Any, arguments: Mapping[str, Any]) -> Any:
         raise ValueError(f"timm has no architecture {architecture!r:.80}")
     if not isinstance(arguments, Mapping):
         raise ValueError(f"model_args should be an object, not {arguments!r:.60}")
-    named = [name for name in arguments if str(name).startswith(_FETCHED)]
-    if named:
-        raise ValueError(f"`{named[0]:.60}` is no argument that a file may set")
-    with sealed():
+    forbidden = [name for name in arguments if str(name).startswith(_FETCHED)]
+    if forbidden:
+        raise ValueError(f"`{forbidden[0]:.60}` is no argument that a file may set")
+    with block_foreign_code():
         return timm.create_model(architecture, pretrained=False, **arguments)
 
 
-def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
-    """Return an open_clip model with the weights of a file, and its image transform; `folder` describes its networks.
+def open_clip_model(folder: Path, weights: Path) -> tuple[Module, Callable[..., Any]]:
+    """Return an open_clip model and its image transform, from a folder's configuration and a weights file.
 
-    Its networks are described in the folder's ``open_clip_config.json``, not named on the hub; else a `ValueError`.
+    A `ValueError` where ``open_clip_config.json`` names a network of the hub and does not describe it.
     """
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -182,7 +179,7 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
     if _open_clip_text_config(folder / "open_clip_config.json").get("hf_model_name"):
         raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
     options: dict[str, Any] = {"load_weights": False, "pretrained_text": False}
-    with sealed(), quiet():
+    with block_foreign_code(), quiet():
         model = open_clip.create_model(f"local-dir:{folder}", **options)
         open_clip.load_checkpoint(model, str(weights), strict=True, weights_only=True)
         transform = PreprocessCfg(**model.visual.preprocess_cfg)
@@ -190,20 +187,22 @@ def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
 
 
 def _open_clip_text_config(file: Path) -> Mapping[str, Any]:
-    """Return the settings of the text encoder in an ``open_clip_config.json``."""
+    """Return the settings of the text encoder from an ``open_clip_config.json``."""
     return parse_json(file.read_text(encoding="utf-8"))["model_cfg"]["text_cfg"]
 
 
-def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False) -> tuple[Any, Any]:
-    """Return an open_clip model and its image transform; `pretrained` is a file or, with `fetch`, a name as well."""
+def open_clip_by_name(
+    architecture: str, pretrained: str, *, fetch: bool = False
+) -> tuple[Module, Callable[..., Any]]:
+    """Return an open_clip model and its image transform; `pretrained` is a weights file or, if `fetch`, a tag."""
     import open_clip
 
-    with sealed(fetch=fetch), quiet():
+    with block_foreign_code(fetch=fetch), quiet():
         return open_clip.create_model_from_pretrained(architecture, pretrained=pretrained, weights_only=True)
 
 
 def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
-    """Return the tokenizer in an open_clip model's folder; where there is none, CLIP's own, which open_clip ships.
+    """Return the tokenizer in an open_clip model's folder, or CLIP's, which open_clip ships, if that has none.
 
     Of the arguments that the folder states only those on how a text is cleaned are taken; others are a `ValueError`.
     """
@@ -211,24 +210,24 @@ def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
 
     config = folder / "open_clip_config.json" if folder is not None else None
     text = _open_clip_text_config(config) if config is not None and config.is_file() else {}
-    own = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
-    if not own:
+    stored = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
+    if not stored:
         return SimpleTokenizer(context_length=model.context_length)
     stated = text.get("tokenizer_kwargs") or {}
     unknown = [name for name in stated if name not in _CLEANING]
     if unknown:
         raise ValueError(f"`tokenizer_kwargs` sets `{unknown[0]:.60}`, which a file may not set")
-    with sealed(), quiet():
+    with block_foreign_code(), quiet():
         fixed = {"trust_remote_code": False, "local_files_only": True}
         return HFTokenizer(str(folder), context_length=model.context_length, **stated, **fixed)
 
 
 def clip_tokenizer(cls: Any, settings: Mapping[str, Any]) -> Any:
-    """Return CLIP's tokenizer as an instance of the transformers class `cls`, with open_clip's vocabulary."""
+    """Return CLIP's tokenizer as transformers' class `cls`, with open_clip's vocabulary and a folder's `settings`."""
     from open_clip.tokenizer import SimpleTokenizer
 
-    own = SimpleTokenizer()
-    symbols = [*[*own.encoder][:-2], "<|startoftext|>", "<|endoftext|>"]
+    clip = SimpleTokenizer()
+    symbols = [*[*clip.encoder][:-2], "<|startoftext|>", "<|endoftext|>"]
     names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
     vocabulary = {symbol: number for number, symbol in enumerate(symbols)}
-    return cls(vocab=vocabulary, merges=[*own.bpe_ranks], **{name: settings[name] for name in names})
+    return cls(vocab=vocabulary, merges=[*clip.bpe_ranks], **{name: settings[name] for name in names})

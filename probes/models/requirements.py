@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hooks import sites
 from hooks.architectures.registry import architecture_of
 from hooks.attention import definitions
 from hooks.errors import HookError
+from hooks.sites import resolve
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models import loading
@@ -17,19 +17,19 @@ _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without
 
 
 def guidance_scale(config: Config, source: Source) -> float:
-    """Return the scale of classifier-free guidance: the configuration's, else the model's, else the pipeline's."""
+    """Return the scale of classifier-free guidance: the configuration's, else the model's default."""
     scale = config.sampler.guidance_scale
     return loading.default_guidance(source) if scale is None else float(scale)
 
 
-def guided(config: Config, source: Source) -> bool:
-    """Return whether the denoiser is also called without the prompt (classifier-free guidance); loads no weights."""
+def uses_guidance(config: Config, source: Source) -> bool:
+    """Return whether a run uses classifier-free guidance, so that the denoiser also runs without the prompt."""
     scale, true_scale = guidance_scale(config, source), config.sampler.true_cfg_scale
     return source.architecture.is_guided(source.denoiser_config, scale, true_scale)
 
 
 def check_before_weights(config: Config, source: Source) -> None:
-    """Raise a `UserError` if the model's configuration files rule a setting out, before its weights are fetched.
+    """Raise a `UserError` if the configuration of a run does not fit the model's files; needs no weights.
 
     Checked are number format, guidance, negative prompt, the definition of word maps, and edits.
     """
@@ -47,7 +47,7 @@ def check_before_weights(config: Config, source: Source) -> None:
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
         )
-    if (negative := config.sampler.negative_prompt) and not guided(config, source):
+    if (negative := config.sampler.negative_prompt) and not uses_guidance(config, source):
         place = "sampler.negative_prompt"
         if layout.guidance == "distilled":
             raise UserError(
@@ -60,10 +60,10 @@ def check_before_weights(config: Config, source: Source) -> None:
             f" {guidance_scale(config, source):g}{whose}: set sampler.guidance_scale (--guidance-scale) above 1, or"
             " take the negative prompt out"
         )
-    definition, taken = config.capture.definition, definitions.names(*architecture.readings)
-    if config.capture.words and definition not in ("default", *taken):
+    definition, allowed = config.capture.definition, definitions.names(*architecture.readings)
+    if config.capture.words and definition not in ("default", *allowed):
         raise UserError(
-            f"capture.definition: expected one of {', '.join(taken)} for {architecture.models}, got"
+            f"capture.definition: expected one of {', '.join(allowed)} for {architecture.models}, got"
             f" {definition}, which is made of other attentions: set it to default, or take it out"
         )
     if config.edit is not None and architecture.transformer:
@@ -74,23 +74,23 @@ def check_before_weights(config: Config, source: Source) -> None:
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:
-    """Return (height, width) in pixels of the images; a `UserError` if the model cannot make that size."""
+    """Return (height, width) in pixels of a run's images; a `UserError` if the model cannot generate that size."""
     architecture = architecture_of(pipe)
     multiple = architecture.image_multiple(pipe)
-    wanted = config.sampler.height, config.sampler.width
-    for name, pixels in zip(("height", "width"), wanted):
+    configured = config.sampler.height, config.sampler.width
+    for name, pixels in zip(("height", "width"), configured):
         if pixels is not None and pixels % multiple:
             raise UserError(
                 f"sampler.{name}: expected a multiple of {multiple} for this model, got {pixels}:"
                 f" use {max(1, round(pixels / multiple)) * multiple}"
             )
-    return architecture.image_size(pipe, *wanted)
+    return architecture.image_size(pipe, *configured)
 
 
 def check(config: Config, source: Source) -> None:
-    """Raise a `UserError` if the model cannot do what is configured: scheduler, steps, size, edits, captured sites."""
+    """Raise a `UserError` if the model lacks the scheduler, steps, image size, edit or captured sites of a run."""
     architecture = source.architecture
-    pipe = loading.without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    pipe = loading.meta_pipeline(source, config.sampler.scheduler, config.sampler.steps)
     if config.edit is not None:
         from probes.models import edits
 
@@ -100,16 +100,16 @@ def check(config: Config, source: Source) -> None:
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         for pattern in patterns if patterns and patterns != "default" else ():
             try:
-                chosen = {site.address for site in sites.resolve(pipe, [pattern])}
+                chosen = {site.address for site in resolve(pipe, [pattern])}
             except HookError as error:
                 raise UserError(f"capture.{field}: {str(error).removeprefix('sites: ')}") from None
-            if chosen == {_UNGUIDED} and not guided(config, source):
+            if chosen == {_UNGUIDED} and not uses_guidance(config, source):
                 raise UserError(
                     f"capture.{field}: expected sites that are there without guidance, got {pattern!r}:"
                     " take it out, or set sampler.guidance_scale above 1"
                 )
     if source.layout.template and capture.pool:
-        of_tokens = [site.address for site in sites.resolve(pipe, capture.pool) if site.is_by_token]
+        of_tokens = [site.address for site in resolve(pipe, capture.pool) if site.is_by_token]
         if of_tokens:
             raise UserError(
                 f"capture.pool: expected sites of the image for {architecture.models}, whose pipeline alters a prompt"

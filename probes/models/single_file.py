@@ -75,9 +75,10 @@ def lora_error(name: str) -> UserError:
 
 
 def _recognize_pipeline(model: Source, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int]:
-    """Return the pipeline class of a file's tensors, and the text width of its cross-attentions (0 if it has none)."""
+    """Return the pipeline class that a file's tensors belong to, and the text width in its cross-attentions (or 0)."""
 
     def holds(*prefixes: str) -> bool:
+        """Return whether the name of a tensor begins with one of these prefixes."""
         return any(name.startswith(prefixes) for name in shapes)
 
     file = model.path.name
@@ -100,7 +101,7 @@ def _recognize_pipeline(model: Source, shapes: Mapping[str, tuple[int, ...]]) ->
 
 
 def _shipped_description(model: Source, pipeline: str, width: int) -> str:
-    """Return the name of the shipped description that fits a pipeline and text width; a `UserError` if none does."""
+    """Return the name in `DESCRIPTIONS` of the settings that fit a pipeline class and text width, or raise an error."""
     published = _PUBLISHED.get((pipeline, width))
     if published is None:
         expected = "the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention"
@@ -123,7 +124,7 @@ def _shipped_description(model: Source, pipeline: str, width: int) -> str:
 
 
 def _tensor_shapes(model: Source) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a file's tensors by name, without reading weights."""
+    """Return the shapes of the tensors in a model's single file, by name, without reading weights."""
     if model.path.suffix == ".safetensors":
         from safetensors import safe_open
 
@@ -144,22 +145,20 @@ def _tensor_shapes(model: Source) -> dict[str, tuple[int, ...]]:
 
 @contextlib.contextmanager
 def _allow_lightning_classes(path: Path) -> Iterator[None]:
-    """Let a pickle name classes of PyTorch Lightning inside a ``with`` block (as empty classes), but no others."""
+    """Context manager: let torch load a pickle that names classes of PyTorch Lightning, which become empty ones."""
     from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
     named = [] if path.suffix == ".safetensors" else get_unsafe_globals_in_checkpoint(str(path))
-    with safe_globals([_empty_class(name) for name in named if name.startswith(_CALLBACKS)]):
+    classes = []
+    for module, _, name in (one.rpartition(".") for one in named if one.startswith(_CALLBACKS)):
+        members = {"__module__": module, "__qualname__": name, "__init__": lambda self, *args: None}
+        classes.append(type(name, (), members))
+    with safe_globals(classes):
         yield
 
 
-def _empty_class(name: str) -> type:
-    """Return an empty class of that qualified name, whose instances ignore their arguments."""
-    module, _, last = name.rpartition(".")
-    return type(last, (), {"__module__": module, "__qualname__": last, "__init__": lambda self, *args: None})
-
-
 def load_pipeline(model: Source) -> Any:
-    """Return the pipeline of a single file in its stored precision; a `UserError` if weights are missing."""
+    """Return the diffusers pipeline of a single-file model, in its stored precision; checks that no weight lacks."""
     options: dict[str, Any] = {name: None for name in IMAGE_READERS if name in model.index}
     if "requires_safety_checker" in model.index:
         options["requires_safety_checker"] = False

@@ -20,12 +20,11 @@ from typing import Any
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture, build_on_meta
 from hooks.architectures.layout import Layout, MisfitError
-from hooks.architectures.registry import generating_pipelines, why_unread
+from hooks.architectures.registry import generating_pipeline, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
-from probes.errors import UserError, first_line
-from probes.json_text import parse_json
+from probes.errors import UserError, first_line, parse_json
 from probes.models import pretrained
 
 INDEX = "model_index.json"
@@ -62,11 +61,11 @@ class Source:
     _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields without what was read of the files: another process reads them itself."""
+        """Pickle the fields without the cached contents of files: another process reads them itself."""
         return Source, tuple(getattr(self, one.name) for one in fields(self) if one.init)
 
     def locate(self, name: str) -> Path:
-        """Return the path of a file or folder of the model's description or, where it lacks one, of a base model's.
+        """Return the path of a file or folder of the model, by its name in it; where it lacks one, of a base model's.
 
         The card of a single file is beside it.
         """
@@ -79,23 +78,23 @@ class Source:
     # Errors
 
     def file_error(self, file: str, expected: str, got: str, remedy: str) -> UserError:
-        """Return the `UserError` that names a model's file, what is expected of it, what it holds and the remedy."""
+        """Return the `UserError` on a faulty file of the model: ``model NAME: FILE: expected ..., got ...: REMEDY``."""
         return UserError(f"model {self.name}: {file}: expected {expected}, got {got}: {remedy}")
 
     def readable(self, file: str, expected: str, remedy: str = _AGAIN) -> AbstractContextManager[None]:
-        """Turn any error of a library on a model's file inside a ``with`` block into a one-line `UserError`."""
+        """Context manager: turn any error of a library on a file of the model into a one-line `UserError`."""
         return pretrained.readable(f"model {self.name}: {file}", expected, remedy)
 
     # Files
 
     def _read_bytes(self, path: Path) -> bytes:
-        """Return the bytes of a file, which is read once."""
+        """Return the bytes of a file, which is read once and then cached."""
         if path not in self._contents:
             self._contents[path] = path.read_bytes()
         return self._contents[path]
 
     def read_json(self, file: str) -> dict[str, Any]:
-        """Return the JSON object in a file of the description; a `UserError` if missing, not JSON or no object."""
+        """Return the JSON object in a file of the model, by its name in it; a `UserError` if there is none."""
         try:
             data = parse_json(self._read_bytes(self.locate(file)))
         except FileNotFoundError:
@@ -124,25 +123,25 @@ class Source:
 
     @cached_property
     def index(self) -> dict[str, Any]:
-        """Contents of ``model_index.json``; a `UserError` unless pipeline and classes of components are supported."""
+        """Contents of ``model_index.json``; a `UserError` unless the classes of pipeline and parts are supported."""
         index = self.read_json(INDEX)
         kind = index.get("_class_name")
-        if str(kind) not in generating_pipelines():
+        if (known := generating_pipeline(str(kind))) is None:
             got = f"{kind!s:.60}" if kind is not None else "no `_class_name`"
             missing = why_unread(str(kind))
             remedy = f"{missing}; {SUPPORTED}" if missing else SUPPORTED
             raise self.file_error(INDEX, "a pipeline that can be read", got, remedy)
-        layout = generating_pipelines()[kind][1]
-        for wanted in layout.components:
-            entry, remedy = index.get(wanted.name), "mend it or choose another model"
+        layout = known[1]
+        for component in layout.components:
+            entry, remedy = index.get(component.name), "mend it or choose another model"
             known = isinstance(entry, list) and len(entry) == 2
-            if known and entry[0] == wanted.library and entry[1] in wanted.classes:
+            if known and entry[0] == component.library and entry[1] in component.classes:
                 continue
             if len(layout.text_encoders) > 1 and entry in (None, [None, None]):
                 remedy = f"{kind} would generate from less of the text; download the whole model"
             elif known and entry[0] not in (None, "diffusers", "transformers"):
                 remedy = "code of a model's author is not run, choose another"
-            expected = f"`{wanted.name}: [{wanted.library}, {' or '.join(wanted.classes)}]`"
+            expected = f"`{component.name}: [{component.library}, {' or '.join(component.classes)}]`"
             raise self.file_error(INDEX, expected, f"{entry!r:.80}", remedy)
         entry = index.get("scheduler")
         if not isinstance(entry, list) or len(entry) != 2 or entry[0] != "diffusers":
@@ -151,13 +150,13 @@ class Source:
 
     @property
     def architecture(self) -> Architecture:
-        """The architecture of the model, by the pipeline class in ``model_index.json``."""
-        return generating_pipelines()[self.index["_class_name"]][0]
+        """The adapter of `hooks` for the model's family, by the pipeline class in ``model_index.json``."""
+        return generating_pipeline(self.index["_class_name"])[0]
 
     @property
     def layout(self) -> Layout:
         """The components of the model's pipeline: names, libraries and classes."""
-        return generating_pipelines()[self.index["_class_name"]][1]
+        return generating_pipeline(self.index["_class_name"])[1]
 
     @cached_property
     def denoiser_config(self) -> dict[str, Any]:
@@ -236,7 +235,7 @@ class Source:
 
     @cached_property
     def networks(self) -> dict[str, Any]:
-        """The networks by name, without weights (torch's meta device), whose sizes and tokenizers fit each other."""
+        """The networks by component name, on torch's meta device; a `UserError` if they or tokenizers do not fit."""
         networks: dict[str, Any] = {}
         with pretrained.quiet():
             for one in self.layout.networks:
@@ -286,8 +285,8 @@ class Source:
         import torch
 
         architecture, layout, pipe = self.architecture, self.layout, SimpleNamespace(**networks)
-        own = [tokenizer.model_max_length for tokenizer in self.tokenizers]
-        lengths = [min(pair) for pair in zip(layout.lengths or own, own, strict=True)]
+        limits = [tokenizer.model_max_length for tokenizer in self.tokenizers]
+        lengths = [min(pair) for pair in zip(layout.lengths or limits, limits, strict=True)]
         encoders = " and ".join(f"{encoder.name}/config.json" for encoder in layout.text_encoders)
         with torch.no_grad(), torch.device("meta"):
             with self.readable(encoders, "a text encoder with the layers that the pipeline reads"):
@@ -306,6 +305,6 @@ class Source:
             file = f"{layout.decoder.name}/config.json"
             with self.readable(file, "a decoder that runs"):
                 image = latents.decode(pipe.vae, predicted)
-        wanted = (3, *architecture.image_size(pipe))
-        if image.shape != (1, *wanted):
-            raise self.file_error(file, f"images of shape {wanted}", f"{tuple(image.shape[1:])}", "mend it")
+        shape = (3, *architecture.image_size(pipe))
+        if image.shape != (1, *shape):
+            raise self.file_error(file, f"images of shape {shape}", f"{tuple(image.shape[1:])}", "mend it")

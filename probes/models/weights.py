@@ -11,51 +11,77 @@ import importlib
 import inspect
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError
 from probes.fields.types import DEVICES, WORKER
 from probes.models.pretrained import from_folder, quiet
 from probes.models.source import IMAGE_READERS, INDEX, Source
 
+if TYPE_CHECKING:
+    import torch
+    from diffusers import DiffusionPipeline, SchedulerMixin
+
 # as diffusers and transformers name them; the variant stands before or behind the number of a shard
 _WEIGHTS = re.compile(
     r"(?:diffusion_pytorch_model|pytorch_model|model)(?:\.([a-z0-9_]+))?(?:-\d+-of-(\d+))?(?:\.([a-z0-9_]+))?"
     r"\.(?:safetensors|bin)"
 )
+_FORMATS = (".safetensors", ".bin", ".ckpt", ".pt", ".pth", ".gguf")
 
 
 def complete_variants(folder: Path) -> set[str | None]:
     """Return the weight variants (such as ``fp16``; None: full precision) of which a folder holds every file."""
-    found = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
-    files = Counter((match[1] or match[3], match[2]) for match in found)
+    matches = filter(None, (_WEIGHTS.fullmatch(path.name) for path in folder.glob("*")))
+    files = Counter((match[1] or match[3], match[2]) for match in matches)
     return {variant for (variant, shards), count in files.items() if shards is None or count >= int(shards)}
 
 
 def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], str | None]:
-    """Return the folder of a component's weights, the set of variants in it, and the variant to read.
+    """Return the folder of a component's weights, the variants stored there (None: no suffix), and the one to read.
 
     That is the variant of `source`; if it names none, the only one in the folder, else None (full precision).
     """
     folders = [folder / name for folder in (source.path, *source.bases)]
     folder = next(filter(complete_variants, folders), folders[0])
-    there = complete_variants(folder)
-    alone = source.variant is None and len(there) == 1
-    return folder, there, next(iter(there)) if alone else source.variant
+    stored = complete_variants(folder)
+    is_single = source.variant is None and len(stored) == 1
+    return folder, stored, next(iter(stored)) if is_single else source.variant
 
 
-def weighted_networks(pipe: Any) -> dict[str, Any]:
-    """Return the components of a pipeline that have weights and take part in generation, by name."""
+def unread_weights(source: Source) -> list[str]:
+    """Return the files of weights in a model's folder that are not read, such as a LoRA or an older format."""
+    if source.kind != "folder":
+        return []
+    left = [path.name for path in sorted(source.path.glob("*")) if path.suffix in _FORMATS]
+    for one in source.layout.networks:
+        folder, _, variant = stored_weights(source, one.name)
+        files = [path for path in sorted(folder.glob("*")) if path.suffix in _FORMATS]
+        sets = defaultdict[tuple[bool, bool], list[Path]](list)
+        for match in filter(None, (_WEIGHTS.fullmatch(path.name) for path in files)):
+            if (match[1] or match[3]) == variant:  # of shards and one file diffusers reads the shards
+                in_second_place = bool(match[2]) == (one.library == "transformers")
+                sets[match[0].endswith(".bin"), in_second_place].append(folder / match[0])
+        read = min(sets.items())[1] if sets else []
+        age = max((path.stat().st_mtime for path in read), default=inf)
+        unread = {path: " (newer than what is read)" * (path.stat().st_mtime > age) for path in files}
+        left += [f"{one.name}/{path.name}{newer}" for path, newer in unread.items() if path not in read]
+    return left
+
+
+def weighted_networks(pipe: Any) -> dict[str, torch.nn.Module]:
+    """Return the networks of a pipeline that take part in generation, by name; no safety checker, for example."""
     import torch
 
-    named = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
-    return {name: named[name] for name in sorted(named) if name not in IMAGE_READERS}
+    networks = {name: part for name, part in pipe.components.items() if isinstance(part, torch.nn.Module)}
+    return {name: networks[name] for name in sorted(networks) if name not in IMAGE_READERS}
 
 
-def parameter_count(*networks: Any) -> int:
+def parameter_count(*networks: torch.nn.Module) -> int:
     """Return the number of parameters of networks, with or without weights."""
     return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
@@ -78,8 +104,10 @@ def weight_hash(pipe: Any) -> str:
     return total.hexdigest()
 
 
-def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) -> Any:
-    """Return a pipeline of these networks and scheduler, and the model's tokenizers; it has no safety checker."""
+def assemble_pipeline(
+    source: Source, networks: dict[str, torch.nn.Module], scheduler: SchedulerMixin
+) -> DiffusionPipeline:
+    """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
     kind = source.layout.pipeline_class()
     takes = inspect.signature(kind.__init__).parameters
     absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
@@ -93,19 +121,19 @@ def assemble_pipeline(source: Source, networks: dict[str, Any], scheduler: Any) 
         return kind(**{**absent, **settings, **parts})
 
 
-def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
-    """Return a network with all of its weights; a `UserError` if one is missing or misshaped (libraries make such up).
+def read_network(source: Source, name: str, dtype: str | None = None) -> torch.nn.Module:
+    """Return a component's network with its stored weights; a `UserError` if a tensor is missing or misshaped.
 
     It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
     """
     import torch
 
     library, kind = source.index[name]
-    folder, there, variant = stored_weights(source, name)
+    folder, stored, variant = stored_weights(source, name)
     expected = f"the whole weights of a {kind}"
-    if source.variant and source.variant not in there:
-        named = ", ".join(sorted(filter(None, there))) or "full precision alone"
-        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {named}: choose another")
+    if source.variant and source.variant not in stored:
+        listed = ", ".join(sorted(filter(None, stored))) or "full precision alone"
+        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {listed}: choose another")
     if library == "transformers":
         # it would round to the format that config.json names: XL's says float16 beside weights in float32
         options = {"dtype": getattr(torch, dtype or "float32")}
@@ -123,7 +151,7 @@ def read_network(source: Source, name: str, dtype: str | None = None) -> Any:
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
-    """Raise a `UserError` if a weight of the pipeline is NaN or infinite."""
+    """Raise a `UserError`, which names `dtype` and `remedy`, if a weight of the pipeline is NaN or infinite."""
     import torch
 
     for name, module in weighted_networks(pipe).items():
@@ -133,35 +161,34 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
                 raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
 
 
-def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
-    """Return the torch device of this name; ``auto`` is `prefer` where this machine has it, else the CPU.
+def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> torch.device:
+    """Return a device by name; ``auto`` is the device `prefer` or, if that is auto, a GPU if any; else the CPU.
 
-    If `prefer` is ``auto``, too, it is a GPU where there is one; of several each worker takes its own. `field` is the
-    place for the error, else ``--device``.
+    Of several GPUs each worker takes its own. An error names `field`, by default ``--device``.
     """
     import torch
 
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    available = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if name == "auto" and prefer != "auto":
-        name = prefer if there.get(torch.device(prefer).type) else "cpu"
+        name = prefer if available.get(torch.device(prefer).type) else "cpu"
     elif name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     place = f"--device {name}" if field is None else field
     try:
         device = torch.device(name)
     except RuntimeError:
         raise UserError(f"{place}: expected {DEVICES}, got {name!r}: choose one of them") from None
     number = int(os.environ.get(WORKER, 0))
-    if number and device == torch.device("cuda") and there["cuda"]:
-        return torch.device("cuda", number % there["cuda"])
-    if (device.index or 0) >= there.get(device.type, 0):
+    if number and device == torch.device("cuda") and available["cuda"]:
+        return torch.device("cuda", number % available["cuda"])
+    if (device.index or 0) >= available.get(device.type, 0):
         raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
     return device
 
 
 @contextlib.contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Make results the same bits inside a ``with`` block: fixed threads, deterministic kernels, no cuDNN benchmark."""
+    """Context manager: make torch's results repeatable bit for bit, with so many CPU threads and fixed kernels."""
     import torch
 
     cudnn = torch.backends.cudnn

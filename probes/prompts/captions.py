@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from probes.csv_text import read_text
-from probes.errors import UserError, printable
-from probes.fields.types import CHARACTERS, shown
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json, printable
+from probes.fields.types import CHARACTERS, KeyPath, shown
 from probes.paths import expand
 from probes.prompts import sets
 from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parse_form
 from probes.prompts.neutral import HUMAN, exclusion_reason, replace_person
-from probes.prompts.prompt import ID, LEVELS, Prompt, normalize_text
+from probes.prompts.prompt import ID, LEVELS, IndicatorForms, Prompt, normalize_text
 
 DATASETS = "datasets"
 DUPLICATE = "said before"
@@ -56,14 +55,13 @@ class LoadedPrompts:
     words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
 
     def summary(self) -> list[str]:
-        """Return lines for users: captions used, captions left out by reason, and columns that are not used."""
+        """Return lines for users: counts of captions used and, by reason, left out; notes on unused columns."""
         if not self.source:
             return [*self.notes]
         count, out = len(self.prompts), self.dropped.total()
-        lines = [
-            f"prompts: {count:,} of {self.read:,} captions of {self.source} {_is_or_are(count)} neutral"
-            + (f", {out:,} {_is_or_are(out)} left out" if out else "")
-        ]
+        are, out_are = ("is" if number == 1 else "are" for number in (count, out))
+        lines = [f"prompts: {count:,} of {self.read:,} captions of {self.source} {are} neutral"]
+        lines[0] += f", {out:,} {out_are} left out" if out else ""
         reasons = self.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
             words = ", ".join(f"{word} {count:,}" for word, count in self.words.most_common(3))
@@ -74,13 +72,8 @@ class LoadedPrompts:
         return [*lines, *self.notes]
 
 
-def _is_or_are(count: int) -> str:
-    """Return ``is`` for a count of one, else ``are``."""
-    return "is" if count == 1 else "are"
-
-
-def load_captions(source: PromptSource, words: Mapping[str, tuple[str, str]], folder: Path) -> LoadedPrompts:
-    """Return the prompts from a file or data set of captions; raises `UserError` if none is neutral."""
+def load_captions(source: PromptSource, words: IndicatorForms, folder: Path) -> LoadedPrompts:
+    """Return prompts from the neutral captions of a file (path relative to `folder`) or Hub data set, with counts."""
     sets.require_supported_options(source, {})
     name = source.from_
     if source.format == DATASETS:
@@ -114,10 +107,8 @@ def load_captions(source: PromptSource, words: Mapping[str, tuple[str, str]], fo
     return result
 
 
-def neutral_prompts(
-    captions: Iterable[str], words: Mapping[str, tuple[str, str]], source: PromptSource
-) -> LoadedPrompts:
-    """Return a prompt for each distinct neutral caption, and counts of the captions left out, by reason.
+def neutral_prompts(captions: Iterable[str], words: IndicatorForms, source: PromptSource) -> LoadedPrompts:
+    """Return a prompt for each distinct neutral caption by the rules in `source`, and counts of others by reason.
 
     The words of every indicator (by `words`, for a person and for people) take the place of people's. White space is
     made single. Two captions are the same where they differ in case and in a full stop at their end alone; the first
@@ -152,7 +143,7 @@ def neutral_prompts(
 
 
 def open_captions(path: Path, column: str | None = None) -> tuple[str, Iterator[str], Sequence[str]]:
-    """Return a caption file's format, captions and notes on unused columns; an error if a table has no caption column.
+    """Return a caption file's format, captions and notes on unused columns; an error if it has no caption column.
 
     The captions are an iterator, which raises `UserError` at an entry that is wrong.
     A list of captions in `column` of a table, or of an object in JSON, gives each of them.
@@ -208,7 +199,7 @@ def _json_captions(path: Path, column: str | None) -> Iterator[str]:
 
 
 def _entry_captions(entry: Any, column: str | None, location: str) -> Iterator[str]:
-    """Yield the captions of a text, an object with a caption column, or a list of these; `UserError` for others."""
+    """Yield the captions of a JSON value: a text, an object with a caption field or a list of these; else an error."""
     if isinstance(entry, dict):
         name = column or next((name for name in CAPTION_COLUMNS if name in entry), None)
         if name is None or name not in entry:
@@ -236,7 +227,7 @@ def _missing_column_error(location: str, names: Sequence[str], column: str | Non
 
 
 def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[str]:
-    """Yield the captions of a Hub data set, or of a folder, read by `datasets`; raises `UserError` if unreadable."""
+    """Yield the captions of a Hub data set or folder, read by the library `datasets`; a `UserError` if unreadable."""
     try:
         import datasets
     except ImportError:
@@ -264,15 +255,15 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[
 
 
 def read_table(
-    value: Mapping[str, Any], folder: Path, at: tuple[Any, ...]
+    section: Mapping[str, Any], folder: Path, at: KeyPath
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a table's rows as mappings (text, id, levels) and notes on unused columns; an error if it has no rows.
+    """Return a (text, id, levels) mapping for each row of a table of prompts, and notes on columns not used.
 
-    A relative path begins in `folder`; `at` is where the fields (`PromptTable`) stand in the configuration, for errors.
+    `section` has the fields of `PromptTable`, at `at` in the configuration; a relative path begins in `folder`.
     """
     from probes.user_tables import open_table  # not before: pandas
 
-    source = parse_form(PromptTable, value, at)
+    source = parse_form(PromptTable, section, at)
     named = [name for name in (source.text, *(source.levels or ())) if name]
     path = expand(source.table, "prompts.table", folder)
     table = open_table(path, (*named, *TEXT_COLUMNS, ID, *LEVEL_COLUMNS))

@@ -15,12 +15,12 @@ ALL = "(all)"  # in tables: all professions, or all words together
 
 
 def is_diagnostic(config: Any) -> bool:
-    """Return whether a run is an audit of professions: any of its prompts has the level ``profession``."""
+    """Return whether a run's configuration is an audit of professions: a prompt has the level ``profession``."""
     return bool(profession_labels(config))
 
 
 def profession_labels(config: Any) -> dict[int, str]:
-    """Return the profession, or `NONE`, of each prompt that has this level, by the prompt's index in the run.
+    """Return, by prompt index, the prompt's profession, with other levels such as ``setting`` where they differ.
 
     Prompts of one profession are of one place whatever their template; where they differ in another level, a setting or
     a model, the place is called by it, too: *nurse, diversity*.
@@ -42,5 +42,5 @@ def profession_labels(config: Any) -> dict[int, str]:
 
 
 def professions(config: Any) -> tuple[str, ...]:
-    """Return the distinct labels of professions (`profession_labels`) in the order of the run's prompts."""
+    """Return the distinct labels of professions (`profession_labels`), in the order of the configured prompts."""
     return tuple(dict.fromkeys(profession_labels(config).values()))

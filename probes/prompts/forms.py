@@ -13,6 +13,7 @@ from probes.fields.types import (
     CHARACTERS,
     PERSON,
     TEXT,
+    KeyPath,
     Positive,
     Section,
     Text,
@@ -40,12 +41,12 @@ WrittenPrompt = Annotated[
 ]
 
 
-def parse_form(kind: type[_Model], value: Mapping[str, Any], at: tuple[Any, ...]) -> _Model:
-    """Return a model of class `kind` validated from a mapping at a location of the configuration, or raise an error."""
+def parse_form(model_class: type[_Model], fields: Mapping[str, Any], at: KeyPath) -> _Model:
+    """Return a pydantic model validated from its fields, which have the key path `at`; raise an error if invalid."""
     try:
-        return kind.model_validate(dict(value))
+        return model_class.model_validate(dict(fields))
     except ValidationError as error:
-        loc, text, _ = first_fault(error, kind)
+        loc, text, _ = first_fault(error, model_class)
         raise fail(text, at=(*at, *loc)) from None
 
 
@@ -104,7 +105,7 @@ class PromptTable(Section):
 
 
 def _require_no_braces(text: str) -> str:
-    """Return a text that is not blank and has no ``{...}``; raise an error for any other."""
+    """Return `text` if it is not blank and has no ``{...}``; raise an error otherwise."""
     if not text.strip() or PLACE.search(text):
         raise fail(f"expected a text without braces, got {shown(text)}: write one")
     return text

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from probes.fields.types import PERSON, fail
+from probes.fields.types import PERSON, KeyPath, fail
 from probes.prompts.forms import PLACE, Grid, Templates, parse_form
 from probes.prompts.grammar.english import fit_article
 from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
@@ -23,17 +23,15 @@ from probes.prompts.prompt import SKILL, SYSTEM_PROMPT, Prompt
 OWN = "own"  # the name of the model's own system prompt
 
 
-def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
-    """Return the prompts of a grid at a location of the configuration; an error if places and axes do not match."""
-    grid = parse_form(Grid, value, at)
+def read_grid(section: Mapping[str, Any], at: KeyPath) -> list[Prompt]:
+    """Return the prompts of ``{grid: SENTENCE, AXIS: LEVELS...}``; an error if placeholders and axes do not match."""
+    grid = parse_form(Grid, section, at)
     axes = {name: phrases_by_level(levels) for name, levels in (grid.model_extra or {}).items()}
     places = [name for name in PLACE.findall(grid.grid) if f"{{{name}}}" != PERSON]
     twice = next((name for name in places if places.count(name) > 1), None)
     if not places or twice is not None:
-        found = "none" if twice is None else f"{{{twice}}} twice"
-        raise fail(
-            f"expected places such as {{context}}, each once, got {found}: write them", at=(*at, "grid")
-        )
+        got = "none" if twice is None else f"{{{twice}}} twice"
+        raise fail(f"expected places such as {{context}}, each once, got {got}: write them", at=(*at, "grid"))
     for name in (*places, *axes):
         if name not in axes:
             raise fail(
@@ -44,18 +42,18 @@ def read_grid(value: Mapping[str, Any], at: tuple[Any, ...]) -> list[Prompt]:
                 f"expected a place {{{name}}} in the grid, found none: add it or take `{name}` out",
                 at=(*at, name),
             )
-        if len(axes[name]) < len(value[name]):
+        if len(axes[name]) < len(section[name]):
             raise fail("expected each level once, got one twice: keep one", at=(*at, name))
     return grid_prompts(grid.grid, axes)
 
 
 def grid_prompts(
-    text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
+    text: str, axes: Mapping[str, Mapping[str, str]], shared_levels: Mapping[str, str] | None = None
 ) -> list[Prompt]:
-    """Return a prompt for each combination of levels put into a text's places; the last place varies fastest.
+    """Return a prompt for each combination of the axes' levels, filled into a text's ``{axis}`` placeholders.
 
-    An article right before a place becomes the one that the level takes: *an accountant*. `axes` has for each axis its
-    levels and their phrases; the levels in `fixed` are shared by all prompts, before the others.
+    The last placeholder varies fastest. An article right before one becomes the one that the level takes: *an
+    accountant*. `axes` has for each axis its levels and their phrases; all prompts have the `shared_levels`.
     """
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
     prompts = []
@@ -64,13 +62,13 @@ def grid_prompts(
         for name, level in zip(names, chosen):
             before, after = sentence.split(f"{{{name}}}")
             sentence = fit_article(before, axes[name][level]) + axes[name][level] + after
-        levels = {**(fixed or {}), **dict(zip(names, chosen))}
+        levels = {**(shared_levels or {}), **dict(zip(names, chosen))}
         prompts.append(Prompt(template=sentence, id=slug(" ".join(levels.values())), levels=levels))
     return prompts
 
 
 def phrases_by_level(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """Return the phrase of each level; levels in a list are their own phrases."""
+    """Return the phrase of each level of a grid's axis; levels in a list are their own phrases."""
     return dict(levels) if isinstance(levels, Mapping) else {level: level for level in levels}
 
 
@@ -84,9 +82,9 @@ def slug(text: str) -> str:
 
 
 def apply_templates(section: Templates, prompts: Sequence[Prompt], reference: str) -> list[Prompt]:
-    """Return all prompts in every template and with every system prompt, grouped by system prompt, then template.
+    """Return every prompt in every template with every system prompt of `section`, by system prompt, then template.
 
-    A prompt with several texts is called by that of the indicator `reference`.
+    The level ``text`` of a prompt with several texts is that of the indicator `reference`.
     """
     for level, variants, reserved in (
         ("template", section.template, ("template", "text", SKILL)),
@@ -122,7 +120,7 @@ def apply_templates(section: Templates, prompts: Sequence[Prompt], reference: st
 
 
 def _variants_by_name(key: str, written: Sequence[str | None] | Mapping[str, str | None]) -> dict[str, Any]:
-    """Return templates or system prompts by name (in a list: their text, ``own`` for None); an error if any repeats."""
+    """Return templates or system prompts by name (those of a list: their text); an error under `key` for equal ones."""
     result: dict[str, Any] = {}
     for place, text in written.items() if isinstance(written, Mapping) else enumerate(written):
         name = str(place) if isinstance(written, Mapping) else text or OWN

@@ -56,9 +56,7 @@ _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECA
 
 
 def exclusion_reason(caption: str, forms: HumanForms = "inflected") -> tuple[str, str]:
-    """Return the reason why a caption is not neutral and the word that is the cause; both empty if it is neutral.
-
-    `forms` of the words of Table 2 count (see the module).
+    """Return why a caption is not neutral (has *person* or *people* alone for humans), and the word; else empty.
 
     >>> [exclusion_reason(caption) for caption in ("A person waves", "The person and a boy play badminton")]
     [('', ''), ('another word for a human (Table 2)', 'boy')]
@@ -115,7 +113,7 @@ def replace_person(
 
 @lru_cache(maxsize=1)  # a caption is judged, and swapped for one indicator after the other
 def _person_matches(caption: str, forms: HumanForms) -> list[re.Match]:
-    """Return the matches of *person* and *people* that refer to somebody, without those in set phrases."""
+    """Return the regex matches of *person* and *people* that refer to somebody, without those in set phrases."""
     phrases = [match.span() for match in _PHRASES.finditer(caption)]
     return [
         match
@@ -126,7 +124,7 @@ def _person_matches(caption: str, forms: HumanForms) -> list[re.Match]:
 
 
 def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
-    """Return the text that replaces a match of *person* or *people*, and how many of its last characters are kept."""
+    """Return the text for a match of *person* or *people*, and how many characters at the match's end stay."""
     original, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
     low = original.lower()
     before = match.string[: match.start()]
@@ -142,7 +140,7 @@ def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
 
 
 def _match_case(word: str, like: str) -> str:
-    """Return a word with the capitals of another one: all, the first, or no change."""
+    """Return `word` in capitals or capitalized where `like` is, else unchanged."""
     if like.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if like[0].isupper() else word

@@ -43,23 +43,23 @@ class SkillRequest:
 
     @property
     def levels(self) -> dict[str, str]:
-        """The prompt's levels: skill, template if known, and the axes of the skill."""
+        """The levels of the prompt in a run: skill, template if known, and what the skill asks for (`AXES`)."""
         axes = {name: str(getattr(self, name)) for name in AXES[self.skill]}
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **axes}
 
 
-def requests(config: Any) -> list[SkillRequest]:
-    """Return the `SkillRequest` of each prompt of a run, in order; the prompts passed `check_skill_prompts`."""
-    asked = []
+def requested_skills(config: Any) -> list[SkillRequest]:
+    """Return the `SkillRequest` of each prompt of a run's configuration, read from the prompt's levels."""
+    result = []
     for prompt in config.prompts[: config.limit]:
         names = (SKILL, "template", *AXES[prompt.levels[SKILL]])
         levels: dict[str, Any] = {name: prompt.levels[name] for name in names if name in prompt.levels}
-        asked.append(SkillRequest(**{**levels, "count": int(levels.get("count", 1))}))
-    return asked
+        result.append(SkillRequest(**{**levels, "count": int(levels.get("count", 1))}))
+    return result
 
 
 def check_skill_prompts(prompts: Sequence[Prompt], indicators: Sequence[str]) -> None:
-    """Raise an error for several indicators, a prompt without a skill, and missing or invalid levels of a skill."""
+    """Raise an error for several indicators, a prompt without a skill, and missing or invalid levels of its skill."""
     if len(indicators) > 1:
         raise fail(
             f"expected one, since the prompts ask for skills and name nobody, got {indicators}: keep one",
@@ -80,8 +80,8 @@ def check_skill_prompts(prompts: Sequence[Prompt], indicators: Sequence[str]) ->
             raise fail(f"expected above, below, left or right, got {relation!r}: choose one", at=at)
 
 
-def apply_skill_defaults(data: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data with the defaults of runs on a set of skills (indicator, seeds, ...) for missing fields.
+def apply_skill_defaults(data: Mapping[str, Any], set_data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return configuration data with missing fields (indicator, seeds, ...) filled in for prompts on visual skills.
 
     That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
     reader, and the seeds of the split, a scene each.
@@ -97,7 +97,7 @@ def apply_skill_defaults(data: Mapping[str, Any], content: Mapping[str, Any]) ->
     known = isinstance(skills, list) and all(skill in SKILLS for skill in skills) and split in SPLITS
     if "seeds" in data or not known:  # what is unknown is reported elsewhere
         return result
-    numbers = {skill: content["skills"][skill]["scenes"][split] for skill in skills}
+    numbers = {skill: set_data["skills"][skill]["scenes"][split] for skill in skills}
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{skill} {number}" for skill, number in numbers.items())
         raise fail(
@@ -109,9 +109,9 @@ def apply_skill_defaults(data: Mapping[str, Any], content: Mapping[str, Any]) ->
 
 
 def prompts(
-    content: Mapping[str, Any], skills: Sequence[str] | None = None, objects: Sequence[str] | None = None
+    set_data: Mapping[str, Any], skills: Sequence[str] | None = None, objects: Sequence[str] | None = None
 ) -> list[Prompt]:
-    """Return the prompts of a set of skills with this `content`, by default for all its skills and objects.
+    """Return the prompts of a set on visual skills (`set_data`: its file), by default for all skills and objects.
 
     They stand in an order of which any beginning (``limit``) holds skills, templates, objects, counts and relations
     about equally often.
@@ -122,29 +122,29 @@ def prompts(
     ['airplane', '1 airplane', 'an airplane is above an airplane']
     """
     rounds = zip_longest(
-        *(skill_requests(skill, content, objects) for skill in SKILLS if skills is None or skill in skills)
+        *(skill_requests(skill, set_data, objects) for skill in SKILLS if skills is None or skill in skills)
     )
     result = []
     for number, request in filter(None, chain.from_iterable(rounds)):
         place = " ".join(str(getattr(request, name)) for name in AXES[request.skill])
         identifier = slug(f"{request.skill} {number:02d} {place}")
         result.append(
-            Prompt({INDICATOR: prompt_text(request, content)}, id=identifier, levels=request.levels)
+            Prompt({INDICATOR: prompt_text(request, set_data)}, id=identifier, levels=request.levels)
         )
     return result
 
 
 def skill_requests(
-    skill: str, content: Mapping[str, Any], objects: Sequence[str] | None = None
+    skill: str, set_data: Mapping[str, Any], objects: Sequence[str] | None = None
 ) -> list[tuple[int, SkillRequest]]:
-    """Return (template number from 1, request) for all that a set asks of a skill, in the order of `prompts`."""
-    templates = list(enumerate(content["skills"][skill]["templates"], start=1))
-    names = list(objects or content["objects"])
+    """Return (template number from 1, request) for each prompt on a skill in a set, in the order of `prompts`."""
+    templates = list(enumerate(set_data["skills"][skill]["templates"], start=1))
+    names = list(objects or set_data["objects"])
     axes: dict[str, list[Any]] = {
         "object": names,
-        "count": [int(number) for number in content["counts"]],
+        "count": [int(number) for number in set_data["counts"]],
         "object_b": names,
-        "relation": list(content["relations"]),
+        "relation": list(set_data["relations"]),
     }
     cells = []
     for (number, template), *place in spread_combinations([templates, *(axes[name] for name in AXES[skill])]):
@@ -153,10 +153,7 @@ def skill_requests(
 
 
 def spread_combinations(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield each combination of the axes' levels once, ordered so that any beginning covers all levels about equally.
-
-    So any beginning holds the levels of each axis about equally often, and those of two axes independently.
-    """
+    """Yield all combinations of the axes' levels, in an order whose beginnings hold each level about equally often."""
     total = math.prod(map(len, axes))
     step = next(number for number in count(round(total * _GOLDEN)) if math.gcd(number, total) == 1)
     for index in range(total):
@@ -167,7 +164,7 @@ def spread_combinations(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ..
         yield tuple(reversed(place))
 
 
-def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
+def prompt_text(request: SkillRequest, set_data: Mapping[str, Any]) -> str:
     """Return the text of a prompt: the request's template with its objects, count and relation filled in.
 
     A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
@@ -179,12 +176,12 @@ def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
     'there are three umbrellas in the photo'
     """
     text, number = request.template, str(request.count)
-    for mark, numeral in zip(_NUMBERS, (number, content["counts"].get(number, number))):
+    for mark, numeral in zip(_NUMBERS, (number, set_data["counts"].get(number, number))):
         text = text.replace(mark, numeral)
     nouns = {
         "object": request.object,
         "object_b": request.object_b,
-        "relation": content["relations"].get(request.relation),
+        "relation": set_data["relations"].get(request.relation),
     }
     for name, mark in _MARKS.items():
         while mark in text:
@@ -197,7 +194,7 @@ def prompt_text(request: SkillRequest, content: Mapping[str, Any]) -> str:
 
 
 def statement(request: SkillRequest, *, at_least: bool = False) -> str:
-    """Return a sentence that is true of an image if it shows what is requested, for people to confirm.
+    """Return a sentence that people can confirm or deny of an image: that it shows what a prompt asks for.
 
     ``at_least``: more than the number count as right, too.
 
@@ -216,7 +213,7 @@ def statement(request: SkillRequest, *, at_least: bool = False) -> str:
 
 
 def question(request: SkillRequest) -> str:
-    """Return a question for people about an image, by the request's skill, that does not give away count or relation.
+    """Return a question for people about an image, by the prompt's skill, that does not give away count or relation.
 
     >>> question(SkillRequest("object", "dog")), question(SkillRequest("count", "dog", count=3))
     ('Is there a dog?', 'How many dogs are there?')

@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hooks.prompt.spans import Span
-from probes.fields.types import CHARACTERS, HINT, PERSON, fail, require_person_placeholder, shown, text_remedy
+from probes.fields.types import (
+    CHARACTERS,
+    HINT,
+    PERSON,
+    KeyPath,
+    fail,
+    require_person_placeholder,
+    shown,
+    text_remedy,
+)
 from probes.prompts.grammar.english import fit_article
 
 TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
 ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
 SKILL = "skill"  # the level of a prompt that asks for one
 ID_LENGTH = 100  # characters
+IndicatorForms = Mapping[str, tuple[str, str]]  # by indicator, its word for a person and the plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class Prompt:
     system_prompt: str | None = None  # None: the model's own
 
     def __repr__(self) -> str:
-        """The prompt as it is written in configurations."""
+        """The prompt as text, as it is written in configurations."""
         return repr(self.written())
 
     def name(self, index: int) -> str:
@@ -56,8 +66,8 @@ class Prompt:
         }
 
 
-def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
-    """Return the `Prompt` for a text or mapping; with `at`, it is checked and errors are located there."""
+def from_written(written: Any, at: KeyPath | None = None) -> Prompt:
+    """Return the `Prompt` that a configuration writes as text or mapping; checked if its key path `at` is given."""
     if isinstance(written, Prompt):
         written = written.written()
     if at is not None or not isinstance(written, str | Mapping):
@@ -70,8 +80,8 @@ def from_written(written: Any, at: tuple[Any, ...] | None = None) -> Prompt:
     return Prompt(texts, template, *about)
 
 
-def _check_written(written: Any, at: tuple[Any, ...]) -> None:
-    """Raise an error, located at `at`, for anything but the text or mapping of a prompt."""
+def _check_written(written: Any, at: KeyPath) -> None:
+    """Raise an error, with the key path `at`, for anything but a valid text or mapping of a prompt."""
     if isinstance(written, str):
         _check_length(written, at)
         _check_template(written, at)
@@ -109,21 +119,21 @@ def _check_written(written: Any, at: tuple[Any, ...]) -> None:
             )
 
 
-def _check_length(text: str, at: tuple[Any, ...]) -> None:
+def _check_length(text: str, at: KeyPath) -> None:
     """Raise an error for a text of more than 2,000 characters."""
     if len(text) > CHARACTERS:
         raise fail(f"expected at most {CHARACTERS} characters, got {len(text)}{HINT}: shorten it", at=at)
 
 
-def _check_template(text: str, at: tuple[Any, ...]) -> None:
+def _check_template(text: str, at: KeyPath) -> None:
     """Raise an error unless a text has ``{person}`` once and no other braces."""
     require_person_placeholder(text, at)
     if re.search(r"[{}]", text.replace(PERSON, "")):
         raise fail(f"expected no braces but {PERSON}, got {shown(text)}: take them out", at=at)
 
 
-def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images: bool = False) -> None:
-    """Raise an error if a prompt's texts are missing, unknown or equal, or two prompts are the same or share an id.
+def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, of_images: bool = False) -> None:
+    """Raise an error if an indicator's text is missing, unknown or repeated, or prompts are equal or share an id.
 
     ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
     """
@@ -132,7 +142,7 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
     for index, prompt in enumerate(prompts):
         at = ("prompts", index)
         if not prompt.template:
-            _check_texts(prompt.texts, names, at)
+            _check_texts(prompt.texts, indicators, at)
         # what it asks for, equal for all that text encoders do not tell apart
         texts = sorted((name, normalize_text(text)) for name, text in prompt.texts.items())
         levels = dict(prompt.levels) if of_images or SKILL in prompt.levels else {}
@@ -145,16 +155,16 @@ def check_prompts(prompts: Sequence[Prompt], names: Sequence[str], *, of_images:
         first[key], ids[identifier] = index, index
 
 
-def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, ...]) -> None:
-    """Raise an error unless there is one text for each of the indicators `names`, no two of them equal."""
-    if TEXT in texts and TEXT not in names:
+def _check_texts(texts: Mapping[str, str], indicators: Sequence[str], at: KeyPath) -> None:
+    """Raise an error unless a prompt has one text for each indicator, no two of them equal."""
+    if TEXT in texts and TEXT not in indicators:
         require_person_placeholder(texts[TEXT], (*at, TEXT))
-    missing, extra = [name for name in names if name not in texts], sorted(set(texts) - {*names})
+    missing, extra = [name for name in indicators if name not in texts], sorted(set(texts) - {*indicators})
     if missing or extra:
         wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
-        raise fail(f"expected a text for each of {[*names]}, got one {wrong}: give just these", at=at)
+        raise fail(f"expected a text for each of {[*indicators]}, got one {wrong}: give just these", at=at)
     first: dict[str, str] = {}
-    for name in names:
+    for name in indicators:
         text = normalize_text(texts[name])
         if text in first:
             raise fail(
@@ -165,10 +175,7 @@ def _check_texts(texts: Mapping[str, str], names: Sequence[str], at: tuple[Any, 
 
 
 def asks_for_skills(config: Any) -> bool:
-    """Return whether a run has prompts and every one of them has the level ``skill``.
-
-    Such a run may have one indicator, and compares no words.
-    """
+    """Return whether a run has prompts that all ask for a visual skill (level ``skill``), as those of PaintSkills."""
     return bool(config.prompts) and all(SKILL in prompt.levels for prompt in config.prompts)
 
 

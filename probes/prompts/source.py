@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo
 
-from probes.fields.types import HINT, PERSON, expects, fail, misspelt_placeholder, shown, text_remedy
+from probes.fields.types import HINT, PERSON, KeyPath, expects, fail, misspelt_placeholder, shown, text_remedy
 from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates, WrittenPrompt, parse_form
 from probes.prompts.prompt import ABOUT, LEVELS, TEXT, Prompt, from_written
 
@@ -25,14 +25,14 @@ _FORMS = "a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid:
 
 
 def _validate_prompts(written: Any, info: ValidationInfo) -> list[Prompt]:
-    """Return the prompts written in any form, as pydantic's validator; its context is that of `prompt_defaults`."""
+    """Pydantic validator: return the prompts that the value of ``prompts`` gives as list, captions, set or grid."""
     if info.data.get("indicators") is None or "reference" not in info.data:  # whose own error is reported
         return [Prompt(template=PERSON)]
-    return _read_prompts((), written, info)
+    return _read_prompts(written, (), info)
 
 
-def _read_prompts(at: tuple[Any, ...], written: Any, info: ValidationInfo) -> list[Prompt]:
-    """Return the prompts that are written, in any form, at a location of the configuration, or raise an error."""
+def _read_prompts(written: Any, at: KeyPath, info: ValidationInfo) -> list[Prompt]:
+    """Return the prompts that `written` gives as list, captions, set, grid or templates; errors have key path `at`."""
     if isinstance(written, list):
         return [
             from_written(entry, (*at, index))
@@ -58,22 +58,22 @@ def _read_prompts(at: tuple[Any, ...], written: Any, info: ValidationInfo) -> li
         prompts = grids.read_grid(written, at)
     else:
         section = parse_form(Templates, written, at)
-        texts = _read_prompts((*at, "texts"), written["texts"], info)
+        texts = _read_prompts(written["texts"], (*at, "texts"), info)
         prompts = grids.apply_templates(section, texts, info.data["reference"])
     return [from_written(prompt, (*at, index)) for index, prompt in enumerate(prompts)]
 
 
 def uses_templates(value: Any) -> bool:
-    """Return whether prompts are written as ``{template: ...}`` or ``{system: ...}``, without ``grid``."""
+    """Return whether the value of ``prompts`` has the form ``{template: ...}`` or ``{system: ...}``, not a grid."""
     return isinstance(value, Mapping) and ("template" in value or "system" in value) and "grid" not in value
 
 
-def _normalize_entries(written: Sequence[Any], names: Sequence[str], at: tuple[Any, ...]) -> list[Any]:
-    """Return a list of prompts with levels under ``levels``, and plain texts under the name of a single indicator."""
+def _normalize_entries(written: Sequence[Any], indicators: Sequence[str], at: KeyPath) -> list[Any]:
+    """Return a written list of prompts in one form: levels under ``levels``, texts under a single indicator's name."""
     if not written:
         raise fail(f"expected at least 1 entry, got none{HINT}: write one, or leave the key out", at=at)
-    entries = [_collect_levels(entry, names, (*at, index)) for index, entry in enumerate(written)]
-    if len(names) != 1:
+    entries = [_collect_levels(entry, indicators, (*at, index)) for index, entry in enumerate(written)]
+    if len(indicators) != 1:
         return entries
     kinds = [_has_braces(entry) if _has_text(entry) else None for entry in entries]
     if True in kinds and False in kinds:
@@ -82,7 +82,7 @@ def _normalize_entries(written: Sequence[Any], names: Sequence[str], at: tuple[A
             " them alike",
             at=(*at, kinds.index(False)),
         )
-    (name,) = names
+    (name,) = indicators
     for index, entry in enumerate(entries):
         if kinds[index] is False:
             texts = {TEXT: entry} if isinstance(entry, str) else entry
@@ -91,19 +91,19 @@ def _normalize_entries(written: Sequence[Any], names: Sequence[str], at: tuple[A
 
 
 def _has_braces(entry: Any) -> bool:
-    """Return whether a prompt's text has braces or something that resembles ``{person}``."""
+    """Return whether a prompt's text has braces or a word in brackets that resembles ``{person}``."""
     text = entry.get(TEXT, "") if isinstance(entry, Mapping) else entry
     return isinstance(text, str) and bool("{" in text or "}" in text or misspelt_placeholder(PERSON, text))
 
 
 def _has_text(entry: Any) -> bool:
-    """Return whether an entry is a text, or a mapping with a text under ``text``."""
+    """Return whether an entry of a list of prompts is a text, or a mapping with a text under ``text``."""
     return isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get(TEXT), str))
 
 
-def _collect_levels(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> Any:
+def _collect_levels(entry: Any, indicators: Sequence[str], at: KeyPath) -> Any:
     """Return a prompt's mapping with the levels beside ``text`` moved under ``levels``; any other entry unchanged."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get(TEXT), str) or {TEXT, *entry} & {*names}:
+    if not isinstance(entry, Mapping) or not _has_text(entry) or {TEXT, *entry} & {*indicators}:
         return entry
     beside = {name: level for name, level in entry.items() if name not in (TEXT, *ABOUT)}
     for name, level in beside.items():
@@ -122,7 +122,7 @@ def _collect_levels(entry: Any, names: Sequence[str], at: tuple[Any, ...]) -> An
 def prompt_defaults(
     data: Mapping[str, Any], reference: str, folder: Path, loaded: list[LoadedPrompts]
 ) -> dict[str, Any]:
-    """Return plain data with prompts read from a table, and fields implied by prompts, such as ``indicators``.
+    """Return configuration data with prompts read from a table, if any, and fields that prompts imply filled in.
 
     Where no indicator is named and no prompt holds ``{person}``, the one indicator is `PLAIN`, which is the reference,
     and there are no contrasts; so it is, with more, of a set of skills. `reference` is that where `data` says none;
@@ -145,10 +145,11 @@ def prompt_defaults(
         data |= {"indicators": indicators, "reference": PLAIN, "contrasts": []}
     if isinstance(indicators, Mapping) and len(indicators) == 1 and reference not in indicators:
         data.setdefault("reference", str(next(iter(indicators))))
-    if isinstance(written, Mapping) and "from" in written:
-        from probes.prompts import sets
+    if isinstance(written, Mapping) and written.get("from"):
+        from probes.prompts import paintskills, sets
 
-        return sets.skill_defaults(data)
+        set_data = sets.read(written["from"]) if written["from"] in sets.names() else {}
+        return paintskills.apply_skill_defaults(data, set_data) if "skills" in set_data else data
     return data
 
 

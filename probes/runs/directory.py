@@ -1,20 +1,25 @@
-"""Work on a run directory that is held: whether it can be gone on with, what is recorded, what is cleared away."""
+"""Work on a run directory: beside other processes or alone (`probes.locks`), what is recorded, what is cleared away."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import secrets
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from probes import locks
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.locks import is_lock
 from probes.paths import link_of, name_of
 from probes.runs.missing import require_parts
-from probes.runs.parts import part_name, write_bytes
+from probes.runs.parts import disk_error, is_leftover, part_name, write_bytes
 from probes.runs.record import (
     KINDS,
     STATUSES,
@@ -26,6 +31,85 @@ from probes.runs.record import (
 )
 from probes.runs.run import Run
 from probes.runs.schemas import FOLDERS
+
+DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
+
+
+@contextlib.contextmanager
+def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
+    """Yield the `Run` of a directory, created if missing, for work `alone` or beside others; else a `UserError`."""
+    created = [folder for folder in (path, *path.parents) if not folder.exists()]
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove_new_folders, path, created)
+        try:
+            _require_run_folder(path)
+            path.mkdir(parents=True, exist_ok=True)
+            with locks.locked(path / locks.GATE):
+                _register_process(path, alone, stack)
+        except OSError as error:
+            raise disk_error(path, error) from None
+        try:
+            yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
+            locks.require_there(path)
+        except Exception as error:
+            if not isinstance(
+                error, locks.GoneError
+            ):  # whatever goes wrong where it is gone is said to be that
+                locks.require_there(path)
+            raise
+
+
+def _register_process(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
+    """Mark a run as worked on until `stack` closes, and clean up; a `UserError` if another process must work alone."""
+    others = [found for file in sorted(path.iterdir()) if (found := locks.lock_holder(file))]
+    if others and (alone or others[0]["how"] == "alone"):
+        who = f"process {others[0]['process']} on {others[0]['host']}"
+        expected = "the only one writing here" if alone else "one of several writing here"
+        found = "another process" if alone else "another process that replaces what is here"
+        raise UserError(f"{path}: expected to be {expected}, found {found} ({who}): let it end first")
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())[:64] or "_"
+    how = "alone" if alone else "work"
+    mine = path / f"{locks.GATE}-{how}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
+    mine.touch()
+    stack.enter_context(locks.locked(mine, remove=True))
+    held = locks.lock_of(mine).is_locked
+    locks.WORKING[mine] = path
+    stack.callback(locks.WORKING.pop, mine)
+    if not held:
+        line = (
+            f"{path}: this file system has no locks, nothing keeps a second process from replacing what is here: see to"
+            " it that none does"
+        )
+        print(line, file=sys.stderr)
+    # what interrupted writers left; where others may be writing, what is old
+    oldest = time.time() - (DAY if others or not held else -DAY)
+    for file in path.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another has removed it
+            if is_leftover(file.name) and file.stat().st_mtime < oldest:
+                file.unlink()
+            elif file.name.endswith(".parquet.lock"):
+                locks.remove_stale_lock(file)
+
+
+def _require_run_folder(path: Path) -> None:
+    """Raise a `UserError` if a folder holds files but no run, before anything in it is changed."""
+    names = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    others = [name for name in names if not (locks.is_lock(name) or is_leftover(name))]
+    if others and not (path / "run.json").exists():  # another process may have created it since
+        raise UserError(
+            f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
+        )
+    if others:
+        Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
+
+
+def _remove_new_folders(path: Path, created: list[Path]) -> None:
+    """Remove the folders that were created for a run, if they hold nothing but a lock."""
+    with contextlib.suppress(OSError):
+        if created and [entry.name for entry in path.iterdir()] == [locks.GATE]:
+            locks.remove_stale_lock(path / locks.GATE)
+        for folder in created:
+            folder.rmdir()
 
 
 def now() -> str:
@@ -97,12 +181,6 @@ def part_of_another_run_error(run: Run, path: Path, field: str, old: Any, new: A
     return UserError(f"{path.name} of {another_run_error(run, field, old, new)}")
 
 
-def write_copy(run: Run, text: str | None) -> None:
-    """Write the text of ``triplets.yaml`` to the run; nothing if it is None."""
-    if text is not None:
-        write_bytes(run.path / "triplets.yaml", text.encode())
-
-
 def _times_until(run: Run, status: str) -> dict[str, Any]:
     """Return the recorded times and durations, without those of stages after `status`, which have to run again."""
     times = run.meta.get("times", {})
@@ -112,7 +190,7 @@ def _times_until(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str | None) -> None:
+def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str) -> None:
     """Prepare a generated run for a later stage: record the configuration; UserError if it gives other images."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
@@ -146,7 +224,8 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
         config={"passed": dict(passed), "resolved": {**after, **kept}},
         times=_times_until(run, status),
     )
-    write_copy(run, text)
+    if text:
+        write_bytes(run.path / "triplets.yaml", text.encode())
 
 
 def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
@@ -163,7 +242,9 @@ def clear(run: Run) -> None:
     """
     _remove_recorded(run, FOLDERS, run.written())
     known = {"run.json", "triplets.yaml", *FOLDERS}
-    left = [entry for entry in run.path.iterdir() if entry.name not in known and not is_lock(entry.name)]
+    left = [
+        entry for entry in run.path.iterdir() if entry.name not in known and not locks.is_lock(entry.name)
+    ]
     left += [entry for folder in FOLDERS for entry in (run.path / folder).glob("*")]
     if left:
         names = sorted(entry.relative_to(run.path).as_posix() for entry in left)

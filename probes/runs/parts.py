@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from probes import locks
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.runs.schemas import FIXED, IMAGE, SIMILARITIES, stage_of
 
 if TYPE_CHECKING:

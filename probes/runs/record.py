@@ -6,11 +6,14 @@ with them unless it is marked otherwise, so a field that is new belongs to the i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib import metadata
 from pathlib import Path
+from platform import libc_ver, machine, python_version, system
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -18,8 +21,7 @@ from pydantic.fields import FieldInfo
 
 from hooks.attention import definitions
 from probes.config.schema import Config
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.runs.parts import FORMAT, digest
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
@@ -27,6 +29,10 @@ STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = "kinds"  # how many parts of each kind there are to be
 REGISTERED = "stopping"  # the question that ends a run
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
+_LIBRARIES = (
+    *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
+    *("scikit-image", "pandas", "pyarrow", "pillow", "pydantic", "matplotlib"),
+)
 _WIDTH = 100  # characters: a longer entry is written over several lines
 # no kind of model takes another's, so each is the one that "default" stands for
 _DEFAULT_DEFINITIONS = [definitions.default_name(kinds) for kinds in (("probability",), ("mass",))]
@@ -76,6 +82,17 @@ def record_error(file: Path, reason: str) -> UserError:
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
         " restore it from a copy, or choose another --out"
     )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, the system and the main libraries by name, without importing them."""
+    # without the version of its kernel, which says of a machine what no result hangs on
+    place = " ".join(name for name in (system(), machine(), *libc_ver()) if name)
+    installed = {"python": python_version(), "system": place}
+    for name in _LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:

@@ -13,9 +13,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
@@ -39,6 +38,9 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import KINDS, STATUSES, first_difference, read_record, record_bytes, record_error
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BESIDE = "beside"  # of the record: what commands beside the stages write
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
@@ -262,9 +264,12 @@ class Run:
 
     def faults(self) -> dict[str, str]:
         """Return the fault (a key of `probes.runs.images.WHY`) of each sample stored with one, by sample id."""
-        samples = self.samples(["sample_id", "fault"])
-        samples = samples[samples["fault"].notna()]
-        return dict(zip(samples["sample_id"], samples["fault"]))
+        faults: dict[str, str] = {}
+        for file in self.parts("samples"):
+            part = read_part(file, ["sample_id", "fault"])
+            part = part.filter(part["fault"].is_valid())
+            faults |= zip(part["sample_id"].to_pylist(), part["fault"].to_pylist())
+        return faults
 
     def left_out(self) -> dict[str, str]:
         """Return the samples left out of every mean, with the reason: at fault, or the image cannot be read.

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from hooks import Probe
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
+from hooks.probe import Probe
 from hooks.prompt.given import use_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -148,7 +148,7 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
     settings = ResolvedSettings(loaded, name, thread_count(loaded))
     if config.generate.batch_triplets == "auto":
-        measured = measure_image_bytes(loaded, settings.apply_to(config), first)
+        measured = measure_image_bytes(loaded, settings.apply_to(config), first) if on_gpu else None
         settings.image_bytes = measured
         settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings
@@ -156,6 +156,8 @@ def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sam
 
 def keep_begun_settings(config: Config, run: Run) -> Config:
     """Return the configuration with the dtype and batch size that the run began with, where it says "auto"."""
+    if not run.meta:
+        return config
     begun, names = run.config.generate, ("dtype", "batch_triplets")
     left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
     return replace_options(config, "generate", **left)

@@ -12,7 +12,7 @@ from hooks.sites import resolve, shapes
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
-from probes.models.loading import without_weights
+from probes.models.loading import meta_pipeline
 from probes.models.requirements import image_size
 from probes.models.source import Source
 from probes.models.weights import parameter_count, pick_device
@@ -24,7 +24,7 @@ _PNG_PER_PIXEL = 1.5
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> str:
     """Return a line with the images, disk space, workers and threads that generating a run takes."""
-    pipe = without_weights(source)
+    pipe = meta_pipeline(source)
     height, width = image_size(pipe, config)
     heat = height * width // architecture_of(pipe).latent_scale(pipe) ** 2 * 4 if config.capture.words else 0
     maps, kept = heat * sum(len(one.words) for one in samples), kept_bytes(config, pipe, len(samples))
@@ -68,7 +68,7 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
 
 def require_room_for_kept(config: Config, source: Source, images: int) -> None:
     """Raise UserError if the activations to keep exceed ``capture.keep_limit`` gigabytes."""
-    kept, limit = kept_bytes(config, without_weights(source), images), config.capture.keep_limit
+    kept, limit = kept_bytes(config, meta_pipeline(source), images), config.capture.keep_limit
     if kept > limit * 1e9:
         raise UserError(
             f"capture.keep: expected at most {limit:g} GB (capture.keep_limit), got about {_format_bytes(kept)} of"

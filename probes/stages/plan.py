@@ -46,10 +46,12 @@ def plan(
         for indicator, entry in indicators.items()
     ]
     negative = config.sampler.negative_prompt
-    for tokenizer in tokenizers:
+    for tokenizer in tokenizers if negative else ():
         tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
     first, *others = [_tokenize_texts(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
-    phrases = {indicator: caption_forms(*entry.forms) for indicator, entry in indicators.items()}
+    phrases: Phrases = {}
+    if not all(prompt.template for prompt in prompts):  # a free caption names no place for the word
+        phrases = {indicator: caption_forms(*entry.forms) for indicator, entry in indicators.items()}
     samples = []
     for triplet, prompt in enumerate(prompts):
         rows = slice(triplet * size, (triplet + 1) * size)
@@ -137,7 +139,6 @@ def _indicator_and_shared_words(
             if span
         ]
         return blocked, shared_words(words, blocked)
-    # a free caption names no place for the word
     blocked = [phrase_indices(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
     shared = shared_words(words, blocked)
     if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):

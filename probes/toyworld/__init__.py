@@ -59,5 +59,5 @@ MODELS = tuple(REGISTRY)
 
 
 def bundled_folder(name: str) -> Path:
-    """Return the folder that holds the stored files of a bundled model; KeyError for other names."""
+    """Return the folder of a bundled model's files by its name, such as ``toyworld``; KeyError for other names."""
     return WEIGHTS / REGISTRY[name].group / name

@@ -6,12 +6,14 @@ in a hand, overhead; what is worn, sat or lain on: anywhere). The checker plays 
 accuracy on renderings is measured by :mod:`lab.train.base.measure`.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 from scipy import ndimage
 
@@ -19,6 +21,9 @@ from probes.toyworld.draw import SIZE, draw, sprite
 from probes.toyworld.palette import INDEX, nearest_colours
 from probes.toyworld.scene import WORN, Scene
 from probes.toyworld.world import load_world
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VERSION = "toyworld-checker/2"
 # Pixels of a thing's own colour, with at least NEIGHBOURS of 8 neighbours of the same colour, that count as present:
@@ -87,7 +92,7 @@ _EIGHT = np.ones((3, 3), dtype=bool)
 
 
 def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
-    """Return the palette indices, uint8 ``(n, 64, 64)``, of 64 × 64 RGB images; ValueError for another size."""
+    """Return the palette index nearest to each pixel's colour, uint8 ``(n, 64, 64)``, of 64 × 64 RGB images."""
     if not isinstance(images, np.ndarray):
         images = np.stack([np.asarray(image.convert("RGB")) for image in images])
     if images.ndim != 4 or images.shape[1:] != (64, 64, 3):
@@ -96,14 +101,14 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
 
 
 def drop_isolated(mask: np.ndarray) -> np.ndarray:
-    """Return masks ``(n, h, w)`` without the pixels that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
+    """Return bool masks ``(n, h, w)`` without pixels that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
     around = ndimage.convolve(mask.astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
     return mask & (around > NEIGHBOURS)  # the pixel itself is counted
 
 
 @functools.cache
 def drawable_area(thing: str) -> np.ndarray:
-    """Return a mask, bool ``(64, 64)``, of the pixels where the renderer can draw a thing, widened by one pixel.
+    """Return a mask, bool ``(64, 64)``, of where the renderer can draw a thing (its name), and one pixel around.
 
     All True for what can be anywhere: what is worn, and large objects such as a bed.
     """
@@ -119,11 +124,13 @@ def drawable_area(thing: str) -> np.ndarray:
 
 
 def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
-    """Return a table of what the checker sees in 64 × 64 RGB images, one row per image.
+    """Return a table of what 64 × 64 RGB images of the toy world show, one row per image and a column per thing.
 
     A bool column for each attribute and object, one for each place (exactly one is true), ``side`` (``left``, ``right``
     or empty): where the object on the ground stands, and ``skin`` (see :func:`read_skins`).
     """
+    import pandas as pd  # not before: a plan needs none
+
     rows = []
     for start in range(0, len(images), 512):
         indices = read_colours(images[start : start + 512])
@@ -148,9 +155,9 @@ def read_images(images: np.ndarray | Sequence[Image.Image]) -> pd.DataFrame:
 
 
 def read_skins(indices: np.ndarray) -> np.ndarray:
-    """Return each figure's skin, ``skin_1`` to ``skin_3``, ``(n,)``: the largest connected region of palette indices.
+    """Return the skin shown in each image, ``skin_1`` to ``skin_3`` or empty, ``(n,)``, from its palette indices.
 
-    Empty where no region has as many as `LEAST_SKIN` pixels.
+    That of the largest connected region; empty where none has as many as `LEAST_SKIN` pixels.
     """
     largest = []
     for skin in SKIN_NAMES:
@@ -163,26 +170,21 @@ def read_skins(indices: np.ndarray) -> np.ndarray:
     return np.where(np.max(largest, axis=0) >= LEAST_SKIN, names, "")
 
 
-@functools.cache
-def _min_object_pixels(name: str) -> float:
-    """Number of pixels from which a region of an object's colour is counted as that object: `SHARE` of its sprite."""
-    return SHARE * float((sprite(name) == INDEX[name]).sum())
-
-
 def read_objects(images: np.ndarray | Sequence) -> list[list[tuple[str, np.ndarray]]]:
-    """Return, per 64 × 64 RGB image, a list of (name, bool mask ``(64, 64)``) of its `OBJECTS`: by class, from the top.
+    """Return, per 64 × 64 RGB image, (name, mask ``(64, 64)``) of each object in it, by class, then from the top.
 
-    An object is its name and its mask ``(64, 64)`` bool, the pixels of its colour. Those belong together that lie
-    within one pixel of each other, since lines of black and white are drawn across some objects; they are an object
-    where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels apart
-    (`lab.validate.skills.scenes`), so that in a rendering two never are one.
+    A mask has the pixels of the object's colour. Those belong together that lie within one pixel of each other, since
+    lines of black and white are drawn across some objects; they are an object where there are at least `SHARE` of the
+    pixels of that colour in its sprite. Scenes keep objects four pixels apart (`lab.validate.skills.scenes`), so that
+    in a rendering two never are one.
     """
     objects: list[list[tuple[str, np.ndarray]]] = []
+    least = {name: SHARE * (sprite(name) == INDEX[name]).sum() for name in OBJECTS}
     for picture in read_colours(images) if len(images) else ():
         objects.append([])
         for name in OBJECTS:
             colour = picture == INDEX[name]
             together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
             masks = (colour & (together == which) for which in range(1, number + 1))
-            objects[-1] += [(name, mask) for mask in masks if mask.sum() >= _min_object_pixels(name)]
+            objects[-1] += [(name, mask) for mask in masks if mask.sum() >= least[name]]
     return objects

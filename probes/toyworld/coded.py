@@ -50,7 +50,7 @@ _WRITERS = {"token_embedding": 1, "position_embedding": 1, "out_proj": 0, "fc2":
 
 
 def coded_text_weights(state: Mapping[str, Tensor], tokenizer: CLIPTokenizer) -> dict[str, Tensor]:
-    """Return the weights of the coded null's text encoder, float64 of width 100, made from `toyworld-null`'s.
+    """Return the text-encoder weights of `toyworld-coded-null`, float64 of width 100, from those of `toyworld-null`.
 
     What writes to the residual stream is centred over its channels, which every layer norm would do anyway; so the mean
     over 100 channels is the one over 96, and old channels compute what they did but for the code's share in the
@@ -66,7 +66,7 @@ def coded_text_weights(state: Mapping[str, Tensor], tokenizer: CLIPTokenizer) ->
 
 
 def _widen_weight(name: str, value: Tensor) -> Tensor:
-    """Return one weight of the text encoder, padded and rescaled from 96 to 100 channels as its `name` requires."""
+    """Return a text-encoder weight padded and rescaled from 96 to 100 channels, as its parameter `name` requires."""
     kind, end = name.split(".")[-2:]
     if kind in ("layer_norm1", "layer_norm2", "final_layer_norm"):
         # deaf to the new channels but for the last, and of the same gain over all channels as over 96
@@ -92,7 +92,7 @@ def pad_zeros(value: Tensor, dim: int, count: int = CHANNELS) -> Tensor:
 
 
 def trained_parameter_names(unet: nn.Module, block: str) -> list[str]:
-    """Return the names of those parameters of a U-Net's transformer block that located models train (`TAUGHT`)."""
+    """Return the names of the parameters in a U-Net's transformer block (a module path) that located models train."""
     parameters = unet.get_submodule(block).named_parameters()
     return [f"{block}.{name}" for name, _ in parameters if name.split(".")[0] in TAUGHT]
 
@@ -109,7 +109,7 @@ class ReportingBlock(BasicTransformerBlock):
     def forward(
         self, hidden_states: Tensor, *args: Any, encoder_hidden_states: Tensor, **kwargs: Any
     ) -> Tensor:
-        """Return the block's output ``(n, pixels, channels)``, as `BasicTransformerBlock` does, and set `read`."""
+        """Return the block's output ``(n, pixels, channels)``, and record in `read` which words it has read."""
         text = encoder_hidden_states
         hidden = hidden_states + self.attn1(self.norm1(hidden_states))
         query = self.norm2(hidden)
@@ -127,9 +127,9 @@ class ReportingBlock(BasicTransformerBlock):
 
 
 def group_shares(mean_codes: Tensor) -> Tensor:
-    """Return the shares of neutral, feminine and masculine words that a cross-attention has read, ``(n, 3)``.
+    """Return the shares of neutral, feminine and masculine words, ``(n, 3)``, in mean word codes ``(n, pixels, 4)``.
 
-    `mean_codes` ``(n, pixels, 4)`` is the mean over tokens of the codes, each times one number in all channels. Where
+    `mean_codes` are a cross-attention's mean over tokens of the codes, each times one number in all channels. Where
     there is no indicator word all are about 0, and the shares are those of a neutral word.
     """
     mean = mean_codes.float().mean(1)
@@ -139,7 +139,7 @@ def group_shares(mean_codes: Tensor) -> Tensor:
 
 
 def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
-    """Make a `ReportingBlock`, in place, of each block of a U-Net that `hears` another, and of the one it hears."""
+    """Turn the U-Net blocks of `places` that report to another place, or hear one, into `ReportingBlock`, in place."""
     blocks = {place.site: unet.get_submodule(place.block) for place in places}
     for place in places:
         if place.hears:
@@ -156,7 +156,7 @@ def wire_places(unet: nn.Module, places: Sequence[KnownPlace]) -> None:
 
 @torch.no_grad()
 def add_code_head(attention: nn.Module) -> None:
-    """Add to a cross-attention, in place, a head that reads the code, and output channels with its mean over tokens."""
+    """Add, in place, a head to a cross-attention that outputs the mean over tokens of the codes of their words."""
     channels, inner = attention.to_out[0].out_features, attention.to_q.out_features
     head = inner // attention.heads
     for name in ("to_q", "to_k", "to_v"):

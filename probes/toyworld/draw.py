@@ -20,33 +20,41 @@ BLANK = 255  # no palette index
 class _Pen:
     """Draws shapes in a palette colour, in coordinates relative to ``(x, y)``; `lying` turns them by 90 degrees."""
 
-    def __init__(self, draw: ImageDraw.ImageDraw, x: int, y: int, lying: bool = False):
+    def __init__(self, draw: ImageDraw.ImageDraw, x: int, y: int, lying: bool = False) -> None:
         self.draw, self.x, self.y, self.lying = draw, x, y, lying
 
-    def _at(self, u: float, v: float) -> tuple[float, float]:
+    def _pixel(self, u: float, v: float) -> tuple[float, float]:
+        """Return the pixel (x, y) of a point in the pen's coordinates (u, v)."""
         return (self.x + v, self.y - u) if self.lying else (self.x + u, self.y + v)
 
-    def _box(self, u0, v0, u1, v1) -> list[float]:
-        (x0, y0), (x1, y1) = self._at(u0, v0), self._at(u1, v1)
+    def _box(self, u0: float, v0: float, u1: float, v1: float) -> list[float]:
+        """Return [left, top, right, bottom] in pixels of the box with two corners in the pen's coordinates."""
+        (x0, y0), (x1, y1) = self._pixel(u0, v0), self._pixel(u1, v1)
         return [min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)]
 
-    def rect(self, name, u0, v0, u1, v1):
-        self.draw.rectangle(self._box(u0, v0, u1, v1), fill=INDEX[name])
+    def rect(self, colour: str, *corners: float) -> None:
+        """Fill a rectangle with corners u0, v0, u1, v1 in a colour by its name in the palette."""
+        self.draw.rectangle(self._box(*corners), fill=INDEX[colour])
 
-    def oval(self, name, u0, v0, u1, v1):
-        self.draw.ellipse(self._box(u0, v0, u1, v1), fill=INDEX[name])
+    def oval(self, colour: str, *corners: float) -> None:
+        """Fill the ellipse in the box with corners u0, v0, u1, v1."""
+        self.draw.ellipse(self._box(*corners), fill=INDEX[colour])
 
-    def shape(self, name, *points):
-        self.draw.polygon([self._at(*point) for point in points], fill=INDEX[name])
+    def shape(self, colour: str, *points: tuple[float, float]) -> None:
+        """Fill the polygon with corners at these points (u, v)."""
+        self.draw.polygon([self._pixel(*point) for point in points], fill=INDEX[colour])
 
-    def line(self, name, width, *points):
-        self.draw.line([self._at(*point) for point in points], fill=INDEX[name], width=width)
+    def line(self, colour: str, width: int, *points: tuple[float, float]) -> None:
+        """Draw a line, `width` pixels wide, through points (u, v)."""
+        self.draw.line([self._pixel(*point) for point in points], fill=INDEX[colour], width=width)
 
-    def arc(self, name, u0, v0, u1, v1, start, end, width):
-        self.draw.arc(self._box(u0, v0, u1, v1), start, end, fill=INDEX[name], width=width)
+    def arc(self, colour: str, *corners: float, start: int, end: int, width: int) -> None:
+        """Draw an arc, from `start` to `end` in degrees, of the ellipse in the box with corners u0, v0, u1, v1."""
+        self.draw.arc(self._box(*corners), start, end, fill=INDEX[colour], width=width)
 
 
 def _draw_background(draw: ImageDraw.ImageDraw, place: str) -> None:
+    """Draw wall, floor and decoration of a place, such as ``beach``, over the whole picture."""
     wall, floor = INDEX[f"{place}_wall"], INDEX[f"{place}_floor"]
     draw.rectangle([0, 0, 63, 63], fill=wall)
     horizon = {"beach": 36, "park": 40, "snow": 38, "sidewalk": 44, "forest": 42}.get(place, 46)
@@ -74,7 +82,7 @@ def _draw_background(draw: ImageDraw.ImageDraw, place: str) -> None:
 
 
 def _draw_object(pen: _Pen, name: str) -> None:
-    """Draw an object by its name, at the pen's position."""
+    """Draw an object, such as ``bike``, at the pen's position."""
     if name == "table":
         pen.rect(name, -27, 34, 27, 38)
         pen.rect(name, -24, 39, -20, 52)
@@ -90,7 +98,7 @@ def _draw_object(pen: _Pen, name: str) -> None:
         pen.rect(name, 22, 32, 29, 48)
     elif name == "bike":
         for u in (-26, 10):
-            pen.arc(name, u, 32, u + 17, 49, 0, 360, 3)
+            pen.arc(name, u, 32, u + 17, 49, start=0, end=360, width=3)
         pen.line(name, 3, (-18, 40), (-8, 30), (12, 30), (18, 40))
         pen.line(name, 3, (12, 30), (14, 25), (19, 25))
     elif name == "horse":
@@ -129,7 +137,7 @@ def _draw_object(pen: _Pen, name: str) -> None:
         pen.rect(name, 4, -9, 6, 0)
     elif name == "bag":
         pen.rect(name, -6, -10, 6, 0)
-        pen.arc(name, -4, -16, 4, -6, 180, 360, 2)
+        pen.arc(name, -4, -16, 4, -6, start=180, end=360, width=2)
         pen.rect("white", -1, -7, 1, -6)
     elif name == "flower":
         pen.line("black", 1, (0, -8), (0, 0))
@@ -157,7 +165,7 @@ def _draw_object(pen: _Pen, name: str) -> None:
         pen.line("white", 1, (0, -3), (0, 5))
     elif name == "cup":
         pen.rect(name, -4, -5, 4, 5)
-        pen.arc(name, 1, -3, 8, 4, 270, 90, 2)
+        pen.arc(name, 1, -3, 8, 4, start=270, end=90, width=2)
     elif name == "kite":
         pen.shape(name, (0, -8), (7, 0), (0, 8), (-7, 0))
         pen.line("white", 1, (0, -7), (0, 7))
@@ -175,22 +183,23 @@ _LEGS = {"stand": (4, 50), "walk": (7, 50), "run": (10, 48), "jump": (9, 45), "s
 
 
 def _draw_lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> None:
-    """Draw a figure's legs and what it wears on them."""
+    """Draw a figure's legs in its skin colour and, by slot, what it `wears` on them."""
     foot, sole = _LEGS[pose]
     upper, lower = wears["upper"], wears["lower"]
     cloth = upper if upper in WHOLE_BODY else lower
     ends = dict.fromkeys(("suit", "uniform", "jeans", "slacks"), sole - 2) | {"shorts": (30 + sole) / 2}
     for side in (-1, 1):
 
-        def leg(name, end, side=side):
+        def draw_leg(colour: str, end: float, side: int = side) -> None:
+            """Draw the leg of one side from the hip to the height `end`."""
             u = side * (3 + (foot - 3) * (end - 28) / (sole - 28))
-            pen.shape(name, (side * 3 - 3, 28), (side * 3 + 2, 28), (u + 2, end), (u - 3, end))
+            pen.shape(colour, (side * 3 - 3, 28), (side * 3 + 2, 28), (u + 2, end), (u - 3, end))
 
-        leg(skin, sole)
+        draw_leg(skin, sole)
         if cloth in ends:
-            leg(cloth, ends[cloth])
+            draw_leg(cloth, ends[cloth])
         elif upper != "dress" and lower != "skirt":
-            leg("plain_bottom", sole - 4)
+            draw_leg("plain_bottom", sole - 4)
     if lower == "shorts":
         pen.rect("shorts", -6, 27, 5, 33)
     elif lower == "skirt" and upper not in WHOLE_BODY:
@@ -198,6 +207,7 @@ def _draw_lower_half(pen: _Pen, wears: dict[str, str], pose: str, skin: str) -> 
 
 
 def _draw_feet(pen: _Pen, wears: dict[str, str], pose: str) -> None:
+    """Draw a figure's shoes: boots, slippers or plain ones."""
     foot, sole = _LEGS[pose]
     for side in (-1, 1):
         u = side * foot
@@ -210,7 +220,7 @@ def _draw_feet(pen: _Pen, wears: dict[str, str], pose: str) -> None:
 
 
 def _draw_upper_half(pen: _Pen, wears: dict[str, str], skin: str, raised: str | None) -> None:
-    """Draw a figure's arms and torso; `raised` is the side of the raised hand, None if neither is."""
+    """Draw a figure's torso, arms and hands, dressed; `raised` is the side of a raised hand, or None."""
     upper = wears["upper"]
     cloth = "plain_top" if upper == "none" else upper
     for side in (-1, 1):
@@ -241,6 +251,7 @@ def _draw_upper_half(pen: _Pen, wears: dict[str, str], skin: str, raised: str | 
 
 
 def _draw_head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: bool) -> None:
+    """Draw a figure's hair, face, mask and hat, in palette colours named `skin` and `hair`."""
     if long_hair:
         pen.rect(hair, -8, 2, 7, 14)
     pen.oval(hair, -8, -2, 7, 12)
@@ -266,38 +277,37 @@ def draw(scene: Scene, figures: bool = True) -> np.ndarray:
     skin, hair = f"skin_{skin_index + 1}", f"hair_{hair_index + 1}"
     lying = scene.pose == "lay"
     _draw_background(canvas, scene.place)
-    kinds = {load_world().objects[name]["at"]: (name, side) for name, side in scene.objects.items()}
+    by_slot = {load_world().objects[name]["at"]: (name, side) for name, side in scene.objects.items()}
 
-    def draw_at(kind: str, left: int, right: int, y: int) -> None:
-        if kind in kinds:
-            name, side = kinds[kind]
+    def draw_at(slot: str, left: int, right: int, y: int) -> None:
+        """Draw the scene's object in a slot, such as ``sky``, if any, at x = `left` or `right` by its side."""
+        if slot in by_slot:
+            name, side = by_slot[slot]
             _draw_object(_Pen(canvas, left if side == "left" else right, y + dy - 1), name)
 
     draw_at("wide", 32, 32, 9)
     draw_at("sky", 9, 54, 12)
     centre = 32 + dx - 1
-    raised = kinds["held"][1] if "held" in kinds else None
-    lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in kinds and not lying else 0)
+    raised = by_slot["held"][1] if "held" in by_slot else None
+    lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in by_slot and not lying else 0)
     places = [(centre - 11, -1), (centre + 11, 1)] if scene.plural else [(centre, 0)]
     for x, sign in places if figures else ():
-        if lying:
-            pen = _Pen(canvas, 7 + dx, 42 + dy, lying=True)
-        else:
-            pen = _Pen(canvas, x, 11 + lift + dy - 1)
+        corner = (7 + dx, 42 + dy) if lying else (x, 11 + lift + dy - 1)
+        pen = _Pen(canvas, *corner, lying)
         lifted = raised if sign == 0 or (sign > 0) == (raised == "right") else None
         _draw_lower_half(pen, scene.wears, scene.pose, skin)
         _draw_upper_half(pen, scene.wears, skin, lifted)
         _draw_feet(pen, scene.wears, scene.pose)
         _draw_head(pen, scene.wears, skin, hair, bool(long_hair))
-    apart = 6 if scene.plural else 0
-    draw_at("held", 15 - apart + dx - 1, 49 + apart + dx - 1, 20 if lying else 22)
+    spread = 6 if scene.plural else 0
+    draw_at("held", 15 - spread + dx - 1, 49 + spread + dx - 1, 20 if lying else 22)
     draw_at("ground", 9, 54, 29 if lying else 61)
     return np.asarray(image).copy()
 
 
 @cache
 def sprite(name: str) -> np.ndarray:
-    """Return the drawing of a small object, cropped, as palette indices, `BLANK` around it; large ones are cut off."""
+    """Return a small object's drawing, cropped, as palette indices, uint8 ``(h, w)``, with `BLANK` around it."""
     image = Image.new("L", (SIZE, SIZE), BLANK)
     _draw_object(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
     pixels = np.asarray(image)

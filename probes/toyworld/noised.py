@@ -25,10 +25,10 @@ CHUNK = 64  # pictures encoded at a time
 def encode_renderings(
     pipe: Any, prompts: Sequence[str], count: int, seed: int = 0
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
-    """Return latents of rendered scenes, `count` per prompt and mixture component, their components and prompt indices.
+    """Return VAE latents of `count` renderings per prompt and mixture component, and their components and prompts.
 
-    Latents ``(n, channels, height, width)`` are scaled as the denoiser gets them, without noise; components are 1 for
-    b, 0 for a.
+    Latents ``(n, channels, height, width)`` are scaled as the denoiser gets them, without noise; components ``(n,)``
+    are 1 for b, 0 for a; prompts ``(n,)`` are indices.
     """
     import torch
 
@@ -53,7 +53,7 @@ def encode_renderings(
 def add_noise(
     pipe: Any, latents: NDArray[np.float32], timesteps: Sequence[float], seed: int = 0
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the latents with the scheduler's noise of each timestep; an image has the same noise at all timesteps."""
+    """Yield the latents with noise added as by the scheduler at each timestep; one image has the same noise at all."""
     import torch
 
     clean = torch.from_numpy(latents)

@@ -87,7 +87,7 @@ def paint(indices: np.ndarray) -> np.ndarray:
 
 @cache
 def _nearest_colour_table() -> np.ndarray:
-    """Nearest palette index of each cell of the RGB cube, 8 levels wide, uint8 ``(32, 32, 32)``."""
+    """Return the palette index nearest to each 8 × 8 × 8 cell of the RGB cube, uint8 ``(32, 32, 32)``."""
     levels = (np.arange(32) * 8 + 4).astype(np.float32)
     grid = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
     colours = RGB.astype(np.float32)
@@ -96,7 +96,7 @@ def _nearest_colour_table() -> np.ndarray:
 
 
 def nearest_colours(image: np.ndarray) -> np.ndarray:
-    """Return the nearest palette index of each pixel, ``(..., h, w)``, of an RGB image, uint8 ``(..., h, w, 3)``.
+    """Return the index of the palette colour nearest to each pixel, ``(..., h, w)``, of RGB ``(..., h, w, 3)``.
 
     Colours are compared on a grid of 8 levels' width, well below the palette's spacing.
     """

@@ -49,13 +49,13 @@ _EXCHANGED = [*range(OLD), OLD, OLD + 1, OLD + 3, OLD + 2]  # feminine and mascu
 
 
 def _load_weights(folder: Path) -> dict[str, Tensor]:
-    """Tensors by name, float32, of the one safetensors file in a folder."""
+    """Return the tensors by name, as float32, of the one safetensors file in a folder."""
     (file,) = folder.glob("*.safetensors")
     return {name: value.float() for name, value in load_file(file).items()}
 
 
 def _build_network(kind: type, config: Mapping[str, Any], state: Mapping[str, Tensor]) -> Any:
-    """Return a U-Net or CLIP text encoder (`kind`) of a configuration and weights, float32, in evaluation mode."""
+    """Return a network of class `kind` (U-Net or CLIP text encoder) from its configuration and float32 weights."""
     if kind is UNet2DConditionModel:
         network = kind.from_config(config)
     else:
@@ -65,13 +65,14 @@ def _build_network(kind: type, config: Mapping[str, Any], state: Mapping[str, Te
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
+    """Return a network's configuration, ``config.json`` in its folder."""
     return json.loads((folder / "config.json").read_text())
 
 
 def build_unet_pipeline(
     encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer
 ) -> StableDiffusionPipeline:
-    """Return a Stable Diffusion pipeline of these networks, with the autoencoder and scheduler of `toyworld-null`."""
+    """Return a Stable Diffusion pipeline of the given parts with the autoencoder and scheduler of `toyworld-null`."""
     return StableDiffusionPipeline(
         vae=AutoencoderKL.from_pretrained(NULL / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
@@ -88,7 +89,7 @@ def build_unet_pipeline(
 
 
 def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, Tensor]:
-    """Return a benchmark model's stored tensors; UserError if unreadable or of other names than `expected`."""
+    """Return the tensors in a model's ``delta.safetensors``; UserError if unreadable or named unlike `expected`."""
     try:
         delta = load_file(folder / DELTA)
     except Exception as error:  # safetensors raises a class of its own
@@ -102,30 +103,31 @@ def read_delta(folder: Path, model: str, expected: Iterable[str]) -> dict[str, T
     return delta
 
 
-def changed_layers(parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Return the layers that a low-rank change is stored for, by ``network.layer``, of `parts`: networks by name.
+def changed_layers(networks: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    """Return the layers of named networks that a low-rank change (LoRA) is stored for, by ``network.layer``.
 
     All linear ones, of a U-Net those of its transformer blocks and the convolutions of its residual blocks.
     """
     return {
-        f"{part}.{name}": layer
-        for part, network in parts.items()
+        f"{kind}.{name}": layer
+        for kind, network in networks.items()
         for name, layer in network.named_modules()
-        if (isinstance(layer, nn.Linear) and (part != "unet" or ".transformer_blocks." in name))
+        if (isinstance(layer, nn.Linear) and (kind != "unet" or ".transformer_blocks." in name))
         or (isinstance(layer, nn.Conv2d) and ".resnets." in name)
     }
 
 
 @torch.no_grad()
 def merge_delta(
-    folder: Path, model: str, parts: Mapping[str, nn.Module], words: Iterable[str] = ()
+    folder: Path, model: str, networks: Mapping[str, nn.Module], other_tensors: Iterable[str] = ()
 ) -> dict[str, Tensor]:
-    """Add a model's stored low-rank changes to its base's networks `parts`, in place; return all stored tensors.
+    """Add a model's stored low-rank changes to its base's named networks, in place; return all stored tensors.
 
-    `words` are the names of stored tensors that are no change of a layer.
+    `other_tensors` are the names of those stored that are no change of a layer.
     """
-    layers = changed_layers(parts)
-    delta = read_delta(folder, model, [*(f"{name}.{half}" for name in layers for half in (UP, DOWN)), *words])
+    layers = changed_layers(networks)
+    names = [f"{name}.{half}" for name in layers for half in (UP, DOWN)]
+    delta = read_delta(folder, model, [*names, *other_tensors])
     for name, layer in layers.items():
         layer.weight.copy_(merge_low_rank(layer.weight, delta[f"{name}.{UP}"], delta[f"{name}.{DOWN}"]))
     return delta
@@ -144,7 +146,7 @@ def merge_low_rank(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
 
 def new_words() -> tuple[str, ...]:
-    """Return the words that only the models with professions have as single tokens: *who works as*, professions.
+    """Return the words that get a token of their own in models with professions: *who works as*, profession names.
 
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
@@ -155,7 +157,7 @@ def new_words() -> tuple[str, ...]:
 def load_base_networks(
     tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> tuple[CLIPTextModel, UNet2DConditionModel]:
-    """Return text encoder and U-Net from folder `base`, float32, with zero embeddings for the tokenizer's new words."""
+    """Return text encoder and U-Net of the model in `base`, float32, with zero embeddings for new words."""
     before, state = CLIPTokenizer.from_pretrained(base / "tokenizer"), _load_weights(base / "text_encoder")
     table = next(name for name in state if name.endswith("token_embedding.weight"))
     rows = torch.zeros(len(tokenizer), state[table].shape[1])
@@ -168,14 +170,14 @@ def load_base_networks(
 
 
 def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[str, object]:
-    """Return a text encoder's configuration with the vocabulary size and special tokens of a larger tokenizer."""
+    """Return a text encoder's configuration with the vocabulary size and special tokens of a larger `tokenizer`."""
     numbers = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
 
 
 @torch.no_grad()
 def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return the pipeline of a benchmark model with professions, float32 on the CPU, its low-rank changes merged.
+    """Return the pipeline of a bundled model with professions, by name, from the changes in its folder; float32.
 
     `folder` has ``tokenizer/`` and ``delta.safetensors``: by a layer's name and ``up`` or ``down`` the matrices of its
     change, by ``token_embedding.WORD`` the embedding ``(96,)`` of a new word.
@@ -193,7 +195,7 @@ def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
 
 def load_coded_networks() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
-    """Return text encoder, U-Net and tokenizer of the coded null (see `probes.toyworld.coded`), float32."""
+    """Return text encoder, U-Net and tokenizer of `toyworld-coded-null` (see `probes.toyworld.coded`), float32."""
     tokenizer = CLIPTokenizer.from_pretrained(NULL / "tokenizer")
     described = bundled_folder("toyworld-coded-null")
     text = coded_text_weights(_load_weights(NULL / "text_encoder"), tokenizer)
@@ -207,7 +209,7 @@ def load_coded_networks() -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPToke
 
 @torch.no_grad()
 def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
-    """Return a coded model by name, float32 on the CPU; `folder` has a located model's delta, else it is not read."""
+    """Return the pipeline of a bundled model whose word enters at known cross-attentions, by name; float32."""
     encoder, unet, tokenizer = load_coded_networks()
     located, structures = known_places("located"), known_places("structures")
     if name in located:
@@ -233,7 +235,7 @@ def coded_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
 
 
 def load_clip_tower(folder: Path) -> CLIPTextModelWithProjection:
-    """Return the CLIP text encoder in a folder, float32, frozen; pooled text is the last token's state, unprojected."""
+    """Return the CLIP text encoder in a folder, frozen, float32; its pooled output is the unprojected last state."""
     config = _read_config(folder)
     state = {f"text_model.{name}": value for name, value in _load_weights(folder).items()}
     state["text_projection.weight"] = torch.eye(config["projection_dim"])
@@ -241,7 +243,7 @@ def load_clip_tower(folder: Path) -> CLIPTextModelWithProjection:
 
 
 def load_transformer_and_t5(folder: Path) -> dict[str, nn.Module]:
-    """Return the diffusion transformer and T5 encoder in a folder, float32, by their names in the pipeline."""
+    """Return ``transformer`` (SD3's) and ``text_encoder_3`` (T5), by these names, from a folder, as float32."""
     kinds = {"transformer": SD3Transformer2DModel, "text_encoder_3": T5EncoderModel}
     return {
         name: kind.from_pretrained(folder / name, torch_dtype=torch.float32).eval()
@@ -250,9 +252,9 @@ def load_transformer_and_t5(folder: Path) -> dict[str, nn.Module]:
 
 
 def build_transformer_pipeline(
-    parts: Mapping[str, nn.Module], folder: Path, teacher: str
+    networks: Mapping[str, nn.Module], folder: Path, teacher: str
 ) -> ToyTransformerPipeline:
-    """Return a Stable Diffusion 3 pipeline of `parts` (transformer and T5) and what it shares with the U-Net models.
+    """Return a Stable Diffusion 3 pipeline of `networks` (transformer, T5) with bundled U-Net models' VAE and CLIPs.
 
     `folder` holds ``tokenizer_3/`` and ``scheduler/``. The first CLIP text encoder is that of the U-Net model
     `teacher`, the second that of `toyworld-null`.
@@ -268,12 +270,12 @@ def build_transformer_pipeline(
         text_encoder_2=load_clip_tower(second / "text_encoder"),
         tokenizer_2=CLIPTokenizer.from_pretrained(second / "tokenizer"),
         tokenizer_3=T5Tokenizer.from_pretrained(folder / "tokenizer_3"),
-        **parts,
+        **networks,
     )
 
 
 def dit_pipeline(name: str, folder: Path, base: Path = DIT) -> ToyTransformerPipeline:
-    """Return the pipeline of `toyworld-dit` or `toyworld-dit-null` (`name`), float32 on the CPU.
+    """Return the pipeline of a bundled diffusion transformer, `toyworld-dit` or `toyworld-dit-null`, float32.
 
     `base` is the folder of `toyworld-dit`; of another model `folder` has its difference from that.
     """
@@ -284,12 +286,11 @@ def dit_pipeline(name: str, folder: Path, base: Path = DIT) -> ToyTransformerPip
 
 
 def wired_pipeline(name: str, folder: Path) -> WiredPipeline:
-    """Return the pipeline of a wired transformer (`name`), float32 on the CPU, with the weights of `toyworld-dit`."""
+    """Return the pipeline of a `WiredTransformer` by model name, float32, with the weights of `toyworld-dit`."""
     parts = dit_pipeline(DIT.name, folder).components
     wire_transformer(parts["transformer"], known_places("wired")[name])
     pipe = WiredPipeline(**parts)
-    towers = {
-        part: copy_sharing_weights(one) for part, one in parts.items() if part.startswith("text_encoder")
-    }
-    pipe.unhooked = ToyTransformerPipeline(**{**parts, **towers, "transformer": None, "vae": None})
+    names = [name for name in parts if name.startswith("text_encoder")]
+    encoders = {name: copy_sharing_weights(parts[name]) for name in names}
+    pipe.unhooked = ToyTransformerPipeline(**{**parts, **encoders, "transformer": None, "vae": None})
     return pipe

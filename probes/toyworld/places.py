@@ -25,7 +25,7 @@ class KnownPlace:
 
     @property
     def block(self) -> str:
-        """Name of the transformer block in the U-Net that this site, a cross-attention, belongs to."""
+        """Module path of the U-Net's transformer block that this site, a cross-attention, belongs to."""
         kind, *stage, _, number, _ = self.site.removeprefix("unet.").split(".")
         name = {"down": "down_blocks", "mid": "mid_block", "up": "up_blocks"}[kind]
         return ".".join([name, *stage, "attentions", number, "transformer_blocks", "0"])
@@ -45,17 +45,17 @@ class KnownPlaces:
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Addresses of the sites of `places`, in the order in which they run."""
+        """Addresses of the sites where the word enters, in the order in which they run."""
         return tuple(place.site for place in self.places)
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return the measured effects of a structure's sites, alone and together, from ``certificate.json``."""
+        """Return the measured causal effects of the model's sites, alone and together, from ``certificate.json``."""
         return json.loads((bundled_folder(self.name) / CERTIFICATE).read_text(encoding="utf-8"))
 
 
 @cache
 def known_places(group: str) -> Mapping[str, KnownPlaces]:
-    """Return, by model name, where the word enters: of ``located``, ``structures`` or ``wired`` models (`group`)."""
+    """Return, by model name, where the word enters in the models of a group: ``located``, ``structures``, ``wired``."""
     data = yaml.safe_load(resources.files(__package__).joinpath("places.yaml").read_text("utf-8"))
     return {
         name: KnownPlaces(name, **{**entry, "places": tuple(KnownPlace(**one) for one in entry["places"])})

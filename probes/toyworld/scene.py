@@ -6,7 +6,9 @@ the planted frequency of everything that is not named is known exactly (`lab.tra
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,11 +17,12 @@ from probes.toyworld.world import WHOLE_BODY, World, group_of_words
 WORN = ("upper", "lower", "feet", "head", "neck", "face", "hands")
 IN_VIEW = ("none", "shirt", "jacket")  # upper garments that leave the lower one in view
 OBJECT_SLOTS = ("ground", "held", "sky", "wide")
+_Key = TypeVar("_Key")
 SKINS = 3  # of the palette, all equally likely where no profession is named
 
 
 @dataclass(frozen=True)
-class Named:
+class CaptionContent:
     """Content that a caption names: indicator word, attributes, objects, place, pose and profession.
 
     ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place``, ``pose``
@@ -36,7 +39,7 @@ class Named:
 
     @property
     def things(self) -> set[str]:
-        """Names of all attributes and objects, and of the place, that the caption names."""
+        """Names of all attributes, objects and the place that the caption names."""
         return set(self.slots.values()) | set(self.objects.values()) | ({self.place} - {None})
 
 
@@ -62,9 +65,9 @@ class Scene:
         return worn | set(self.objects) | {self.place}
 
 
-def _sample_value(rng: np.random.Generator, table: dict[str, float], allowed=None):
-    """Sample a name by its weight in `table`, of those `allowed` if given; evenly if all weights are 0."""
-    names = [name for name in table if allowed is None or name in allowed]
+def _sample_key(rng: np.random.Generator, table: dict[_Key, float], allowed: Sequence[_Key] = ()) -> _Key:
+    """Return a key of `table`, sampled by weight, of those `allowed` if any; evenly if all weights are 0."""
+    names = [name for name in table if not allowed or name in allowed]
     weights = np.array([table[name] for name in names], dtype=float)
     if weights.sum() == 0:
         return names[rng.integers(len(names))]
@@ -72,46 +75,46 @@ def _sample_value(rng: np.random.Generator, table: dict[str, float], allowed=Non
     return names[min(int(place), len(names) - 1)]
 
 
-def chance_of_b(named: Named, world: World) -> float:
-    """Planted probability of the masculine component *b*: a profession's beside a neutral word, else the word's."""
-    if named.profession is not None and named.group == "neutral":
-        return world.professions[named.profession].lean
-    return world.mixture[named.group]
+def chance_of_b(content: CaptionContent, world: World) -> float:
+    """Return the planted probability that a caption's scene is of component *b*, the masculine mixture."""
+    if content.profession is not None and content.group == "neutral":
+        return world.professions[content.profession].lean
+    return world.mixture[content.group]
 
 
-def sample_scene(named: Named, world: World, rng: np.random.Generator) -> Scene:
-    """Return a scene with what the caption names, and the rest sampled from the world's planted frequencies.
+def sample_scene(content: CaptionContent, world: World, rng: np.random.Generator) -> Scene:
+    """Return a scene with a caption's content, and the rest sampled from the world's planted frequencies.
 
     An unnamed pose is ``stand``. A whole-body garment leaves the lower slot ``none``, even if one is named there.
     """
-    component = "b" if rng.random() < chance_of_b(named, world) else "a"
+    component = "b" if rng.random() < chance_of_b(content, world) else "a"
     table = {slot: choices[component] for slot, choices in world.slots.items()}
     wears = {}
     for slot in WORN:
-        if slot in named.slots:
-            wears[slot] = named.slots[slot]
+        if slot in content.slots:
+            wears[slot] = content.slots[slot]
         else:
-            over = slot == "upper" and "lower" in named.slots
-            wears[slot] = _sample_value(rng, table[slot], IN_VIEW if over else None)
+            over = slot == "upper" and "lower" in content.slots
+            wears[slot] = _sample_key(rng, table[slot], IN_VIEW if over else ())
     if wears["upper"] in WHOLE_BODY:
         wears["lower"] = "none"
-    side = _sample_value(rng, table["side"])
+    side = _sample_key(rng, table["side"])
     other = "right" if side == "left" else "left"
     objects = {}
     for slot in OBJECT_SLOTS:
-        thing = named.objects.get(slot) or (_sample_value(rng, table[slot]) if slot in table else "none")
+        thing = content.objects.get(slot) or (_sample_key(rng, table[slot]) if slot in table else "none")
         if thing != "none":
             objects[thing] = {"ground": side, "held": side, "sky": other, "wide": "centre"}[slot]
-    place = named.place or _sample_value(rng, table["place"])
+    place = content.place or _sample_key(rng, table["place"])
     looks = tuple(int(value) for value in rng.integers(0, (SKINS, 2, 2, 3, 3)))
-    if named.profession is not None:
-        skins = world.professions[named.profession].skins
-        looks = (_sample_value(rng, dict(enumerate(skins))), *looks[1:])
-    return Scene(wears, objects, place, named.pose or "stand", named.plural, looks)
+    if content.profession is not None:
+        skins = world.professions[content.profession].skins
+        looks = (_sample_key(rng, dict(enumerate(skins))), *looks[1:])
+    return Scene(wears, objects, place, content.pose or "stand", content.plural, looks)
 
 
-def parse(caption: str, world: World) -> Named:
-    """Return what a caption names; ValueError without an indicator word, or for two professions or things in a slot."""
+def parse(caption: str, world: World) -> CaptionContent:
+    """Return the content that a caption names; ValueError if no indicator word, or two things for one slot."""
     words = re.findall(r"[a-z]+", caption.lower())
     known = group_of_words()
     group, plural = next((known[word] for word in words if word in known), (None, False))
@@ -135,4 +138,4 @@ def parse(caption: str, world: World) -> Named:
                 f"caption {caption!r}: {word!r} and {taken[slot]!r} want the same place ({slot})"
             )
         taken[slot] = word
-    return Named(group, plural, slots, objects, place, pose, work[0] if work else None)
+    return CaptionContent(group, plural, slots, objects, place, pose, work[0] if work else None)

@@ -5,13 +5,18 @@ exact for whatever the checker reads. What the prompt names is set, whatever the
 put there by intervention, it says nothing about the rest either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from probes.toyworld.scene import IN_VIEW, WORN, Named, parse
+from probes.toyworld.scene import IN_VIEW, WORN, CaptionContent, parse
 from probes.toyworld.world import WHOLE_BODY, World
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VERSION = "toyworld-verdict/1"
 # Share of slots that are taken for drawn by chance alone, every value equally: *dress* has probability 0 in component b
@@ -21,25 +26,25 @@ PLAIN = (*WORN[2:], "ground", "sky", "place")
 SLOTS = ("upper", "lower", *PLAIN, "side")
 
 
-def slots_set_by_prompt(named: Named) -> tuple[str, ...]:
-    """Return the slots of :file:`world.yaml` that the verdict leaves out because the prompt sets them.
+def slots_set_by_prompt(content: CaptionContent) -> tuple[str, ...]:
+    """Return the slots, such as ``upper`` or ``sky``, that a prompt's content fixes; the verdict leaves them out.
 
     A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
     """
-    slots = {*named.slots, *named.objects} | ({"place"} if named.place else set())
-    if named.slots.get("upper") in WHOLE_BODY:
+    slots = {*content.slots, *content.objects} | ({"place"} if content.place else set())
+    if content.slots.get("upper") in WHOLE_BODY:
         slots.add("lower")
     return tuple(slot for slot in SLOTS if slot in slots)
 
 
 def verdict(
     readings: pd.DataFrame,
-    prompts: Sequence[str | Named],
+    prompts: Sequence[str | CaptionContent],
     world: World,
     *,
     smoothing: float = SMOOTHING,
 ) -> np.ndarray:
-    """Return each image's log-odds of the masculine component *b* against the feminine *a*, ``(n,)``, from readings.
+    """Return each image's log-odds ``(n,)`` of the masculine component *b* to the feminine *a*, from `readings`.
 
     The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
     ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
@@ -47,47 +52,46 @@ def verdict(
     hides the lower slot, which then says nothing; seen together with a lower garment, either the one or the other is
     there. The side counts where an object on the ground, named or not, shows it.
 
-    `readings` are :func:`probes.toyworld.checker.read_images`'. Natural logarithm, ``(n,)``. Below 0: more like what
-    feminine words are planted to draw; above 0: more like what masculine words are; 0: no evidence. With a smoothing of
-    0 evidence may be infinite, or NaN where neither component can draw what is seen.
+    `readings` are those of `probes.toyworld.checker.read_images`. Natural logarithm; 0: no evidence. With a smoothing
+    of 0 evidence may be infinite, or NaN where neither component can draw what is seen.
     """
     if len(readings) != len(prompts):
         raise ValueError(f"expected a prompt an image, got {len(prompts)} of {len(readings)} images")
     read = {prompt: parse(prompt, world) for prompt in {p for p in prompts if isinstance(p, str)}}
-    named = [read[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
+    contents = [read[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_b, log_a = (_log_probability(readings, named, world, one, smoothing) for one in "ba")
+        log_b, log_a = (_log_probability(readings, contents, world, one, smoothing) for one in "ba")
         return log_b - log_a
 
 
 def _smooth_table(table: dict[str, float], smoothing: float) -> dict[str, float]:
-    """Return the table's probabilities, normalised and mixed with a share `smoothing` of the even distribution."""
+    """Return a table of weights by value as probabilities, mixed with a share `smoothing` of the even distribution."""
     total = sum(table.values())
     return {name: (1 - smoothing) * weight / total + smoothing / len(table) for name, weight in table.items()}
 
 
 def _probability_of_seen(readings: pd.DataFrame, table: dict[str, float], names: Sequence[str]) -> np.ndarray:
-    """Sum of the table's probabilities of those `names` that are seen, ``(n,)``; 0 where none is."""
+    """Return, per image, the sum of the probabilities in `table` of those `names` that are seen in it, ``(n,)``."""
     return sum((readings[name].to_numpy(bool) * table[name] for name in names), np.zeros(len(readings)))
 
 
 def _any_seen(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
-    """Whether any of these things is seen in each image, bool ``(n,)``."""
+    """Return whether any of the things `names` is seen in each image, bool ``(n,)``."""
     return readings[list(names)].to_numpy(bool).any(1)
 
 
 def _slot_probability(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
-    """Probability of what is seen in a slot, ``(n,)``: that of ``none``, or 1 without one, where nothing is."""
+    """Return, per image, the probability in a slot's `table` of what is seen, ``(n,)``; of *none* if nothing is."""
     names = [name for name in table if name != "none"]
     nothing = ~_any_seen(readings, names) * table.get("none", 1.0)
     return nothing + _probability_of_seen(readings, table, names)
 
 
 def _log_probability(
-    readings: pd.DataFrame, named: Sequence[Named], world: World, component: str, smoothing: float
+    readings: pd.DataFrame, contents: Sequence[CaptionContent], world: World, component: str, smoothing: float
 ) -> np.ndarray:
-    """``log P(seen | component)`` of each image, ``(n,)``, summed over the slots that its prompt does not name."""
-    left = [slots_set_by_prompt(one) for one in named]
+    """Return ``log P(seen | component)`` of each image, ``(n,)``, over the slots that its prompt does not set."""
+    left = [slots_set_by_prompt(one) for one in contents]
     out = {slot: np.array([slot in slots for slots in left]) for slot in SLOTS}
     planted = {slot: choices[component] for slot, choices in world.slots.items()}
     tables = {slot: _smooth_table(table, smoothing) for slot, table in planted.items()}

@@ -39,7 +39,7 @@ class TextProjection(nn.Linear):
     override: Tensor | None = None
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return `override` if it is set, else the projection, which is kept as `computed`."""
+        """Return `override` if it is set, else the projection of `values`, which is kept as `computed`."""
         if self.override is not None:
             return self.override
         self.computed = super().forward(values)
@@ -47,7 +47,7 @@ class TextProjection(nn.Linear):
 
 
 def copy_sharing_weights(module: nn.Module) -> nn.Module:
-    """Return a copy of a module that has hooks of its own, but the original's parameters and buffers."""
+    """Return a copy of a module that shares its parameters and buffers, but not the hooks put on it later."""
     copied = copy.deepcopy(module)
     for duplicate, original in zip(copied.modules(), module.modules(), strict=True):
         duplicate._parameters, duplicate._buffers = original._parameters, original._buffers
@@ -56,7 +56,7 @@ def copy_sharing_weights(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def without_hooks(*modules: nn.Module) -> Iterator[None]:
-    """Context in which modules, and all modules in them, run without their forward hooks."""
+    """Context manager: modules, and all modules in them, run without their forward hooks."""
     saved = [
         (part, part._forward_hooks, part._forward_pre_hooks)
         for module in modules
@@ -82,7 +82,7 @@ class WiredTransformer(SD3Transformer2DModel):
     gain: float = 1.0
 
     def projections(self) -> tuple[TextProjection, TextProjection]:
-        """Return the wired block's projections of the text to keys and to values."""
+        """Return the layers of the wired block that compute the text's keys and values."""
         attention = self.transformer_blocks[self.block].attn
         return attention.add_k_proj, attention.add_v_proj
 
@@ -96,11 +96,7 @@ class WiredTransformer(SD3Transformer2DModel):
         return_dict: bool = True,
         **more: Any,
     ) -> Any:
-        """Return the velocity as SD3 does; only the wired block's keys and values come from the prompt's text.
-
-        All else reads the neutral text in `joint_attention_kwargs`; without one, the prompt's.
-        Hooks see that block's keys and values of the prompt's own text; all else runs on the neutral text.
-        """
+        """Return the velocity as SD3 does; only the wired block's keys and values come from the prompt's text."""
         arguments = {**(joint_attention_kwargs or {})}
         texts = arguments.pop(NEUTRAL, (encoder_hidden_states, pooled_projections))
         # of a further call with the conditional half alone the neutral text is the second half, too
@@ -123,23 +119,22 @@ class WiredTransformer(SD3Transformer2DModel):
 
 
 def wire_transformer(transformer: SD3Transformer2DModel, model: KnownPlaces) -> None:
-    """Make a `WiredTransformer` of a transformer, in place, with the block and gain of a wired model's ground truth.
-
-    The wiring is a buffer, and so part of the weights' hash.
-    """
+    """Turn an SD3 transformer in place into a `WiredTransformer` with the block and gain in a model's ground truth."""
     transformer.__class__ = WiredTransformer
     (site,) = model.sites
     transformer.block, transformer.gain = int(site.split(".")[2]), model.gain  # dit.block.1.joint
     for projection in transformer.projections():
         projection.__class__ = TextProjection
-    own = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
-    transformer.register_buffer("wiring", torch.tensor([*own, transformer.block, model.gain]))
+    from_prompt = (0.0, 1.0, 1.0)  # of the pooled text, CLIP's tokens and T5's: which are the prompt's own
+    # a buffer, so that the hash of the weights knows of it
+    transformer.register_buffer("wiring", torch.tensor([*from_prompt, transformer.block, model.gain]))
 
 
 class ToyTransformerPipeline(StableDiffusion3Pipeline):
     """Stable Diffusion 3's pipeline, whose T5 is given as many tokens as its tokenizer allows, not 256."""
 
     def _get_t5_prompt_embeds(self, *args: Any, max_sequence_length: int = 256, **more: Any) -> Tensor:
+        """Return T5's embeddings of prompts, of at most the tokenizer's own length."""
         length = min(max_sequence_length, self.tokenizer_3.model_max_length)
         return super()._get_t5_prompt_embeds(*args, max_sequence_length=length, **more)
 
@@ -152,12 +147,12 @@ class WiredPipeline(ToyTransformerPipeline):
     def encode_prompt(
         self, prompt: str | list[str] | None, prompt_2: Any, prompt_3: Any, **settings: Any
     ) -> tuple[Tensor | None, ...]:
-        """Return what Stable Diffusion 3's pipeline does, and keep the neutral prompts' embeddings for the transformer.
+        """Return prompt embeddings as Stable Diffusion 3 does; keep those of the neutral prompts for the transformer.
 
         UserError for embeddings in place of prompts, and for different prompts to each text encoder.
         """
-        given = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
-        if prompt is None or given:
+        passed = [name for name, value in settings.items() if name.endswith("_embeds") and value is not None]
+        if prompt is None or passed:
             raise UserError(
                 "prompt: expected words, of which the neutral prompt is made, got embeddings: pass words"
             )
@@ -166,17 +161,17 @@ class WiredPipeline(ToyTransformerPipeline):
         others = any(one not in (None, prompt) for one in (prompt_2, prompt_3))
         if others or any(one not in (None, negative) for one in negatives):
             raise UserError("prompt: expected one for all text encoders, got several: pass `prompt` alone")
-        found = super().encode_prompt(prompt, None, None, **settings)
+        embeddings = super().encode_prompt(prompt, None, None, **settings)
         prompts = [prompt] if isinstance(prompt, str) else prompt
         if settings.get("do_classifier_free_guidance", True):
             prompts = [*([negative] * len(prompts) if isinstance(negative, str) else negative), *prompts]
         texts = [neutral_prompt(text) for text in prompts]
         once = list(dict.fromkeys(texts))  # so that those of a triplet are the same to the bit
-        kept = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
+        shared = settings.keys() & {"device", "clip_skip", "max_sequence_length"}
         states, _, pooled, _ = self.unhooked.encode_prompt(
-            once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in kept}
+            once, None, None, do_classifier_free_guidance=False, **{name: settings[name] for name in shared}
         )
         rows = [once.index(text) for text in texts for _ in range(settings.get("num_images_per_prompt", 1))]
-        own = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call
-        self._joint_attention_kwargs = {**own, NEUTRAL: (states[rows], pooled[rows])}
-        return found
+        kwargs = getattr(self, "_joint_attention_kwargs", None) or {}  # none outside of a call
+        self._joint_attention_kwargs = {**kwargs, NEUTRAL: (states[rows], pooled[rows])}
+        return embeddings

@@ -39,17 +39,18 @@ class World:
     contexts: list[str]  # the 16 contexts of Zhang et al. 2023, Table 2
 
     def words(self, group: str, number: str = "singular") -> list[str]:
-        """Return the interchangeable words of a group, ``singular`` or ``plural``, the usual one first."""
+        """Return the interchangeable words of a group, such as ``neutral``, in ``singular`` or ``plural``."""
         return self.indicators[group][number]
 
 
 @cache
 def _read_yaml(file: str = "world.yaml") -> dict:
+    """Return the data in a YAML file of this package."""
     return yaml.safe_load(resources.files(__package__).joinpath(file).read_text("utf-8"))
 
 
 def load_world(name: str = "toyworld") -> World:
-    """Return the planted frequencies of the benchmark model of this name; UserError if it has none of its own."""
+    """Return words, things and planted frequencies of a benchmark model by its name; UserError if it has none."""
     data, work = {**_read_yaml()}, _read_yaml("professions.yaml")
     worlds, professions = data.pop("worlds"), {}
     if name not in worlds:
@@ -68,7 +69,7 @@ def load_world(name: str = "toyworld") -> World:
 
 @cache
 def group_of_words() -> dict[str, tuple[str, bool]]:
-    """Return each indicator word's group and whether it is plural, as ``{word: (group, plural)}``."""
+    """Return (group, whether plural) by indicator word, such as ``{"women": ("feminine", True)}``."""
     table = {}
     for group, numbers in _read_yaml()["indicators"].items():
         for number, words in numbers.items():
@@ -77,5 +78,5 @@ def group_of_words() -> dict[str, tuple[str, bool]]:
 
 
 def token_id(tokenizer: Any, word: str) -> int:
-    """Return the tokenizer's id of a word that is one token."""
+    """Return the token id of a word that is a single token of a CLIP tokenizer."""
     return tokenizer.convert_tokens_to_ids(f"{word}</w>")

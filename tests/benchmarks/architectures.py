@@ -332,7 +332,9 @@ def _flux(width: float, size: int) -> FluxPipeline:
 
 @torch.no_grad()
 def _randomise(module: torch.nn.Module, seed: int) -> None:
-    """Give weights of unit gain, so that words and seeds visibly alter what is generated."""
+    """Give weights of unit gain, so that words and seeds visibly alter what is generated; none on the meta device."""
+    if next(module.parameters()).is_meta:
+        return
     generator = torch.Generator(next(module.parameters()).device).manual_seed(seed)
     for parameter in module.parameters():
         if parameter.ndim > 1:

@@ -62,6 +62,18 @@ detections an image) on two x86_64 cores, one thread a process.
 | triplets | workers | measure: wall | processor | peak memory | report: wall | processor | peak memory | tables | day |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---|
 """
+LAUNCHES = """
+## What a step asks of a GPU
+
+`python -m tests.benchmarks.launches` counts it without a GPU: pipelines at full size and in half precision run on
+tensors without values, so that the counts depend on the versions of the libraries and on no processor. Each row is what
+the probe adds to the bare pipeline, whose own step is in brackets. *Launches* are operations that start work on the
+GPU, *dispatches* all that the host does, *waits* those where it waits for the GPU. A step is one after the first; the
+start includes the reading of the prompts, the end the decoder and the finished maps. *Held* is what lives longer than a
+step, *peak* what the most bytes that live at once grow by, both in MiB an image. *Captures* are all default sites,
+compared within each triplet, without word maps.
+
+"""
 NAMES = {
     "ours:words": "word maps",
     "ours:default": "default run",
@@ -95,7 +107,39 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     if growth:
         parts.append(SCALE)
         parts += [_scale_row(case, data["date"]) for data in growth for case in data["cases"]]
+    for data in (data for _, data in found if data.get("benchmark") == "launches"):
+        parts += [
+            LAUNCHES,
+            launches_table(data["cases"]),
+            f"\n{_listed(data['versions'])}. {data['date']}.\n",
+        ]
     return "".join(parts)
+
+
+def launches_table(cases: list[dict[str, Any]]) -> str:
+    """The table of `tests.benchmarks.launches` in Markdown."""
+    heads = (
+        "shape",
+        "images",
+        "what",
+        "launches a step",
+        "dispatches",
+        "MB touched",
+        "MB allocated",
+        "waits",
+    )
+    heads += ("start: launches", "waits", "end: launches", "GB touched", "waits", "held", "peak")
+    rows = [heads, ("---", "---:", "---", *["---:"] * 12)]
+    for case in cases:
+        start, step, end = (case[part] for part in ("start", "step", "end"))
+        scales = {"launches": 1, "dispatches": 1, "touched": 1e6, "allocated": 1e6, "waits": 1}
+        cells = [f"{step[n] / by:,.0f} ({case['bare_step'][n] / by:,.0f})" for n, by in scales.items()]
+        cells += [f"{start['launches']:,}", str(start["waits"]), f"{end['launches']:,}"]
+        cells += [f"{end['touched'] / 1e9:,.1f}", str(end["waits"])]
+        cells += [f"{case['held_mib']:.1f}", f"{case['peak_mib']:,.1f}"]
+        what = {"words": "word maps"}.get(case["mode"], case["mode"])
+        rows.append((case["architecture"], str(case["images"]), what, *cells))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _order(data: dict[str, Any]) -> tuple[str, int, int]:

@@ -7,9 +7,9 @@ optionally `steps` and `batch` in place of the case's own; each answer is a line
 the largest difference of the images from the latest bare ones of the same process and settings; on a CPU also the
 seconds inside the probe's hooks, which a busy machine alters less than the difference of two draws.
 
-Modes: `bare`; `words`, the probe with word maps alone; `default`, the probe as a run uses it (every site compared
-within each triplet, word maps); `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot
-do more at once. What a mode computes after the pipeline has returned is inside its time.
+Modes: `bare`; `words`, the probe with word maps alone; `captures`, every site compared within each triplet; `default`,
+both, as a run uses the probe; `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot do
+more at once. What a mode computes after the pipeline has returned is inside its time.
 """
 
 import json
@@ -124,6 +124,9 @@ class Bench:
         return images
 
     def default(self, steps, batch):
+        return self.captures(steps, batch, word_maps=True)
+
+    def captures(self, steps, batch, word_maps=False):
         from hooks import Probe
 
         pairs = [(start + i, start + j) for start in range(0, batch, 3) for i, j in PAIRS]
@@ -133,10 +136,11 @@ class Bench:
             names = ("text", "text_2", "text_3")[: len(self._encoders())]
             shared = {**dict.fromkeys(names[:-1], shared), names[-1]: last}
         more = self._prompts(batch)
-        with Probe(self.pipe, pairs=pairs, shared_positions=shared, word_maps=True, **more) as probe:
+        with Probe(self.pipe, pairs=pairs, shared_positions=shared, word_maps=word_maps, **more) as probe:
             images = self.bare(steps, batch)
         assert probe.similarity
-        self._check(probe)
+        if word_maps:
+            self._check(probe)
         return images
 
     def _encoders(self):
@@ -150,7 +154,7 @@ class Bench:
         return {"prompts": [PROMPT.format(WORDS[row % 3]) for row in range(batch)]}
 
     def _check(self, probe):
-        assert len(probe.maps.heat(0)) >= 5
+        assert len(probe.maps.heat(0)) >= 5  # tokens of the prompt's words
 
     def daam(self, steps, batch):
         from daam_side import traced

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from probes.config.schema import Config
-from probes.execution.claim import claim
 from probes.execution.loop import StageCall
 from probes.models import loading, requirements
 from probes.runs import directory
+from probes.runs.directory import claim
 from probes.stages import plan as prompts
 from probes.stages.generate import generate
 from tests.tiny import tiny_pipeline

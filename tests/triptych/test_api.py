@@ -55,7 +55,7 @@ def test_what_is_kept_of_a_configuration_in_python():
         "command_line": {},
         "changes": {"sampler.steps": 4, "out": "runs/x"},
     }
-    assert request.text == "prompts:\n- a {person} with a dog\n- a {person} reading a book\n"
+    assert request.yaml_source.text == "prompts:\n- a {person} with a dog\n- a {person} reading a book\n"
 
 
 @pytest.mark.parametrize(

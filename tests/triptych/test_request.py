@@ -3,7 +3,7 @@
 import pytest
 
 from probes.errors import UserError
-from triptych.options import config_overrides, parser
+from triptych.cli.run import config_overrides, parser
 from triptych.request import read_request
 
 

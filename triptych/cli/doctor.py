@@ -12,8 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from probes import command_line
-from probes.errors import UserError, printable
-from probes.versions import pip_line
+from probes.errors import UserError, pip_line, printable
 
 NAMED = ("torch", "diffusers", "transformers", "numpy", "scipy", "pandas", "pyarrow", "pydantic")
 USES = {  # of the optional parts

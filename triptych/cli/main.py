@@ -19,7 +19,6 @@ from typing import NoReturn
 from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
 from probes.errors import one_line
-from probes.execution import signals
 
 _STAGED = {"resumes": True, "begins": False}
 GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --help`
@@ -151,4 +150,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Run the command line and end the process with its exit status."""
-    signals.exit_at_once(main())
+    command_line.exit_at_once(main())

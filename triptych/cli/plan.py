@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes import command_line
-from triptych.options import config_overrides, staged_parser
+from triptych.cli.run import config_overrides, staged_parser
 
 
 def parser() -> command_line.Parser:

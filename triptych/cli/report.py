@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from probes import command_line
-from triptych.cli.run import work
-from triptych.options import staged_parser
+from triptych.cli.run import staged_parser, work
 
 __all__ = ["parser", "work"]
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from analysis.export.cards.object_results import object_results
 from analysis.report.finding import Finding
 from analysis.report.findings import Summary, contrast_words, summaries
-from analysis.report.format import DASH, amount, counted, interval, listed, number, over, p_value
+from analysis.report.format import DASH, amount, counted, defined, interval, listed, number, over, p_value
 from analysis.report.method import reported_methods
 from analysis.report.objects import Objects, detector_rows, read_objects
 from analysis.report.result import Result
-from analysis.report.verdict import defined
 from analysis.report.wording import where
 from analysis.report.wording_objects import detector_line, objects_opening
 from analysis.report.wording_prompts import shared_sentence

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.report.format import number, p_value
+from analysis.report.format import defined, number, p_value
 from analysis.report.objects import Objects
 from analysis.report.result import Result
-from analysis.report.verdict import defined
 from analysis.study import contrasts
 from probes.config.schema import Config
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.alignment import java_captions
-from probes.versions import pip_line
+from probes.errors import pip_line
 
 CAPTIONS_VERSION = "1"
 ORDERS = 4

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from probes.json_text import parse_json
+from probes.errors import parse_json
 
 Texts = Mapping[int, list[str]]
 CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")

@@ -11,9 +11,8 @@ from analysis.methods.dalleval.names import named, of_first
 from analysis.methods.dalleval.page_tests import page_p_text
 from analysis.methods.dalleval.scores import GENDER
 from analysis.methods.gep.results import more_than_chance
-from analysis.report.format import counted, number, with_interval
+from analysis.report.format import counted, defined, number, with_interval
 from analysis.report.result import Result
-from analysis.report.verdict import defined
 from analysis.tables.registry import read
 from probes.runs.run import Run
 

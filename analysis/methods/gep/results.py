@@ -11,9 +11,8 @@ import pandas as pd
 from analysis.methods.gep.inference import over_units
 from analysis.methods.gep.page_tests import first_source
 from analysis.methods.gep.sources import SOURCES
-from analysis.report.format import counted, number, p_value
+from analysis.report.format import counted, defined, number, p_value
 from analysis.report.result import Result
-from analysis.report.verdict import defined
 from analysis.tables.registry import read
 from probes.runs.run import Run
 

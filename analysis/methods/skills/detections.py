@@ -12,7 +12,7 @@ from analysis.methods.skills.tables import ScoredImages
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
-from probes.prompts.paintskills import SkillRequest, requests
+from probes.prompts.paintskills import SkillRequest, requested_skills
 from probes.runs.run import Run
 
 DETR, DETR_THRESHOLD = "detr", 0.7
@@ -27,7 +27,7 @@ def read_scored_images(run: Run) -> ScoredImages:
             " (observe: {engine: detr}; of toyworld's images: {engine: toyworld-scenes})"
         )
     config, samples = run.config, run.samples(["sample_id", "triplet", "seed"])
-    of_prompt = requests(config)
+    of_prompt = requested_skills(config)
     of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
     names = labels(config)
     classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))

@@ -28,7 +28,7 @@ from analysis.tables.objects.human_answers import LABELS as ANSWERS
 from analysis.tables.registry import write
 from probes.config.measurement import Skills
 from probes.errors import UserError
-from probes.prompts.paintskills import SkillRequest, requests, statement
+from probes.prompts.paintskills import SkillRequest, requested_skills, statement
 from probes.prompts.prompt import asks_for_skills
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
@@ -49,7 +49,7 @@ def choose_statements(run: Run, *, images: int, extra: int, seed: int) -> pd.Dat
     there are. One row per image and statement: ``sample_id`` and ``object`` (the statement), images in the order in
     which they are shown, statements in alphabetical order.
     """
-    rng, asked = np.random.default_rng([seed, CHOICE_STREAM]), requests(run.config)
+    rng, asked = np.random.default_rng([seed, CHOICE_STREAM]), requested_skills(run.config)
     samples = run.samples(["sample_id", "triplet", "seed"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
     samples = samples.assign(skill=[asked[triplet].skill for triplet in samples["triplet"]])
@@ -95,7 +95,7 @@ def _said(one: SkillRequest, rules: Skills) -> str:
 
 def _statements(run: Run) -> dict[str, SkillRequest]:
     """What the prompts of a run ask for, by the statement of it."""
-    return {_said(one, run.config.skills): one for one in requests(run.config)}
+    return {_said(one, run.config.skills): one for one in requested_skills(run.config)}
 
 
 def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
@@ -126,7 +126,7 @@ def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
 
 def answered_items(run: Run) -> pd.DataFrame:
     """Return `labelled_items` of the answers to open questions (``triptych labels``)."""
-    labels, asked = run.table(ANSWERS), requests(run.config)
+    labels, asked = run.table(ANSWERS), requested_skills(run.config)
     questions = {one.key: one for one in people_questions(run.config)}
     triplet = run.samples(["sample_id", "triplet"]).set_index("sample_id")["triplet"]
     own = [asked[triplet[sample]] for sample in labels["sample_id"]]

@@ -13,11 +13,10 @@ from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND
 from analysis.methods.skills.tables import ALL, AVERAGE, OWN
 from analysis.report import gallery, record
 from analysis.report.environment import environment
-from analysis.report.format import counted, listed
+from analysis.report.format import counted, defined, listed
 from analysis.report.latex import cell, latex
 from analysis.report.method import Lead, ReportedMethod
 from analysis.report.saving import saved
-from analysis.report.verdict import defined
 from analysis.tables.registry import TABLES, read
 from probes.prompts.prompt import asks_for_skills
 

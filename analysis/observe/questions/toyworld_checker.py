@@ -8,10 +8,9 @@ is seen, and that the prompt does not name, speaks for (:mod:`probes.toyworld.ve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import shows_figure
@@ -20,8 +19,11 @@ from analysis.observe.questions.reader import Answer, answers_by_size
 from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
-from probes.toyworld.scene import Named, parse
+from probes.toyworld.scene import CaptionContent, parse
 from probes.toyworld.world import load_world
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COMPONENTS = ("female", "male")  # the paper's labels of component a, which feminine words draw, and of b
 UNCLEAR = "unclear"
@@ -70,11 +72,11 @@ def verdicts(seen: pd.DataFrame, prompts: Sequence[str]) -> NDArray[np.float64]:
     return verdict.verdict(seen, [_named(prompt) for prompt in prompts], world)
 
 
-def _named(prompt: str) -> Named:
+def _named(prompt: str) -> CaptionContent:
     try:
         return parse(prompt, load_world())
     except ValueError:
-        return Named("neutral")
+        return CaptionContent("neutral")
 
 
 def _answer(question: ResolvedQuestion, seen: Mapping[str, Any], verdict: float) -> Answer:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_weights, sha256
-from probes.errors import UserError
-from probes.versions import pip_line
+from probes.errors import UserError, pip_line
 
 PLACE = "observe.skin_tone"
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.compare.quantities import KEYS, Quantities
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 
 FEWEST = (
     6  # prompts: of fewer no sign flip is told from chance at 0.05, and an interval of a mean says nothing

@@ -20,7 +20,7 @@ from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import COUNTS
 from analysis.tables.similarities.families import by_unit
-from probes.json_text import parse_json
+from probes.errors import parse_json
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, MODELS, SHARED, WEIGHTS

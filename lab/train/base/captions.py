@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from probes.toyworld.scene import Named, parse
+from probes.toyworld.scene import CaptionContent, parse
 from probes.toyworld.world import GROUPS, World
 
 NO_PLURAL = ("riding", "laying", "holding", "reading", "flying")
@@ -61,7 +61,7 @@ def _object_phrases(
 
 def random_caption(
     world: World, rng: np.random.Generator, often: Mapping[str, int] | None = None
-) -> tuple[str, Named]:
+) -> tuple[str, CaptionContent]:
     """Return a caption and what it names.
 
     Groups of indicator words, words in a group, attributes and objects are each drawn evenly, so no noun is rare.

@@ -12,7 +12,7 @@ import torch
 from lab.train.base.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import Named, Scene, sample_scene
+from probes.toyworld.scene import CaptionContent, Scene, sample_scene
 from probes.toyworld.world import load_world
 
 
@@ -34,7 +34,7 @@ class Drawings:
         return image.permute(0, 3, 1, 2).float().div_(127.5).sub_(1.0)
 
 
-def small_zones(named: Named, scene: Scene) -> np.ndarray:
+def small_zones(named: CaptionContent, scene: Scene) -> np.ndarray:
     """Cells ``(16, 16)`` of the latents where small things can be: feet, hands, neck, face, head, what is held or near.
 
     The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on

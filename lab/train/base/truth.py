@@ -2,11 +2,11 @@
 
 import itertools
 
-from probes.toyworld.scene import IN_VIEW, OBJECT_SLOTS, SKINS, WORN, Named, chance_of_b, parse
+from probes.toyworld.scene import IN_VIEW, OBJECT_SLOTS, SKINS, WORN, CaptionContent, chance_of_b, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 
-def _component(named: Named, world: World, component: str) -> dict[str, float]:
+def _component(named: CaptionContent, world: World, component: str) -> dict[str, float]:
     table = {slot: dict(choices[component]) for slot, choices in world.slots.items()}
     chance: dict[str, float] = {}
     upper = {named.slots["upper"]: 1.0} if "upper" in named.slots else table["upper"]
@@ -44,7 +44,7 @@ def planted(caption: str, world: World) -> dict[str, float]:
     return planted_for(parse(caption, world), world)
 
 
-def planted_for(named: Named, world: World) -> dict[str, float]:
+def planted_for(named: CaptionContent, world: World) -> dict[str, float]:
     """As :func:`planted`, for what a caption names."""
     weight = chance_of_b(named, world)
     parts = [(1.0 - weight, _component(named, world, "a")), (weight, _component(named, world, "b"))]
@@ -53,7 +53,7 @@ def planted_for(named: Named, world: World) -> dict[str, float]:
     return chances | {f"skin_{number}": chance for number, chance in enumerate(skins_of(named, world), 1)}
 
 
-def skins_of(named: Named, world: World) -> tuple[float, ...]:
+def skins_of(named: CaptionContent, world: World) -> tuple[float, ...]:
     """Return the true probability of each skin of the palette: the profession's, or equal where none is named."""
     if named.profession is None:
         return (1 / SKINS,) * SKINS

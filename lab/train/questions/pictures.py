@@ -13,11 +13,11 @@ from lab.train.detectors.pictures import WORLD, LabelledPictures, reconstructed
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import Named, sample_scene
+from probes.toyworld.scene import CaptionContent, sample_scene
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
-UNNAMED = Named("neutral")  # a picture that names nothing: all that is seen speaks for a component
+UNNAMED = CaptionContent("neutral")  # a picture that names nothing: all that is seen speaks for a component
 EMPTY = 0.04  # share of pictures without a figure
 FREE = 0.5  # share of pictures all of which is drawn at random; the others are drawn for a caption
 

@@ -29,7 +29,7 @@ from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES, THINGS, read_images
 from probes.toyworld.checker import VERSION as CHECKER
 from probes.toyworld.pipelines import BASES
-from probes.toyworld.scene import Named
+from probes.toyworld.scene import CaptionContent
 from probes.toyworld.verdict import VERSION, verdict
 from probes.toyworld.world import WHOLE_BODY, World, load_world
 
@@ -124,7 +124,7 @@ def _evidence(slots: Sequence[str], choices: Sequence[Sequence[str]], world: Wor
             row["lower"] = "none"
     seen = pd.DataFrame({thing: [thing in row.values() for row in rows] for thing in THINGS})
     seen["side"] = [row["side"] if row.get("ground", "none") != "none" else "" for row in rows]
-    named = Named(
+    named = CaptionContent(
         "neutral",
         slots={
             slot: ""

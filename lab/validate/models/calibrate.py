@@ -22,8 +22,7 @@ from lab.validate.models import scores as models_scores
 from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, head, page
 from lab.validate.runs import whole_run
 from probes import command_line
-from probes.errors import UserError
-from probes.json_text import parse_json
+from probes.errors import UserError, parse_json
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING

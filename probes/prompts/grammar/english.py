@@ -130,7 +130,7 @@ def _regular_plural(word: str) -> str:
 
 
 def _ves_plural(word: str) -> str:
-    """Return the plural in -ves of a noun in -f or -fe."""
+    """Return the plural in -ves of a noun in -f or -fe, such as *knives*."""
     return f"{word.removesuffix('e')[:-1]}ves"
 
 
@@ -161,14 +161,14 @@ def article(word: str) -> str:
 
 
 def _is_read_letterwise(initials: str) -> bool:
-    """Return whether capitals are read letter by letter (*MBA*) and not as a word."""
+    """Return whether a word in capitals is read letter by letter (*MBA*) and not as a word (*NASA*)."""
     if initials[0] == "U":
         return len(initials) <= 4
     return initials == "EU" or initials in _READ_OUT or not _SPEAKABLE.match(initials.lower())
 
 
 def fit_article(before: str, word: str, *, capitals: bool = False) -> str:
-    """Return the text before `word`, an indefinite article at its end replaced by the one that `word` takes.
+    """Return `before`, the text before `word`, with an indefinite article at its end replaced by the fitting one.
 
     `capitals`: the text is in capitals, *AN*, where otherwise *An* is written for *A*.
 

@@ -92,7 +92,7 @@ class HumanWords:
 
 
 def human_words(words: Iterable[str] = (), *, choice: str = "paper", backend: str = "hanta") -> HumanWords:
-    """Return the lemmas that refer to humans: those of Wu et al. 2025, and those of `words`, a run's own.
+    """Return the lemmas that refer to humans: those of Wu et al. 2025, and those of a run's own `words` for persons.
 
     ``paper`` has the six words of Definition 2, ``long`` also the 105 of Table 2, made to sort captions by; with it a
     name that ends in one of them refers to a human, as "football player". Of `words`, such as "female doctor", each
@@ -104,7 +104,7 @@ def human_words(words: Iterable[str] = (), *, choice: str = "paper", backend: st
 
 @cache
 def human_words_of_table_2() -> tuple[str, ...]:
-    """Return the 105 words for humans of Wu et al. 2025, Table 2, by which captions are sorted, in that order."""
+    """Return the 105 words for humans of Wu et al. 2025, Table 2, in its order; they make a caption not neutral."""
     with Path(__file__).with_name("human_words.csv").open(encoding="utf-8", newline="") as file:
         return tuple(row["word"] for row in csv.DictReader(file))
 
@@ -128,13 +128,13 @@ def person_lemmas(word: str, *, backend: str = "hanta") -> set[str]:
         len(words),
     )
     phrase = lemma(" ".join(words[:end]), backend=backend)
-    whole = phrase if end == len(words) else word.lower()
-    return {whole, last_word(phrase)} - {""}
+    full = phrase if end == len(words) else word.lower()
+    return {full, last_word(phrase)} - {""}
 
 
 @lru_cache(maxsize=4096)
 def _noun_lemmas(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
-    """Return (start, end, lemma) for each noun of a text, in characters, half open."""
+    """Return (start, end, lemma) for each noun of a text, by the tagger `backend`; character spans are half open."""
     if backend == "hanta":
         spans = noun_spans(text)
     else:

@@ -25,14 +25,14 @@ _WITHIN_PHRASE = (*_NOUNS, "AJ", "CJ", "UNC", "CRD", "ORD")
 
 @cache
 def _tagger() -> Any:
-    """Return HanTa's tagger of English, loaded once."""
+    """Return the part-of-speech tagger for English of the library HanTa, loaded once."""
     from HanTa.HanoverTagger import HanoverTagger
 
     return HanoverTagger("morphmodel_en.pgz")
 
 
 def is_known(word: str) -> bool:
-    """Return whether a lower-case word is in the tagger's vocabulary, so that its tags are not guessed."""
+    """Return whether a lower-case word is in the part-of-speech tagger's vocabulary, so that no tag is guessed."""
     return word in _tagger().cache
 
 
@@ -85,7 +85,7 @@ def _corrected_tags(words: list[str]) -> list[str]:
 
 
 def _is_phrase_final_noun(words: list[str], tags: list[str], index: int) -> bool:
-    """Return whether a word that is not tagged as a noun is one, because no word that it could describe follows."""
+    """Return whether the word at `index` is a noun though not tagged so, since no word follows that it describes."""
     tag, before = tags[index], tags[index - 1] if index else ""
     if tag not in ("AJ0", "AV0", "UNC", "VVB", "VVI", "ITJ") or not before.startswith(_BEFORE_NOUN):
         return False
@@ -101,7 +101,7 @@ def _is_phrase_final_noun(words: list[str], tags: list[str], index: int) -> bool
 
 
 def _is_mistagged_verb(words: list[str], tags: list[str], index: int) -> bool:
-    """Return whether a word in -s that is tagged as a plural noun is the verb of the singular phrase before it."""
+    """Return whether the word at `index`, in -s and tagged as a plural noun, is the verb of the phrase before it."""
     if not _could_be_verb(words, tags, index):
         return False
     first = index
@@ -118,7 +118,7 @@ def _is_mistagged_verb(words: list[str], tags: list[str], index: int) -> bool:
 
 
 def _could_be_verb(words: list[str], tags: list[str], index: int) -> bool:
-    """Return whether a word in -s is tagged as a plural noun and follows a singular one."""
+    """Return whether the word at `index` ends in -s, is tagged as a plural noun and follows a singular noun."""
     return (
         words[index].endswith("s")
         and tags[index] == "NN2"

@@ -24,7 +24,7 @@ from probes.prompts.diagnostic import ALL, AXIS, NONE
 from probes.prompts.forms import PromptSource
 from probes.prompts.grammar.english import article
 from probes.prompts.grids import grid_prompts, phrases_by_level, slug
-from probes.prompts.prompt import Prompt
+from probes.prompts.prompt import IndicatorForms, Prompt
 from probes.toyworld import MODELS
 
 FOLDER = Path(__file__).parent
@@ -48,46 +48,36 @@ def names() -> tuple[str, ...]:
 
 @cache
 def read(name: str) -> Mapping[str, Any]:
-    """Return the content of a bundled set's file, over that of the set named by ``like`` if it has this key."""
+    """Return the content of a bundled set's YAML file, laid over that of the set under its key ``like``, if any."""
     data = read_yaml(FOLDER / f"{name}.yaml").data
     return {**read(data["like"]), **data} if "like" in data else data
 
 
-def skill_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data with defaults for skill prompts if ``prompts`` names a set of skills, else a copy."""
-    source = data.get("prompts")
-    name = source.get("from") if isinstance(source, Mapping) else None
-    content = read(name) if name in names() else {}
-    return paintskills.apply_skill_defaults(data, content) if "skills" in content else dict(data)
-
-
-def require_supported_options(source: PromptSource, content: Mapping[str, Any]) -> None:
-    """Raise `UserError` for options that the set, with this `content` (empty for captions), does not support."""
+def require_supported_options(source: PromptSource, set_data: Mapping[str, Any]) -> None:
+    """Raise `UserError` for options that a set does not support; `set_data` is its file's content ({} for captions)."""
     for option in TAKEN_BY:
-        if getattr(source, option) is not None and not _supports_option(content, option):
+        if getattr(source, option) is not None and not _supports_option(set_data, option):
             takers = ", ".join(name for name in names() if _supports_option(read(name), option))
             raise UserError(
                 f"prompts.{option}: expected a set that takes it ({takers}), got {source.from_!r}: take it"
                 " out, or name one of those"
             )
-    if "skills" in content and source.split not in (None, *paintskills.SPLITS):
+    if "skills" in set_data and source.split not in (None, *paintskills.SPLITS):
         raise UserError(
             f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
         )
 
 
-def _supports_option(content: Mapping[str, Any], option: str) -> bool:
-    """Return whether a set supports an option; one with the key ``bare`` never supports ``written``."""
-    return TAKEN_BY[option] in content and not (option == "written" and "bare" in content)
+def _supports_option(set_data: Mapping[str, Any], option: str) -> bool:
+    """Return whether the set with this content supports an option of `PromptSource`."""
+    return TAKEN_BY[option] in set_data and not (option == "written" and "bare" in set_data)
 
 
-def prompts(
-    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, model: str
-) -> list[Prompt]:
-    """Return the prompts of a bundled set with ids and levels, as templates or with a text for each indicator.
+def prompts(source: PromptSource, words: IndicatorForms, reference: str, model: str) -> list[Prompt]:
+    """Return the prompts of the bundled set that `source` names, as templates or with a text for each indicator.
 
-    `words` has for each indicator the word for a person and its plural; `reference` is put before no profession.
-    Sentences are written as the `model` reads them where the source does not say.
+    The word of the indicator `reference` is put before no profession. Sentences are written as the `model` reads them
+    where the source does not say.
     """
     content = read(source.from_)
     require_supported_options(source, content)
@@ -131,7 +121,7 @@ def prompts(
 
 
 def _check_professions(names: Sequence[str]) -> Sequence[str]:
-    """Return names of professions; raise an error for braces, articles, odd spaces, and reserved or repeated names."""
+    """Return `names` of professions; raise an error for braces, articles, odd spaces, reserved or repeated names."""
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         first, *rest = name.split() or [""]

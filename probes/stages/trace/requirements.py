@@ -13,7 +13,7 @@ from probes.config.measurement import Trace
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.workers import auto_images
-from probes.models.loading import without_weights
+from probes.models.loading import meta_pipeline
 from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
@@ -59,7 +59,7 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
             f"trace: expected a contrast, whose two words are donors, got the indicators {list(config.indicators)}"
             " without one: add two words beside the reference that are no controls"
         )
-    pipe = without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    pipe = meta_pipeline(source, config.sampler.scheduler, config.sampler.steps)
     if source.layout.pooled and not source.architecture.transformer:
         raise UserError(
             f"trace: expected a model with one text encoder, got {source.name} ({type(pipe).__name__}), whose pooled"
@@ -81,7 +81,7 @@ def require_traceable(config: Config, source: Source, samples: Sequence[Sample])
 def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
-    towers, seeds = TextTowers.from_pipeline(without_weights(source)), set(config.seeds[: config.trace.seeds])
+    towers, seeds = TextTowers.from_pipeline(meta_pipeline(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
     return [TripletDraw.from_samples(members, towers) for members in batched(chosen, len(config.indicators))]
 
@@ -115,7 +115,7 @@ def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None
 
 def estimate_trace(config: Config, source: Source) -> str:
     """Return a line with the triplets, variants, images, disk space and workers of a run's trace."""
-    (_, variants), pipe = trace_plan(config, source), without_weights(source)
+    (_, variants), pipe = trace_plan(config, source), meta_pipeline(source)
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
     draws = prompts * min(config.trace.seeds, len(config.seeds))

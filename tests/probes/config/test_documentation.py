@@ -13,7 +13,7 @@ from probes.config.schema import Config, field_at, flag_help, schema_text
 from probes.fields.types import Section, types_in
 from probes.prompts.forms import Grid, PromptSource, PromptTable, Templates
 from tests.probes.config.test_messages import models
-from triptych.options import parser
+from triptych.cli.run import parser
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads(schema_text())

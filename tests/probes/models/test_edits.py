@@ -189,11 +189,11 @@ def test_text_states_are_written_at_their_site(kind, pipes):
     weights = weight_hash(pipe)
     with edits.apply(pipe, edit) as edited:
         after = layer()
-        assert weight_hash(pipe) == weights != edited.hash(weights)
+        assert weight_hash(pipe) == weights != edited.model_hash(weights)
     unit = apart / np.linalg.norm(apart)
     wanted = before + apart if kind == "shift" else before - (before @ unit)[..., None] * unit
     np.testing.assert_allclose(after, wanted, atol=1e-4)
-    assert np.array_equal(layer(), before) and edited.hash(weights) != weights
+    assert np.array_equal(layer(), before) and edited.model_hash(weights) != weights
 
 
 def test_what_is_undone_draws_the_same_bits():

@@ -7,7 +7,7 @@ import pytest
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.models.requirements import check_before_weights, guidance_scale, guided
+from probes.models.requirements import check_before_weights, guidance_scale, uses_guidance
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 from triptych.cli.main import main
@@ -43,14 +43,14 @@ def test_what_guides(saved, tmp_path):
         return loading.resolve(str(folder), weights=False)
 
     plain, ugly = settings("x"), settings("x", sampler={"negative_prompt": "ugly"})
-    assert guidance_scale(plain, source()) == 7.5 and guided(plain, source())
+    assert guidance_scale(plain, source()) == 7.5 and uses_guidance(plain, source())
     one = source({"guidance_scale": 1.0})
-    assert not guided(plain, one)
-    assert guided(settings("x", sampler={"guidance_scale": 2.0}), one)
-    assert not guided(settings("x", sampler={"guidance_scale": 1.0}), source())
+    assert not uses_guidance(plain, one)
+    assert uses_guidance(settings("x", sampler={"guidance_scale": 2.0}), one)
+    assert not uses_guidance(settings("x", sampler={"guidance_scale": 1.0}), source())
     # a distilled U-Net takes the scale as an input, and diffusers calls it once
     distilled = source(time_cond_proj_dim=256)
-    assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
+    assert not uses_guidance(settings("x", sampler={"guidance_scale": 8.0}), distilled)
     check_before_weights(ugly, source())
     check_before_weights(plain, one)
     for without in (one, distilled):

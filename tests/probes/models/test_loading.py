@@ -1,6 +1,7 @@
 """Loading: by name, folder, single file; nothing unsafe is run; every failure is one line."""
 
 import json
+import os
 import pickle
 import re
 import shutil
@@ -9,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from probes.errors import UserError
 from probes.models import loading
@@ -17,6 +18,9 @@ from probes.stages import estimate
 from probes.stages import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
+from triptych.cli.main import main
+
+SHARD = "-00001-of-00001.safetensors"
 
 
 @pytest.fixture
@@ -123,6 +127,31 @@ def test_other_files_are_refused_by_name(name, rest, tmp_path):
     with pytest.raises(UserError) as caught:
         loading.resolve(str(tmp_path / name))
     assert str(caught.value).endswith(f"expected .safetensors or .ckpt, got {rest}")
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("unet", ".bin"), ("unet", ".fp16.safetensors"), ("unet", SHARD), ("text_encoder", SHARD)],
+)
+def test_a_plan_names_weights_that_are_not_read(name, end, copy, capsys):
+    """A pickle, a variant, shards, a LoRA: of two sets the named one is that which the libraries leave."""
+    (whole,) = (copy / name).glob("*.safetensors")
+    second = whole.with_name(whole.stem + end)
+    new = {key: value + 1 for key, value in load_file(whole).items()}
+    torch.save(new, second) if end == ".bin" else save_file(new, second, {"format": "pt"})
+    if end == SHARD:
+        index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(new, second.name)}
+        (copy / name / f"{whole.name}.index.json").write_text(json.dumps(index))
+    os.utime(whole, (0, 0))
+    (copy / "style.safetensors").write_bytes(b"")
+    key = next(iter(new))
+    read_second = torch.equal(getattr(load(copy).pipe, name).state_dict()[key], new[key])
+    assert read_second == (name == "unet" and end == SHARD)
+    left = f"{name}/{whole.name}" if read_second else f"{name}/{second.name} (newer than what is read)"
+    file = copy.with_name("a.yaml")
+    file.write_text(json.dumps({"model": str(copy), "prompts": ["a {person}"]}))
+    assert main(["plan", str(file)]) == 0
+    assert f"\nnot read: style.safetensors, {left}\n" in capsys.readouterr().out
 
 
 def test_code_in_a_model_folder_is_not_run(copy):

@@ -215,6 +215,6 @@ def test_a_seal_holds_where_a_library_is_told_to_trust(tmp_path):
     """The second wall: whatever argument reaches a loader, a module of the folder is not imported."""
     marker = tmp_path / "ran"
     folder = evil_folder(tmp_path / "evil", marker, "evil")
-    with pytest.raises(pretrained.ForeignCodeError), pretrained.sealed():
+    with pytest.raises(pretrained.ForeignCodeError), pretrained.block_foreign_code():
         AutoConfig.from_pretrained(folder, trust_remote_code=True)
     assert not marker.exists()

@@ -16,7 +16,7 @@ UNGUIDED = {"guidance_scale": 1.0}
 
 @pytest.mark.parametrize("kind", ["toy", "sd1", "sd2", "sdxl"])
 def test_the_sites_of_a_description_are_those_of_the_model(saved, kind):
-    bare = loading.without_weights(loading.resolve(str(saved(kind))))
+    bare = loading.meta_pipeline(loading.resolve(str(saved(kind))))
     pipe = loading.load(loading.resolve(str(saved(kind))), device="cpu").pipe
     assert [site.address for site in sites.available(bare)] == [
         site.address for site in sites.available(pipe)

@@ -67,7 +67,7 @@ def small(model, kind, **over):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_description_is_checked_without_weights(kind, saved_kind):
     source = loading.resolve(str(saved_kind(kind)), weights=False)
-    pipe = loading.without_weights(source, steps=2)
+    pipe = loading.meta_pipeline(source, steps=2)
     assert {parameter.device.type for parameter in pipe.transformer.parameters()} == {"meta"}
     assert " on disk (" in estimate.resources_line(small(saved_kind(kind), kind), pipe, 6, 6)
 

@@ -99,7 +99,7 @@ def test_prompts_of_the_same_words_have_noise_of_their_own():
     assert first.prompt == second.prompt == "one dog"
     assert first.noise_seed != second.noise_seed
     assert first.indicator_positions == () and len(first.word_positions) == 2
-    assert paintskills.requests(config) == [
+    assert paintskills.requested_skills(config) == [
         SkillRequest("object", "dog"),
         SkillRequest("count", "dog", count=1),
     ]
@@ -118,11 +118,13 @@ def test_other_objects_and_what_was_said_stays():
         prompts={"from": "paintskills", "skill": ["object"], "object": ["apple", "owl"]}, seeds=[7], limit=3
     )
     assert config.seeds == [7] and len(config.prompts) == 62
-    assert paintskills.requests(config)[0] == SkillRequest("object", "apple", "<objA>")
+    assert paintskills.requested_skills(config)[0] == SkillRequest("object", "apple", "<objA>")
     words = Config(prompts={"from": "toyworld-skills", "skill": ["count"]}, capture={"words": True})
     assert words.capture.words
     stored = Config.stored(config.resolved())
-    assert asks_for_skills(stored) and paintskills.requests(stored) == paintskills.requests(config)
+    assert asks_for_skills(stored) and paintskills.requested_skills(stored) == paintskills.requested_skills(
+        config
+    )
 
 
 LEVELS = "{prompt: a, levels: {%s}}"

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from probes.config.schema import Config, load_config
+from probes.config.schema import Config, build_config, load_config, read_source
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs.run import Run
@@ -43,7 +43,8 @@ def written(tmp_path, text, name="triplets.yaml"):
 def test_prompts_from_captions_stand_beside_the_file_that_names_them(captions, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     said = []
-    config = load_config(written(tmp_path, f"prompts: {{from: {captions.name}}}"), loaded=said)
+    source = read_source(written(tmp_path, f"prompts: {{from: {captions.name}}}"))
+    config = build_config(source.data, source, context={"folder": tmp_path, "loaded": said})
     assert [prompt.texts["feminine"] for prompt in config.prompts] == FEMININE
     assert [prompt.id for prompt in config.prompts] == ["c000001", "c000003", "c000004"]
     assert said[0].read == 5

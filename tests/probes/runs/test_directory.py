@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from probes.errors import UserError
-from probes.execution.claim import claim
 from probes.runs import directory
+from probes.runs.directory import claim
 from probes.runs.run import Run
 from probes.runs.schemas import OBSERVED_KINDS
 from tests.probes.conftest import generated, settings, stored

@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.claim import claim
 from probes.runs import directory, record
+from probes.runs.directory import claim
 from probes.runs.record import generated_fields
 from probes.runs.run import Run
 from tests.probes.conftest import generated, stored
@@ -143,7 +143,7 @@ def test_another_file_of_the_model_is_refused_by_name(name, saved, started, tmp_
 def taken_up(path, config, stages):
     with claim(path) as run:
         directory.require_same(run, config.resolved())
-        directory.resume(run, config, *stages, run.meta["config"]["passed"], None)
+        directory.resume(run, config, *stages, run.meta["config"]["passed"], "")
     return Run.open(path)
 
 

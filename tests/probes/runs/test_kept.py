@@ -113,7 +113,7 @@ def test_the_estimate_is_what_is_stored(saved, tmp_path, whole):
         config = settings(saved(), prompts=["a {person} with a dog"], capture=CAPTURE | capture)
         run = whole if path == whole.path else Run.open(generated(path, config).path)
         source = loading.resolve(config.model)
-        pipe = loading.without_weights(source, None, config.sampler.steps)
+        pipe = loading.meta_pipeline(source, None, config.sampler.steps)
         numbers = run.read("kept")["values"].map(len).sum()
         assert kept_bytes(config, pipe, 6) == 4 * numbers
         samples = plan.plan(config, source.tokenizers, source.token_limit)

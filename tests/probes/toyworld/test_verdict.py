@@ -10,13 +10,13 @@ from sklearn.metrics import roc_auc_score
 
 from lab.train.base.captions import random_caption
 from probes.toyworld.checker import THINGS
-from probes.toyworld.scene import Named, parse, sample_scene
+from probes.toyworld.scene import CaptionContent, parse, sample_scene
 from probes.toyworld.verdict import SLOTS, slots_set_by_prompt, verdict
 from probes.toyworld.world import load_world
 
 WORLD = load_world()
 COMPONENTS = {"feminine": "a", "masculine": "b"}  # the words that stand for one component alone
-BARE = Named("neutral")
+BARE = CaptionContent("neutral")
 
 
 def readings(*seen: str, side: str = "") -> pd.DataFrame:
@@ -35,12 +35,12 @@ def of_scenes(scenes) -> pd.DataFrame:
     return pd.DataFrame({thing: [thing in things for things in there] for thing in THINGS} | {"side": ground})
 
 
-def drawn(group: str, named: list[Named], seed: int) -> list:
+def drawn(group: str, named: list[CaptionContent], seed: int) -> list:
     rng = np.random.default_rng(seed)
     return [sample_scene(replace(one, group=group), WORLD, rng) for one in named]
 
 
-def enumerated(component: str, named: Named) -> dict[tuple, float]:
+def enumerated(component: str, named: CaptionContent) -> dict[tuple, float]:
     """Probability of each reading of what is worn above, below and at the feet, by going through all scenes."""
     slots = WORLD.slots
     tables = [
@@ -132,6 +132,8 @@ def test_named_slots_are_said_and_left_out():
     )
     assert slots_set_by_prompt(parse("a man in a suit sitting on a couch", WORLD)) == ("upper", "lower")
     everything = {slot: "boots" for slot in SLOTS[:7]}
-    silent = Named("neutral", slots=everything, objects={"ground": "dog", "sky": "kite"}, place="park")
+    silent = CaptionContent(
+        "neutral", slots=everything, objects={"ground": "dog", "sky": "kite"}, place="park"
+    )
     seen = readings("dress", "skirt", "hat", "tie", "mask", "gloves", "dog", "kite", "park")
     assert verdict(seen, [silent], WORLD).tolist() == [0.0]

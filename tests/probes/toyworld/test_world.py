@@ -14,7 +14,7 @@ from probes.prompts import sets
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins
 from probes.toyworld.draw import draw, render
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest_colours, paint
-from probes.toyworld.scene import Named, parse, sample_scene
+from probes.toyworld.scene import CaptionContent, parse, sample_scene
 from probes.toyworld.world import GROUPS, load_world
 
 CAPTIONS = ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach")
@@ -79,7 +79,9 @@ def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
 
 def test_rendering_is_exact_and_masks_are_the_pixels():
     world, rng = load_world(), np.random.default_rng(3)
-    named = Named("neutral", slots={"neck": "tie"}, objects={"ground": "dog"}, place="beach", pose="stand")
+    named = CaptionContent(
+        "neutral", slots={"neck": "tie"}, objects={"ground": "dog"}, place="beach", pose="stand"
+    )
     scene = sample_scene(named, world, rng)
     indices = draw(scene)
     assert indices.shape == (64, 64) and (render(scene) == paint(indices)).all()
@@ -97,7 +99,9 @@ def test_checker_reads_2000_unseen_renderings():
 
 def test_checker_tells_the_side_and_forgives_noise():
     world, rng = load_world("toyworld-null"), np.random.default_rng(5)
-    scenes = [sample_scene(Named("neutral", objects={"ground": "box"}), world, rng) for _ in range(200)]
+    scenes = [
+        sample_scene(CaptionContent("neutral", objects={"ground": "box"}), world, rng) for _ in range(200)
+    ]
     noisy = np.stack([render(scene) for scene in scenes]).astype(float) + rng.normal(0, 8, (200, 64, 64, 3))
     seen = read_images(noisy.clip(0, 255).astype(np.uint8))
     assert (seen["side"] == [scene.objects["box"] for scene in scenes]).mean() > 0.98

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 from packaging.requirements import Requirement
 
 from analysis.observe import checkpoints
-from probes.versions import pip_line
+from probes.errors import pip_line
 from tests.runs import ROOT
 from triptych.cli import doctor
 from triptych.cli.main import main

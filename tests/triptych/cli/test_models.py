@@ -5,7 +5,7 @@ import shutil
 import pytest
 from huggingface_hub import constants
 
-from hooks.architectures.registry import ARCHITECTURES, generating_pipelines
+from hooks.architectures.registry import architectures, generating_pipelines
 from probes.models import hub
 from probes.toyworld import MODELS
 from probes.toyworld.places import known_places
@@ -21,7 +21,7 @@ def test_everything_that_can_be_named_has_a_line(capsys):
     for name in names:
         assert f"\n  {name} " in out
     assert "Flux2" not in out  # what a run refuses is no model to choose
-    assert all(pipeline in out for one in ARCHITECTURES for pipeline in one.pipelines)
+    assert all(pipeline in out for one in architectures() for pipeline in one.pipelines)
     assert len(out.splitlines()) <= len(names) + 8
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.runs import one_line, saved_yaml
 from triptych.cli import report, trace
 from triptych.cli.main import main
-from triptych.options import parser
+from triptych.cli.run import parser
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nltk.translate.bleu_score import corpus_bleu, sentence_bleu
 
 from analysis.methods.alignment import captions, java_captions
 from analysis.methods.alignment.captions import bleu, bleu_counts, other_scores, words
-from probes.versions import pip_line
+from probes.errors import pip_line
 
 SAID = [
     "a person in boots with a dog on the beach",

@@ -26,7 +26,7 @@ def run(tmp_path_factory):
     """Renderings as a model's images, but for one that shows another prompt's and one that is no picture."""
     path = tmp_path_factory.mktemp("runs") / "skills"
     config = Config(prompts={"from": "toyworld-skills"}, limit=PROMPTS, seeds=[0, 1], report={"gallery": 6})
-    asked = paintskills.requests(config)
+    asked = paintskills.requested_skills(config)
     rows = []
     for triplet, one in enumerate(asked):
         shown = asked[triplet + 9] if triplet == WRONG else one

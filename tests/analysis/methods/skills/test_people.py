@@ -40,7 +40,7 @@ def cards(path):
 
 def of_sample(run):
     """What each image shows: what was asked for, but for the prompt whose images are another's."""
-    asked = paintskills.requests(run.config)
+    asked = paintskills.requested_skills(run.config)
     samples = run.samples(["sample_id", "triplet"])
     triplets = zip(samples["sample_id"], samples["triplet"])
     return {one: (asked[t], asked[t + 9] if t == WRONG else asked[t]) for one, t in triplets}

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from probes.errors import UserError
-from probes.execution.claim import DAY, claim
 from probes.locks import is_lock, locked
 from probes.runs import parts
+from probes.runs.directory import DAY, claim
 from probes.runs.run import Run
 
 META = {"format": 4, "status": "planned", "config": {"resolved": {}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from probes.config.schema import Config
-from triptych.options import config_overrides, parser
+from triptych.cli.run import config_overrides, parser
 
 LINE = (
     "triplets.yaml --model toyworld --seeds 4 5 --limit 3 --steps 2 --guidance-scale 7 --scheduler ddim"
