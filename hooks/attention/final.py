@@ -148,10 +148,11 @@ class FinalSums(AttentionSums):
                 mask = mask if mask.shape[-2] == 1 else image_positions(mask, -2)
             more = {name: arguments[name] for name in ("scale", "enable_gqa") if name in arguments}
             parts = [
-                F.scaled_dot_product_attention(query, key, values, attn_mask=mask, **more).float()
+                F.scaled_dot_product_attention(query, key, values, attn_mask=mask, **more)
                 for values in self._token_indicators(key, text)
             ]
-            attention = torch.cat(parts, dim=-1)[..., : max(map(len, self.columns)) + 1]
+            attention = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+            attention = attention[..., : max(map(len, self.columns)) + 1].float()
         if self._reading == "share":
             attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
         mean, everywhere = attention.mean(dim=1, keepdim=True), (slice(None), slice(None))
