@@ -137,9 +137,9 @@ def read_request(
 
 def _read_external_images(*arguments: Any) -> dict[str, Any]:
     """Return a configuration completed from its external images; imported here as few runs need it."""
-    from probes.stages.external_images.configuration import configured
+    from probes.stages.external_images.configuration import complete_configuration
 
-    return configured(*arguments)
+    return complete_configuration(*arguments)
 
 
 def _recorded_config(path: Path) -> tuple[dict[str, Any], YamlSource]:

@@ -83,7 +83,7 @@ def make_plan(request: Request) -> RunPlan:
     elif drawing or request.includes("trace"):
         result = _plan_generation(request)
     else:
-        result = RunPlan(captions.without_captions_left_out(config) if request.captions else config)
+        result = RunPlan(captions.without_recorded_captions(config) if request.captions else config)
     if request.captions and not request.overwrite:
         captions.require_unchanged_captions(result.config, request.captions.file)
     return result
@@ -104,9 +104,9 @@ def _plan_generation(request: Request) -> RunPlan:
     samples = plan.plan(config, tokenizers, limit, file)
     requirements.check(config, source)
     if config.capture.keep and (request.dry or request.includes("generate")):
-        from probes.stages.estimate import require_room_for_kept
+        from probes.stages.estimate import require_allowed_size
 
-        require_room_for_kept(config, source, len(samples))
+        require_allowed_size(config, source, len(samples))
     if request.includes("trace"):
         from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
         from analysis.methods.tracing.outcomes import chosen_outcomes

@@ -26,7 +26,7 @@ from analysis.observe.registry import observers, why_not
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop, workers
-from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
+from probes.execution.loop import Part, RowsByKind, RowsOfKind, StageCall
 from probes.execution.processes import Helpers, Tick, Work
 from probes.models.weights import deterministic
 from probes.runs import parts
@@ -61,7 +61,7 @@ class Looking:
         return self.observer.device_type
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
+    def opened(self) -> Iterator[Callable[[RowRange, Tick], RowsByKind]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with deterministic(self.threads):
             self.observer.load()
@@ -85,7 +85,7 @@ class LookingElsewhere:
         """The kind of device that it looks on."""
         return self._here.device
 
-    def opened(self) -> AbstractContextManager[Callable[[RowRange, Tick], Piece]]:
+    def opened(self) -> AbstractContextManager[Callable[[RowRange, Tick], RowsByKind]]:
         """Load the observer; gives the function that shows it some rows."""
         return self._here.opened()
 
@@ -267,7 +267,7 @@ class _Stored:
             return shown(pixels=None, fault=str(error))
 
 
-def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> Piece:
+def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> RowsByKind:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     images = (piece.stored or stored(piece.file)).images(piece.start, piece.stop)
     seen = observer.observe(images)

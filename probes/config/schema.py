@@ -59,7 +59,9 @@ from probes.prompts.source import Prompts, prompt_defaults
 STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
 
-ImageReader = Callable[..., Mapping[str, Any]]  # `probes.stages.external_images.configuration.configured`
+ImageReader = Callable[
+    ..., Mapping[str, Any]
+]  # `probes.stages.external_images.configuration.complete_configuration`
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, expects("a word, or {word: ..., plural: ...}")]
 _INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"

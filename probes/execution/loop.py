@@ -45,7 +45,7 @@ class RowsOfKind:
     batch: int | None = None  # so many at a time, where the device had no room for as many as planned
 
 
-Piece = Mapping[str, RowsOfKind]  # by kind
+RowsByKind = Mapping[str, RowsOfKind]  # by kind
 MismatchError = Callable[[Path, str, Any, Any], UserError]
 
 
@@ -57,9 +57,9 @@ class Part:
     paths: Mapping[str, Path]
     identity: Mapping[str, Any]  # what it is made from (:func:`probes.runs.parts.identity`)
     images: int  # images in it
-    pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `Piece`
+    pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `RowsByKind`
 
-    def file_contents(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, memoryview]]:
+    def file_contents(self, pieces: Sequence[RowsByKind]) -> Iterator[tuple[str, memoryview]]:
         """Yield (kind, Parquet bytes) of each file of the part, built from the rows of all its pieces."""
         for kind in self.paths:
             rows = [row for piece in pieces for row in piece[kind].rows]
@@ -228,7 +228,7 @@ def _make_in_processes(
     helpers: Helpers, parts: Iterable[Part], work: Work, workers: int, tick: Tick
 ) -> Iterator[tuple[Part, Iterator[tuple[str, memoryview]]]]:
     """Yield each part with (kind, Parquet bytes) of its files, as processes of this machine finish it."""
-    made = dict[int, dict[int, Piece]]()
+    made = dict[int, dict[int, RowsByKind]]()
     pieces = (((part, place), piece) for part in parts for place, piece in enumerate(part.pieces))
     with closing(helpers.results(work, pieces, workers, tick)) as results:
         for (part, place), piece in results:

@@ -33,7 +33,7 @@ _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
-# are measured when a run begins (`drawing.measure_image_bytes`); before, Stable Diffusion 1.5's are assumed.
+# are measured when a run begins (`batch_generation.measure_image_bytes`); before, Stable Diffusion 1.5's are assumed.
 _CPU_IMAGES = 1.0
 _GPU_IMAGE_BYTES = 0.21e9
 _REFERENCE_AREA = 64 * 64

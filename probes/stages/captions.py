@@ -1,4 +1,4 @@
-"""Record of the captions that a run's prompts come from, and of those too long for its model.
+"""The captions that a run's prompts come from: without those too long for its model, and their record.
 
 A caption is left out where a text encoder takes fewer tokens than it has for any indicator: what it would be cut off is
 the model's, so it is known once there is a model, and the record of the run says it to the stages that need none.
@@ -27,15 +27,16 @@ def without_long_captions(
     config: Config,
     loaded: LoadedPrompts,
     tokenizers: Sequence[Any],
-    limit: int,
+    max_tokens: int,
     file: str,
     log: Callable[[str], object] = lambda line: None,
 ) -> tuple[Config, dict[str, Any]]:
-    """Return the configuration without captions longer than the model reads, and the entry `KEY` of ``run.json``.
+    """Return the configuration without captions longer than `max_tokens` or a tokenizer's limit, and their record.
 
-    The number left out and the first five are reported through `log`. UserError if no caption is short enough.
+    `loaded`: the captions as read from a file, which errors name `file`. `log` takes a line on those left out.
+    UserError if no caption is short enough.
     """
-    most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
+    most = min(max_tokens, *(tokenizer.model_max_length for tokenizer in tokenizers))
     size, long = len(config.indicators), set[int]()
     texts = [text for prompt in config.prompts for text in prompt.texts.values()]
     for tokenizer in tokenizers:
@@ -66,19 +67,19 @@ def without_long_captions(
 
 
 def _without_prompts(config: Config, ids: Collection[str]) -> Config:
-    """Return the configuration without the prompts of these ids."""
+    """Return the configuration without the prompts that have these ids."""
     left_out = {*ids}
     kept = [prompt for prompt in config.prompts if prompt.id not in left_out]
     return config.model_copy(update={"prompts": kept}) if left_out else config
 
 
-def without_captions_left_out(config: Config) -> Config:
-    """Return the configuration without the captions that the run in its folder recorded as too long; needs no model."""
+def without_recorded_captions(config: Config) -> Config:
+    """Return the configuration without the captions that its run recorded as too long; needs no model."""
     return _without_prompts(config, _captions_record(config.out_path).get(LONGER, ()))
 
 
 def require_unchanged_captions(config: Config, file: Path | None) -> None:
-    """Raise UserError if a file of captions gives other prompts than when the configuration's run was planned."""
+    """Raise UserError if the file of captions has changed the prompts since a configuration's run was planned."""
     record = _captions_record(config.out_path)
     if not file or not record or _file_checksum(file) == record.get("sha256"):
         return
@@ -90,10 +91,11 @@ def require_unchanged_captions(config: Config, file: Path | None) -> None:
 
 
 def _file_checksum(file: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _captions_record(out: Path) -> dict[str, Any]:
+def _captions_record(folder: Path) -> dict[str, Any]:
     """Return the record of captions of the run in a folder; empty if there is no run or it has no captions."""
-    return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}
+    return Run.open(folder).meta.get(KEY) or {} if (folder / "run.json").exists() else {}

@@ -1,10 +1,10 @@
-"""The second stage: draw the images and keep what the probe saw, part by part.
+"""The second stage: generate the images and store what the probe recorded, part by part.
 
-A *draw* is a triplet with one seed: its members share every random number, because each image has a
-generator of its own and all images of a draw have one seed. A batch holds whole draws, a part holds whole
-batches, and how a part is cut into batches is fixed when the run begins. So a part's content depends on
-nothing but its identity, and a run that was interrupted goes on at the first part that is missing and ends
-with the same bytes, whichever process draws which batch (:mod:`probes.execution.loop`).
+The images of a triplet share every random number, because each has a generator of its own and all have one
+seed. A batch holds whole triplets, a part holds whole batches, and how a part is cut into batches is fixed
+when the run begins. So a part's content depends on nothing but its identity, and a run that was interrupted
+goes on at the first part that is missing and ends with the same bytes, whichever process generates which
+batch (:mod:`probes.execution.loop`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from probes.runs import parts as part_files
 from probes.runs.record import KINDS, first_difference, part_fields
 from probes.runs.run import Run
 from probes.runs.schemas import kinds_of_capture
-from probes.stages.drawing import (
+from probes.stages.batch_generation import (
     GenerationWork,
     ResolvedSettings,
     batched,
     generate_batch,
-    keep_begun_settings,
+    keep_recorded_settings,
     resolve_settings,
 )
 
@@ -43,7 +43,7 @@ FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has th
 def generate(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
-    """Generate all samples that the run does not hold yet, part by part."""
+    """Generate the images of all samples that the run does not hold yet, and store them part by part."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 
@@ -52,31 +52,31 @@ def generate(
 def generation(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> Iterator[Callable[[int | None], None]]:
-    """Load the model, record the run, and give a function that generates the first n parts, or all (None)."""
+    """Load the model, record the run, and yield a function that generates the first n parts, or all (None)."""
     began = monotonic()
-    config = config if command.overwrite else keep_begun_settings(config, run)
-    draws = batched(samples, len(config.indicators))
+    config = config if command.overwrite else keep_recorded_settings(config, run)
+    triplets = batched(samples, len(config.indicators))
     # of a cluster this machine may have neither a GPU nor room for the model
-    settings = command.run_function(resolve_settings, source, config, draws[0])
+    settings = command.run_function(resolve_settings, source, config, triplets[0])
     if command.overwrite:
         directory.clear(run)
 
-    planned = _plan_parts(run, config, settings, draws, source)
+    planned = _plan_parts(run, config, settings, triplets, source)
     with locked(run.path / GATE):
         begun = FIELDS in run.meta
         if not command.overwrite:
             run.reload_record()
         if FIELDS in run.meta and not begun:  # by another process, meanwhile
-            planned = _plan_parts(run, config, settings, draws, source)
+            planned = _plan_parts(run, config, settings, triplets, source)
         config, fields, parts, todo, damaged = planned
         size = int(config.generate.batch_triplets)
-        smallest = f"the {len(draws[0])} images of one triplet and seed"
+        smallest = f"the {len(triplets[0])} images of one triplet and seed"
         limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
-        draw = partial(generate_batch, first=samples[0].sample_id)
-        drawing = GenerationWork(
-            source, config, settings.loaded, settings.threads, fields, limit, batched, draw
+        generate_first = partial(generate_batch, first_id=samples[0].sample_id)
+        work = GenerationWork(
+            source, config, settings.loaded, settings.threads, fields, limit, batched, generate_first
         )
-        count = command.count_workers(config, todo, drawing)
+        count = command.count_workers(config, todo, work)
         command.write_record(
             run,
             config,
@@ -97,11 +97,12 @@ def generation(
         )
 
     def generate_parts(number: int | None) -> None:
+        """Generate those of the first `number` parts that are unfinished."""
         nonlocal todo
         wanted = parts[:number]
         due = [part for part in todo if part.identity["part"] < len(wanted)]
         todo = todo[len(due) :]
-        loop.make_parts(run, "generate", wanted, due, drawing, command, count)
+        loop.make_parts(run, "generate", wanted, due, work, command, count)
 
     yield generate_parts
     if (used := used_batch_sizes(run, "samples", size)) != [size]:
@@ -110,13 +111,13 @@ def generation(
 
 
 def _plan_parts(
-    run: Run, config: Config, settings: ResolvedSettings, draws: list[list[Sample]], source: loading.Source
+    run: Run, config: Config, settings: ResolvedSettings, triplets: list[list[Sample]], source: loading.Source
 ) -> tuple[Config, dict[str, Any], list[Part], list[Part], list[part_files.DamagedPartError]]:
     """Return resolved configuration, identity fields, all parts, parts to generate, and errors of damaged parts.
 
     UserError if the run, or one of its parts, was made with other fields.
     """
-    config = settings.apply_to(keep_begun_settings(config, run))
+    config = settings.apply_to(keep_recorded_settings(config, run))
     directory.require_same(run, config.resolved())
     scheduler = settings.loaded.scheduler
     # what alters the content of any part; a part adds its own prompts and seeds
@@ -133,7 +134,7 @@ def _plan_parts(
             there = run.meta["model"]["id"]
             old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
         raise directory.another_run_error(run, name, old, new)
-    chunks = batched(draws, config.generate.part_triplets)
+    chunks = batched(triplets, config.generate.part_triplets)
     parts = [_make_part(run, config, fields, index, chunk) for index, chunk in enumerate(chunks)]
     return (
         config,
@@ -144,11 +145,14 @@ def _plan_parts(
 
 
 def _make_part(
-    run: Run, config: Config, fields: dict[str, Any], index: int, chunk: list[list[Sample]]
+    run: Run, config: Config, fields: dict[str, Any], index: int, triplets: list[list[Sample]]
 ) -> Part:
-    """Return part number `index`, its triplets and seeds cut into batches with one system prompt each."""
-    size, members = int(config.generate.batch_triplets), [sample for draw in chunk for sample in draw]
-    first, read = [draw[0] for draw in chunk], []
+    """Return part number `index` of the run, its triplets cut into batches with one system prompt each."""
+    size, members = (
+        int(config.generate.batch_triplets),
+        [sample for triplet in triplets for sample in triplet],
+    )
+    first, read = [triplet[0] for triplet in triplets], []
     for one in members:  # what the tokenizers make of the prompts
         positions = (one.word_positions, one.word_positions_2, one.shared_positions)
         read.append((one.tokens, one.word_spans, *positions))
@@ -161,7 +165,7 @@ def _make_part(
     systems = [one.system_prompt for one in first]
     if any(system is not None for system in systems):
         more["system_prompts"] = systems
-    alike = groupby(chunk, key=lambda draw: draw[0].system_prompt)
+    alike = groupby(triplets, key=lambda triplet: triplet[0].system_prompt)
     return Part(
         paths={kind: run.part_path(kind, index) for kind in kinds_of_capture(config.capture)},
         identity=part_files.identity(index, fields | more),

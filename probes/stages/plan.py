@@ -1,9 +1,8 @@
 """The plan stage: from the prompts of ``triplets.yaml`` to a table of samples, one row an image.
 
-A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are
-added); a *draw* is a triplet with one seed, the group of images that share every random number (with
-`sampler.noise: independent` each has its own). Words and
-their token positions come from the offsets of the model's own fast tokenizer.
+A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are added) and one
+seed: its images share every random number (with `sampler.noise: independent` each has its own). Words and their token
+positions come from the offsets of the model's fast tokenizer.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of i
 
 
 def plan(
-    config: Config, tokenizers: Sequence[Any], limit: int | None = None, name: str = "triplets.yaml"
+    config: Config, tokenizers: Sequence[Any], max_tokens: int | None = None, file: str = "triplets.yaml"
 ) -> list[Sample]:
     """Return the samples (one per image) of a configuration's prompts, ordered by triplet, seed and indicator.
 
-    The length of a prompt must suit the tokenizers of all text encoders, and `limit`, the most tokens that these take.
-    `name` is the file the prompts stand in, for errors.
+    UserError if a prompt is too long for a text encoder's tokenizer or `max_tokens`; it names `file` and the prompt.
     """
     prompts, indicators, size = config.prompts[: config.limit], config.indicators, len(config.indicators)
     texts: list[tuple[str, Span | None]] = [
@@ -47,8 +45,8 @@ def plan(
     ]
     negative = config.sampler.negative_prompt
     for tokenizer in tokenizers if negative else ():
-        tokenize([negative], tokenizer, lambda _: f"{name}: sampler.negative_prompt", limit)
-    first, *others = [_tokenize_texts(config, texts, tokenizer, limit, name) for tokenizer in tokenizers]
+        tokenize([negative], tokenizer, lambda _: f"{file}: sampler.negative_prompt", max_tokens)
+    first, *others = [_tokenize_texts(config, texts, tokenizer, max_tokens, file) for tokenizer in tokenizers]
     phrases: Phrases = {}
     if not all(prompt.template for prompt in prompts):  # a free caption names no place for the word
         phrases = {indicator: caption_forms(*entry.forms) for indicator, entry in indicators.items()}
@@ -99,27 +97,35 @@ def plan(
 
 
 def _tokenize_texts(
-    config: Config, texts: Sequence[tuple[str, Span | None]], tokenizer: Any, limit: int | None, name: str
+    config: Config,
+    texts: Sequence[tuple[str, Span | None]],
+    tokenizer: Any,
+    max_tokens: int | None,
+    file: str,
 ) -> list[Tokenized]:
-    """Return texts as tokenized behind their system prompts; UserErrors name the prompt's number in the file `name`."""
+    """Return texts (with the spans of their words) tokenized behind their system prompts; errors name the `file`."""
     indicators = list(config.indicators)
     systems: dict[str | None, list[int]] = {}
     for index in range(len(texts)):
         systems.setdefault(config.prompts[index // len(indicators)].system_prompt, []).append(index)
 
     def prompt_location(index: int) -> str:
+        """Return where a text is configured, for errors."""
         triplet, member = divmod(index, len(indicators))
-        return f"{name}: prompts[{triplet}] ({indicators[member]})"
+        return f"{file}: prompts[{triplet}] ({indicators[member]})"
 
     read: dict[int, Tokenized] = {}
     for system, chosen in systems.items():
         try:
-            own = replace_system_prompt(tokenizer, system)
+            prompted_tokenizer = replace_system_prompt(tokenizer, system)
         except HookError as error:
             raise UserError(f"{prompt_location(chosen[0])}: {error}") from None
-        most = limit and limit + own.model_max_length - tokenizer.model_max_length
+        most = max_tokens and max_tokens + prompted_tokenizer.model_max_length - tokenizer.model_max_length
         asked = [texts[index][0] for index in chosen]
-        read |= zip(chosen, tokenize(asked, own, lambda at, chosen=chosen: prompt_location(chosen[at]), most))
+        read |= zip(
+            chosen,
+            tokenize(asked, prompted_tokenizer, lambda at, chosen=chosen: prompt_location(chosen[at]), most),
+        )
     return [read[index] for index in range(len(texts))]
 
 
@@ -130,7 +136,7 @@ def _indicator_and_shared_words(
     tokenized: Sequence[Tokenized],
     phrases: Phrases,
 ) -> tuple[list[set[int]], list[tuple[int, ...]]]:
-    """Return, for each text of a triplet, the indices of its indicator's words and of words that all texts share."""
+    """Return, for each text of a triplet, the indices of its indicator's words, and of the words that all share."""
     words = [one.words for one in tokenized]
     if prompt.template:
         blocked = [
@@ -155,7 +161,7 @@ def _indicator_and_shared_words(
 
 
 def _shared_positions(texts: Sequence[Tokenized], shared: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return, for each text, the token positions of shared words, without words of unequal numbers of tokens.
+    """Return, for each text, the token positions of shared words that have as many tokens in every text.
 
     Numbers can differ for tokens that begin with a blank, if one of the texts begins with the word.
     """
@@ -166,5 +172,5 @@ def _shared_positions(texts: Sequence[Tokenized], shared: Sequence[Sequence[int]
 
 
 def _token_positions(text: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
-    """Return the token positions of the words with these indices."""
+    """Return the token positions of words of a text, given by their indices."""
     return tuple(chain.from_iterable([text.word_positions[word] for word in words]))

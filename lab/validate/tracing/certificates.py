@@ -22,7 +22,7 @@ from lab.validate.tracing.methods import GUIDANCE, WORDS, Subject, templates, ve
 from probes import command_line
 from probes.models import loading
 from probes.runs.parts import write_bytes
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld import WEIGHTS
 from probes.toyworld.places import CERTIFICATE, KnownPlaces, known_places
@@ -43,14 +43,14 @@ def name_of(some: Iterable[int]) -> str:
     return "+".join(map(str, some))
 
 
-def triplet_draws(pipe: Any, prompts: int, seeds: int) -> list[TripletDraw]:
+def seeded_triplets(pipe: Any, prompts: int, seeds: int) -> list[SeededTriplet]:
     """The prompts and noises of certificates, each prompt with so many seeds."""
     return [
-        TripletDraw.of_texts(
+        SeededTriplet.from_prompts(
             pipe,
             {name: text.replace("{person}", word) for name, word in WORDS.items()},
             WORDS,
-            triplet=number,
+            number=number,
             seed=seed,
         )
         for number, text in enumerate(templates(prompts, seed=DRAWN))
@@ -74,7 +74,7 @@ def variants_of(structure: KnownPlaces, steps: int) -> list[Variant]:
 def certificate(
     structure: KnownPlaces, values: NDArray[np.float64], *, steps: int, seeds: int
 ) -> dict[str, Any]:
-    """The effects of all subsets, from the verdicts of draws that are prompt by prompt, seed by seed.
+    """The effects of all subsets, from the verdicts of triplets that are prompt by prompt, seed by seed.
 
     ``total`` is the mean and standard error over prompts of the difference of the verdict, masculine less feminine;
     ``sufficiency`` and ``necessity`` have the same of its change by subset.
@@ -118,8 +118,8 @@ def work(options: argparse.Namespace) -> None:
             known_places("structures")[name],
         )
         loaded.pipe.set_progress_bar_config(disable=True)
-        draws = triplet_draws(loaded.pipe, PROMPTS, SEEDS)
-        subject = Subject(loaded.pipe, draws, "neutral", DONORS[0], STEPS, load_world(structure.world))
+        triplets = seeded_triplets(loaded.pipe, PROMPTS, SEEDS)
+        subject = Subject(loaded.pipe, triplets, "neutral", DONORS[0], STEPS, load_world(structure.world))
         found = certificate(
             structure, verdicts(subject, variants_of(structure, STEPS)), steps=STEPS, seeds=SEEDS
         )

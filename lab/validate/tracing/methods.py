@@ -19,8 +19,8 @@ from lab.train.base.captions import random_caption
 from probes.prompts.prompt import fill_person
 from probes.prompts.sample import noise_seed
 from probes.runs.images import eight_bits
-from probes.stages.trace.draw import draw
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.patched_generation import generate_variants
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import verdict
@@ -44,13 +44,13 @@ def templates(number: int, seed: int = 0) -> list[str]:
 
 @dataclass(frozen=True)
 class Subject:
-    """Input on which a method is tried: a benchmark model's pipeline, draws of one seed each, and two indicators.
+    """Input on which a method is tried: a benchmark model's pipeline, triplets of one seed each, and two indicators.
 
     `recipient` names whose image is changed, `donor` towards whose; the verdict is of the `world`'s frequencies.
     """
 
     pipe: Any
-    draws: Sequence[TripletDraw]
+    triplets: Sequence[SeededTriplet]
     recipient: str
     donor: str
     steps: int
@@ -61,26 +61,26 @@ class Subject:
         """Its cross-attentions, in the order in which they run."""
         return tuple(site.address for site in site_table.attention_sites(self.pipe, "cross"))
 
-    def batches(self, rows: int) -> Iterable[Sequence[TripletDraw]]:
-        """Draws, so many at a time that a batch has some `ROWS`, each draw having `rows`."""
+    def batches(self, rows: int) -> Iterable[Sequence[SeededTriplet]]:
+        """Triplets, so many at a time that a batch has some `ROWS`, each triplet having `rows`."""
         size = max(1, ROWS // rows)
-        return (self.draws[start : start + size] for start in range(0, len(self.draws), size))
+        return (self.triplets[start : start + size] for start in range(0, len(self.triplets), size))
 
 
 @dataclass(frozen=True)
 class PlaceScores:
-    """Scores of a method for places, by draw: of swaps the change of the verdict, beside that by the word itself."""
+    """Scores of a method for places, by triplet: of swaps the change of the verdict, beside that by the word itself."""
 
     places: tuple[Any, ...]
-    values: NDArray[np.float64]  # (draws, places)
-    totals: NDArray[np.float64] | None = None  # (draws,), of swaps
+    values: NDArray[np.float64]  # (triplets, places)
+    totals: NDArray[np.float64] | None = None  # (triplets,), of swaps
 
-    def by_place(self, draws: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+    def by_place(self, triplets: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """One number a place: a share where there are totals (a sum where they add up to 0), else a mean.
 
-        `draws`, shape (..., n), are those that count, as often as they stand there; the result is (..., places).
+        `triplets`, shape (..., n), are those that count, as often as they stand there; the result is (..., places).
         """
-        chosen = np.arange(len(self.values)) if draws is None else draws
+        chosen = np.arange(len(self.values)) if triplets is None else triplets
         values = self.values[chosen].sum(-2)
         whole = np.full(values.shape[:-1], float(chosen.shape[-1]))
         if self.totals is not None:
@@ -89,11 +89,11 @@ class PlaceScores:
 
 
 def verdicts(subject: Subject, variants: Sequence[Variant]) -> NDArray[np.float64]:
-    """The verdict of every image, ``(draws, variants)``."""
+    """The verdict of every image, ``(triplets, variants)``."""
     found = []
     for some in subject.batches(len(variants)):
-        images = draw(subject.pipe, some, variants, steps=subject.steps, guidance_scale=GUIDANCE)
-        prompts = [one.draw.prompts[one.variant.recipient] for one in images]
+        images = generate_variants(subject.pipe, some, variants, steps=subject.steps, guidance_scale=GUIDANCE)
+        prompts = [one.triplet.prompts[one.variant.recipient] for one in images]
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(variants)))
     return np.concatenate(found)

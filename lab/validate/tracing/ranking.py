@@ -10,9 +10,9 @@ import numpy as np
 
 from hooks.prompt.spans import GROUPS
 from lab.validate.tracing import methods
-from lab.validate.tracing.certificates import DONORS, triplet_draws
+from lab.validate.tracing.certificates import DONORS, seeded_triplets
 from lab.validate.tracing.methods import METHODS, WORDS, PlaceScores, Subject
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.toyworld.places import KnownPlaces
 from probes.toyworld.world import load_world
 
@@ -28,13 +28,13 @@ STRUCTURE_METHODS = {
 def subject_of(pipe: Any, model: KnownPlaces, templates: Sequence[str], steps: int) -> Subject:
     """The input of a method: the same prompts and noise of every benchmark model, with words of one article."""
     words = {word: word for word in (RECIPIENT, DONOR)}
-    draws = [
-        TripletDraw.of_texts(
-            pipe, {word: text.replace("{person}", word) for word in words}, words, triplet=number
+    triplets = [
+        SeededTriplet.from_prompts(
+            pipe, {word: text.replace("{person}", word) for word in words}, words, number=number
         )
         for number, text in enumerate(templates)
     ]
-    return Subject(pipe, draws, RECIPIENT, DONOR, steps, load_world(model.world))
+    return Subject(pipe, triplets, RECIPIENT, DONOR, steps, load_world(model.world))
 
 
 def rank(pipe: Any, model: KnownPlaces, templates: Sequence[str], steps: int) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def rank_structure(pipe: Any, structure: KnownPlaces, prompts: int, seeds: int, 
     Swaps are made in both directions between the neutral word and each of the other two, and what counts is the
     difference between the masculine and the feminine one; of methods without a swap the mean over both words.
     """
-    draws = triplet_draws(pipe, prompts, seeds)
-    subject = Subject(pipe, draws, "neutral", DONORS[0], steps, load_world(structure.world))
+    triplets = seeded_triplets(pipe, prompts, seeds)
+    subject = Subject(pipe, triplets, "neutral", DONORS[0], steps, load_world(structure.world))
     apart = {
         "sufficiency": [methods.keys_and_values(replace(subject, donor=donor)).values for donor in DONORS],
         "necessity": [
@@ -64,7 +64,7 @@ def rank_structure(pipe: Any, structure: KnownPlaces, prompts: int, seeds: int, 
     found = {name: masculine - feminine for name, (feminine, masculine) in apart.items()}
     found["atlas"] = np.mean([methods.cosine_atlas(replace(subject, donor=one)).values for one in DONORS], 0)
     found = {name: values.reshape(-1, seeds, values.shape[1]).mean(1) for name, values in found.items()}
-    texts = [one.prompts["neutral"].replace(WORDS["neutral"], "{person}", 1) for one in draws[::seeds]]
+    texts = [one.prompts["neutral"].replace(WORDS["neutral"], "{person}", 1) for one in triplets[::seeds]]
     found["probe"] = methods.readable(subject, texts, (WORDS["masculine"], WORDS["feminine"])).values
     asked = {"prompts": prompts, "seeds": seeds, "steps": steps, "sites": list(subject.cross)}
     return {**asked, "methods": {name: np.round(values, 5).tolist() for name, values in found.items()}}

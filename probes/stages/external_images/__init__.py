@@ -1,1 +1,1 @@
-"""Images that another program drew, brought into a run: the generate stage of a model that nobody can open."""
+"""Images that another program generated, brought into a run: the generate stage of a model that cannot be loaded."""

@@ -26,23 +26,28 @@ if TYPE_CHECKING:
 
 STANDS_ALONE = "an image"  # in the place of prompts that are read from rows without an indicator
 PRIMARY = "ssim"  # of what can be measured, the first
-DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
-# of these sections the rest does
-ALONE = {"sampler": ("noise",), "generate": ("part_triplets", "device", "workers")}
+GENERATION = ("prompts", "seeds", "capture")  # sections on what is generated, or recorded meanwhile
+# sections of which only these fields are not about generation
+OTHER_FIELDS = {"sampler": ("noise",), "generate": ("part_triplets", "device", "workers")}
 
 
-def configured(
+def complete_configuration(
     data: Mapping[str, Any],
     source: YamlSource,
     options: Options,
     context: Mapping[str, Any],
-    build: Callable[..., Any],
+    build: Callable[..., Config],
 ) -> dict[str, Any]:
-    """Return a configuration of external images as data, with prompts, seeds and noise taken from their rows."""
-    given = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
+    """Return the data of a configuration of external images, with prompts, seeds and noise read from their rows.
+
+    `build` makes a `Config` of data, source, options and context, which has the ``folder`` of relative paths.
+    """
+    given = data.get("prompts") is not None  # of an audit, which says what its images were generated from
     _require_no_generation_fields(data, options, source.name, audit=given)
-    own = {place: value for place, value in options.items() if place[0] == "images"}
-    images = build({"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, own, context).images
+    image_options = {place: value for place, value in options.items() if place[0] == "images"}
+    images = build(
+        {"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, image_options, context
+    ).images
     path = find_source(images, context["folder"])
     compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
     prompts = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]
@@ -85,25 +90,25 @@ def configured(
 def _require_no_generation_fields(
     data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False
 ) -> None:
-    """Raise UserError for fields and options that say how images are generated; `audit`: prompts are allowed."""
+    """Raise UserError for fields and options on the generation of images, in an `audit` other than prompts."""
     given = {(name,): f"{file}: {name}" for name in data}
-    for section in ALONE:
+    for section in OTHER_FIELDS:
         if isinstance(fields := data.get(section), Mapping):
             given |= {(section, name): f"{file}: {section}.{name}" for name in fields}
     given |= {place: flag for place, (flag, _) in options.items()}
-    for (section, *names), said in given.items():
-        drawing = section in DRAWING and not (audit and section == "prompts")
-        if drawing or (names and section in ALONE and names[0] not in ALONE[section]):
+    for (section, *names), location in given.items():
+        generates = section in GENERATION and not (audit and section == "prompts")
+        if generates or (names and section in OTHER_FIELDS and names[0] not in OTHER_FIELDS[section]):
             raise UserError(
-                f"{said}: expected none beside `images`, whose rows say what was drawn, got one: take it out"
+                f"{location}: expected none beside `images`, whose rows say what was drawn, got one: take it out"
             )
 
 
 def read_triplets(config: Config, path: Path, log: Log = lambda line: None) -> tuple[Triplets, pd.DataFrame]:
-    """Return the triplets of the external images at a path, of an audit by its prompts, and the table of their rows.
+    """Return the triplets of the external images at a path (table or folder), and a table with a row per image.
 
-    The prompts of an audit have levels, as those may that are read from rows themselves. `log` takes a line on what was
-    not read, or read as something else.
+    Rows of an audit are matched to its prompts, which have levels, as may prompts that are read from rows. `log` takes
+    a line on what was not read, or read as something else.
     """
     images, words = config.images, {name: entry.forms for name, entry in config.indicators.items()}
     assert images is not None

@@ -1,7 +1,7 @@
-"""The generate stage of images that another program drew: they are read, and stored as if this one had drawn them.
+"""The generate stage of images of another program: they are read, and stored as if this one had generated them.
 
-Parts have the layout of drawn ones, without tokens, captures or word maps. A part is known by its prompts, its seeds
-and the content of its images, byte for byte as they stood in their files: a run goes on, and is refused, by these.
+Parts have the layout of generated ones, without tokens, captures or word maps. A part is known by its prompts, its
+seeds and the bytes of its images' files: a run is continued, or refused, by these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hooks.prompt.spans import split_words
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import loop
-from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
+from probes.execution.loop import Part, RowsByKind, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.locks import GATE, locked
 from probes.prompts.prompt import asks_for_skills
@@ -31,7 +31,7 @@ from probes.runs.images import UNREADABLE, fault_of_pixels, fault_of_size, read_
 from probes.runs.record import KINDS
 from probes.runs.run import Run
 from probes.stages.external_images.configuration import read_triplets
-from probes.stages.external_images.table import find_source, read_bytes
+from probes.stages.external_images.table import find_source, read_image_bytes
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
 ROWS = 30  # that are shown
@@ -45,16 +45,16 @@ Image = Mapping[str, Any]
 class ExternalImages:
     """External images of a run, grouped by triplet and seed, and the record of their origin for ``run.json``."""
 
-    draws: list[list[Image]]
+    triplets: list[list[Image]]
     record: dict[str, Any]
 
     @property
     def images(self) -> int:
         """The number of images."""
-        return sum(map(len, self.draws))
+        return sum(map(len, self.triplets))
 
     def __str__(self) -> str:
-        shown = [image for draw in self.draws[:ROWS] for image in draw][:ROWS]
+        shown = [image for triplet in self.triplets[:ROWS] for image in triplet][:ROWS]
         width = max(len(image["sample_id"]) for image in shown)
         lines = [f"{'sample_id':<{width}}  prompt"]
         lines += [
@@ -67,10 +67,10 @@ class ExternalImages:
 
     @property
     def lines(self) -> list[str]:
-        """Lines for the user: images read and left out, then columns and files that were skipped or read as others."""
+        """Lines for the user on images read and left out, and on columns and files skipped or read as others."""
         record = self.record
-        unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
-        alone = len(self.draws[0]) == 1 or record["paired"]
+        unit = "triplet" if len(self.triplets[0]) > 1 else "prompt"
+        alone = len(self.triplets[0]) == 1 or record["paired"]
         pairs = "" if alone else f"; no seeds, so that nothing pairs the images of a {unit}"
         if record["without_image"]:
             pairs += f"; {record['without_image']:,} prompts have no image"
@@ -81,7 +81,7 @@ class ExternalImages:
 
 
 def plan(config: Config, file_name: str) -> ExternalImages:
-    """Return the external images of a configuration, without those left out; all files are read, none is written."""
+    """Return the external images that a run of a configuration stores; all files are read, none is written."""
     assert config.images is not None
     path = find_source(config.images, Path())
     notes: list[str] = []
@@ -91,44 +91,42 @@ def plan(config: Config, file_name: str) -> ExternalImages:
             f"{path}: expected the prompts and seeds of {file_name}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
-    sizes, triplets, left_out, draws = set[str](), set[int](), Counter(read.left_out), []
-    for (triplet, _), members in read.images.groupby(["number", "seed"], sort=False):
-        if config.limit and triplet >= config.limit:
+    sizes, numbers, left_out, triplets = set[str](), set[int](), Counter(read.left_out), []
+    for (number, _), members in read.images.groupby(["number", "seed"], sort=False):
+        if config.limit and number >= config.limit:
             break
-        draw, seen = [], set()
+        triplet, seen = [], set()
         for row in members.itertuples():
-            data = read_bytes(row.image, row.Index)
+            data = read_image_bytes(row.image, row.Index)
             _, size = read_header(data)
             if size and not fault_of_size(*size):
                 seen.add(f"{size[0]} x {size[1]}")
-            draw.append(_sample_columns(row, config, parts.digest(data)))
+            triplet.append(_sample_columns(row, config, parts.digest(data)))
         if read.paired and len(seen) > 1:
             left_out[OTHER_SIZE] += 1
             continue
         sizes |= seen
-        triplets.add(triplet)
-        draws.append(draw)
-    if not draws:
+        numbers.add(number)
+        triplets.append(triplet)
+    if not triplets:
         raise UserError(
             f"{path}: expected images of one size in a triplet, found none: store them with one size"
         )
     record = {
         "from": str(path),
         "rows": len(rows),
-        "triplets": len(triplets),
-        "without_image": len(config.prompts[: config.limit]) - len(triplets)
-        if asks_for_skills(config)
-        else 0,
+        "triplets": len(numbers),
+        "without_image": len(config.prompts[: config.limit]) - len(numbers) if asks_for_skills(config) else 0,
         "paired": read.paired,
         "sizes": sorted(sizes),
         "left_out": dict(left_out),
         "notes": list(dict.fromkeys(notes)),
     }
-    return ExternalImages(draws, record)
+    return ExternalImages(triplets, record)
 
 
 def _sample_columns(row: Any, config: Config, digest: str) -> Image:
-    """Return the columns of ``samples/`` for a row of external images, with its place, file and digest."""
+    """Return the columns of the table ``samples`` for an external image, with its row's place, its file and digest."""
     prompt, words = config.prompts[row.number], split_words(row.prompt)
     return {
         "sample_id": f"t{row.number:05d}-s{row.seed}-{row.indicator}",
@@ -154,19 +152,19 @@ def _sample_columns(row: Any, config: Config, digest: str) -> Image:
 
 @dataclass(frozen=True)
 class ImageReader:
-    """Work (:class:`probes.execution.processes.Work`) that reads the external images of a part."""
+    """Work of the stage (:class:`probes.execution.processes.Work`): reads the external images of a part."""
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[list[list[Image]], Tick], Piece]]:
-        """Give the function that reads the images of a piece; nothing is loaded."""
+    def opened(self) -> Iterator[Callable[[list[list[Image]], Tick], RowsByKind]]:
+        """Yield the function that reads the images of triplets; nothing has to be loaded."""
         yield _read_images
 
 
-def _read_images(draws: list[list[Image]], tick: Tick) -> Piece:
-    """Return the rows of ``samples/`` of external images; UserError if one has changed since it was planned."""
+def _read_images(triplets: list[list[Image]], tick: Tick) -> RowsByKind:
+    """Return external images as rows of the table ``samples``; UserError if one was changed since the plan."""
     rows = []
-    for image in chain.from_iterable(draws):
-        data = read_bytes(image["stored"], image["place"])
+    for image in chain.from_iterable(triplets):
+        data = read_image_bytes(image["stored"], image["place"])
         if parts.digest(data) != image["digest"]:
             raise UserError(
                 f"{image['place']}: expected the image to stay as it is, but it was changed: run again"
@@ -199,38 +197,39 @@ def store_images(run: Run, config: Config, external: ExternalImages, command: St
                 run, "model", f"weights {str(before)[:12]}", "images of another program"
             )
         size = config.generate.part_triplets
-        made = [
-            _make_part(run, config, index, external.draws[start : start + size])
-            for index, start in enumerate(range(0, len(external.draws), size))
+        all_parts = [
+            _make_part(run, config, index, external.triplets[start : start + size])
+            for index, start in enumerate(range(0, len(external.triplets), size))
         ]
-        todo, damaged = loop.unfinished_parts(made, partial(directory.part_of_another_run_error, run))
-        if (count := len(run.parts("samples"))) > len(made):  # such as of removed rows
-            raise directory.another_run_error(run, "parts", count, len(made))
+        todo, damaged = loop.unfinished_parts(all_parts, partial(directory.part_of_another_run_error, run))
+        if (count := len(run.parts("samples"))) > len(all_parts):  # such as of removed rows
+            raise directory.another_run_error(run, "parts", count, len(all_parts))
         command.write_record(
             run,
             config,
             damaged,
             part_fields={"model": _TAKEN_IN},
             taken_in=external.record,
-            parts=len(made),
+            parts=len(all_parts),
             images=external.images,
-            **{KINDS: run.updated_part_counts(("samples",), len(made))},
+            **{KINDS: run.updated_part_counts(("samples",), len(all_parts))},
         )
-    loop.make_parts(run, "take in", made, todo, ImageReader(), command)
+    loop.make_parts(run, "take in", all_parts, todo, ImageReader(), command)
     loop.record_generated(run, began)
 
 
-def _make_part(run: Run, config: Config, index: int, draws: list[list[Image]]) -> Part:
-    """Return part number `index` of external images, identified by indicators, prompts, seeds and image digests."""
-    images = list(chain.from_iterable(draws))
+def _make_part(run: Run, config: Config, index: int, triplets: list[list[Image]]) -> Part:
+    """Return part number `index` of the run, identified by indicators, prompts, seeds and digests of its images."""
+    images = list(chain.from_iterable(triplets))
     fields = {
         "model": _TAKEN_IN,
         "indicators": [[name, entry.word] for name, entry in config.indicators.items()],
         "prompts": list(dict.fromkeys(image["prompt"] for image in images)),
         "seeds": [
-            [draw[0][name] for name in ("prompt_id", "triplet", "seed", "noise_seed")] for draw in draws
+            [triplet[0][name] for name in ("prompt_id", "triplet", "seed", "noise_seed")]
+            for triplet in triplets
         ],
         "images": parts.digest("".join(image["digest"] for image in images)),
     }
     paths = {"samples": run.part_path("samples", index)}
-    return Part(paths, parts.identity(index, fields), len(images), [draws])
+    return Part(paths, parts.identity(index, fields), len(images), [triplets])

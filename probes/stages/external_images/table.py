@@ -1,6 +1,6 @@
-"""The rows that describe images of another program: of a table (`probes.user_tables`), or of file names.
+"""The rows that describe images of another program, read from a table (`probes.user_tables`) or from file names.
 
-A row is named by its place, so that an error names its line; the image itself is read later (`read_bytes`).
+A row is named by its place, so that an error names its line; the image itself is read later (`read_image_bytes`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ _BYTES = r"(large_|fixed_size_)?binary(_view)?(\[\d+\])?"
 _STORED = {"": _BYTES, "bytes": rf"{_BYTES}|null", "path": r"(large_)?string(_view)?|null"}
 
 Log = Callable[[str], object]
+# a file, or a Parquet file with column, row group and row in it
+ImageLocation = tuple[Path] | tuple[Path, str, int, int]
 
 
-def find_source(images: Images, folder: Path) -> Path:
+def find_source(section: Images, folder: Path) -> Path:
     """Return the absolute path of the table or folder in ``images.from``; UserError if it does not exist."""
-    path = expand(images.from_, "images.from", folder).absolute()
+    path = expand(section.from_, "images.from", folder).absolute()
     if not path.exists():
         raise UserError(
             f"images.from: expected a table or a folder of images, found none at {path}: check the path"
@@ -47,17 +49,17 @@ def find_source(images: Images, folder: Path) -> Path:
     return path
 
 
-def has_indicators(images: Images, path: Path) -> bool:
-    """Return whether the rows of external images name an indicator, in a column or in the pattern of file names."""
-    if images.names is not None:
-        return "indicator" in _FIELD.findall(images.names)
-    if "indicator" in images.model_fields_set:
+def has_indicators(section: Images, path: Path) -> bool:
+    """Return whether the rows of external images name an indicator, in a table's column or in file names."""
+    if section.names is not None:
+        return "indicator" in _FIELD.findall(section.names)
+    if "indicator" in section.model_fields_set:
         return True
-    return any(images.indicator in _open_table(images, file).columns for file in _tables(path))
+    return any(section.indicator in _open_table(section, file).columns for file in _tables(path))
 
 
 def read_rows(
-    images: Images,
+    section: Images,
     path: Path,
     *,
     by_prompt: bool = False,
@@ -65,19 +67,19 @@ def read_rows(
     levels: Sequence[str] | None = (),
     log: Log = lambda line: None,
 ) -> pd.DataFrame:
-    """Return a row per external image of a table, or of the files in a folder, in order; the index says where each is.
+    """Return a row per external image of a table, or of the files in a folder; its index is the location for errors.
 
-    ``image`` is a file, or a Parquet file with a column, a group of rows and the row in it; ``levels`` is a mapping;
-    ``seed``, ``triplet`` and ``prompt_id`` are None where nothing says any, the last empty where it is left open.
-    Where the prompt (`by_prompt`) or its id (`by_id`) says what an image is of, no row has to name an indicator.
+    ``image`` is an `ImageLocation`; ``levels`` is a mapping; ``seed``, ``triplet`` and ``prompt_id`` are None if no
+    column or name gives them, the last empty in a row that leaves it open. Where the prompt (`by_prompt`) or its id
+    (`by_id`) tells the indicator, no row has to name it.
     `levels` None: those columns of `probes.prompts.forms.LEVEL_COLUMNS` that are there. `log` takes a line on what was
     not read, or read as something else.
     """
-    needed = ["prompt", *(() if by_prompt else ("indicator",))]
-    if images.names is None:
-        rows = pd.concat([_table_rows(images, file, needed, by_id, levels, log) for file in _tables(path)])
+    required = ["prompt", *(() if by_prompt else ("indicator",))]
+    if section.names is None:
+        rows = pd.concat([_table_rows(section, file, required, by_id, levels, log) for file in _tables(path)])
     elif path.is_dir():
-        rows = _file_rows(images.names, path, needed, by_id, levels or (), log)
+        rows = _file_rows(section.names, path, required, by_id, levels or (), log)
     else:
         raise UserError(
             f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
@@ -88,7 +90,7 @@ def read_rows(
 
 
 def _tables(path: Path) -> list[Path]:
-    """Return the table at a path or in a folder, there possibly several Parquet files; UserError if none or unclear."""
+    """Return the table file at a path or in a folder, or the Parquet files in it; UserError if none or ambiguous."""
     if not path.is_dir():
         return [path]
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS and file.is_file())
@@ -104,29 +106,31 @@ def _tables(path: Path) -> list[Path]:
     return tables
 
 
-def _open_table(images: Images, file: Path) -> UserTable:
-    """Open a table of external images, whose columns are looked up by the names in the configuration."""
-    own = [images.image, images.prompt, images.prompt_id, images.indicator, images.seed, images.triplet]
-    known = [*own, *(images.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
+def _open_table(section: Images, file: Path) -> UserTable:
+    """Return a table of external images, its columns under the names that the configuration gives them."""
+    own = [section.image, section.prompt, section.prompt_id, section.indicator, section.seed, section.triplet]
+    known = [*own, *(section.levels or ()), *IMAGE_COLUMNS, *LEVEL_COLUMNS]
     return open_table(file, [name for name in known if name])
 
 
 def _table_rows(
-    images: Images, file: Path, needed: list[str], by_id: bool, levels: Sequence[str] | None, log: Log
+    section: Images, file: Path, required: list[str], by_id: bool, levels: Sequence[str] | None, log: Log
 ) -> pd.DataFrame:
-    """Return a row per external image of one table; UserError if a column in `needed`, or of images, is missing."""
-    table, columns = _open_table(images, file), dict[str, str]()
+    """Return a row per external image of one table; UserError without an image column or a `required` one."""
+    table, columns = _open_table(section, file), dict[str, str]()
     # no other column is named for prompts
-    if by_id and images.prompt_id in table.columns and images.prompt == "prompt":
-        needed = [PROMPT_ID, *needed[1:]]
+    if by_id and section.prompt_id in table.columns and section.prompt == "prompt":
+        required = [PROMPT_ID, *required[1:]]
     for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
-        name = getattr(images, field)
-        named = name is not None and field in images.model_fields_set and field not in ("prompt", "indicator")
+        name = getattr(section, field)
+        named = (
+            name is not None and field in section.model_fields_set and field not in ("prompt", "indicator")
+        )
         if name in table.columns:
             columns[field] = name
-        elif field in needed or named:
+        elif field in required or named:
             table.require(name, f"name it in images.{field}")
-    asked = [images.image] if images.image else IMAGE_COLUMNS
+    asked = [section.image] if section.image else IMAGE_COLUMNS
     picture = next((name for name in asked if name in table.columns), None)
     if picture is None:
         raise UserError(
@@ -148,8 +152,8 @@ def _table_rows(
     return _build_rows(cells, held, columns, levels)
 
 
-def _image_cells(file: Path, column: str) -> list[tuple] | None:
-    """Return (file, column, row group, row) of each row of a Parquet file; None if the column does not store images."""
+def _image_cells(file: Path, column: str) -> list[ImageLocation] | None:
+    """Return the location of each row's image in a Parquet column; None if the column does not store images."""
     with opened_parquet(file) as opened:
         data, kind = opened.metadata, opened.schema_arrow.field(column).type
     if data.num_rows > ROWS:
@@ -163,35 +167,37 @@ def _image_cells(file: Path, column: str) -> list[tuple] | None:
     return [(file, column, group, row) for group, rows in groups for row in range(rows)]
 
 
-def _find_image_file(folder: Path, value: Any, column: str, at: str) -> Path:
-    """Return the path of the image file that a cell names; UserError if it names none or there is none."""
+def _find_image_file(folder: Path, value: Any, column: str, location: str) -> Path:
+    """Return the path of the image file that a cell's value names; UserError if there is no such file."""
     if not isinstance(value, str) or not value:
-        raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
-    path = find_file(value, at, folder)
+        raise UserError(
+            f"{location}: expected the path of an image in `{column}`, got {shown(value)}: write it"
+        )
+    path = find_file(value, location, folder)
     if path is None:
         raise UserError(
-            f"{at}: expected an image at {folder / value}, found none: mend the path, or take the row out"
+            f"{location}: expected an image at {folder / value}, found none: mend the path, or take the row out"
         )
     return path
 
 
 def _file_rows(
-    names: str, folder: Path, needed: list[str], by_id: bool, levels: Sequence[str], log: Log
+    pattern: str, folder: Path, required: list[str], by_id: bool, levels: Sequence[str], log: Log
 ) -> pd.DataFrame:
-    """Return a row per image file below a folder, with the fields that the pattern `names` finds in its path."""
-    fields = _FIELD.findall(names)
+    """Return a row per image file below a folder, with the fields that a pattern finds in its path."""
+    fields = _FIELD.findall(pattern)
     if by_id and PROMPT_ID in fields:
-        needed = [PROMPT_ID, *needed[1:]]
+        required = [PROMPT_ID, *required[1:]]
     known = {*FIELDS, *levels, *((PROMPT_ID,) if by_id else ())}
-    if not {*needed} <= {*fields} <= known or len(fields) > len({*fields}):
-        asked = " and ".join(f"{{{name}}}" for name in needed)
+    if not {*required} <= {*fields} <= known or len(fields) > len({*fields}):
+        asked = " and ".join(f"{{{name}}}" for name in required)
         raise UserError(
             f"images.names: expected {asked}, and {{seed}}, {{triplet}} or {{number}} if they are there, each"
-            f" once, got {shown(names)}: mend it"
+            f" once, got {shown(pattern)}: mend it"
         )
-    pattern = "".join(  # texts and names of fields in turn
+    expression = "".join(  # texts and names of fields in turn
         f"(?P<{piece}>{_PIECES.get(piece, '[^/]+?')})" if place % 2 else re.escape(piece)
-        for place, piece in enumerate(_FIELD.split(names))
+        for place, piece in enumerate(_FIELD.split(pattern))
     )
     files, others = find_images(folder)
     if line := skipped_files_note(folder, others):
@@ -199,10 +205,10 @@ def _file_rows(
     cells: dict[str, dict[str, str]] = {}
     for file in files:
         path = file.relative_to(folder)
-        match = re.fullmatch(pattern, normalize("NFC", path.with_suffix("").as_posix()))
+        match = re.fullmatch(expression, normalize("NFC", path.with_suffix("").as_posix()))
         if match is None:
             raise UserError(
-                f"{file}: expected a name like {names!r}: rename it, move it away, or mend images.names"
+                f"{file}: expected a name like {pattern!r}: rename it, move it away, or mend images.names"
             )
         cells[path.as_posix()] = {
             name: text.replace("_", " ") if name in levels or (name == "prompt" and " " not in text) else text
@@ -216,9 +222,9 @@ def _file_rows(
 
 
 def _build_rows(
-    cells: pd.DataFrame, images: Sequence[tuple], columns: Mapping[str, str], levels: Sequence[str]
+    cells: pd.DataFrame, images: Sequence[ImageLocation], columns: Mapping[str, str], levels: Sequence[str]
 ) -> pd.DataFrame:
-    """Return a row per external image, from its cells and the column of each field; absent fields are None or empty."""
+    """Return a row per external image with checked fields; `columns` has the column of each field in `cells`."""
     fields = {
         field: [_parse(field, column, at, value, "prompt" in columns) for at, value in cells[column].items()]
         for field, column in columns.items()
@@ -233,45 +239,45 @@ def _build_rows(
     )
 
 
-def _parse(field: str, column: str, at: str, value: Any, has_prompt: bool = False) -> Any:
-    """Return the checked value of a cell, a seed as int; "" for an empty prompt id beside a prompt; else UserError."""
+def _parse(field: str, column: str, location: str, value: Any, has_prompt: bool = False) -> str | int:
+    """Return the checked value of a cell, a seed as int; only a prompt id may be empty, beside a prompt."""
     if field == "seed":
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
             value = int(value)
         if type(value) is not int or not 0 <= value < 2**63:
             raise UserError(
-                f"{at}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or say"
-                " that there are none (images: {seed: null})"
+                f"{location}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or"
+                " say that there are none (images: {seed: null})"
             )
         return value
     if field == PROMPT_ID and has_prompt and not str(value).strip():
         return ""
     if not isinstance(value, str) or not value.strip():
         kind = "a text or a number" if field in ("triplet", "level") else "a text"
-        raise UserError(f"{at}: expected {kind} in `{column}`, got {shown(value)}: write it")
+        raise UserError(f"{location}: expected {kind} in `{column}`, got {shown(value)}: write it")
     return value.strip() if field == PROMPT_ID else value
 
 
-def read_bytes(image: tuple, at: str) -> bytes:
-    """Return the stored bytes of an image in a row (see `read_rows`), not decoded; empty if its cell is empty."""
+def read_image_bytes(image: ImageLocation, location: str) -> bytes:
+    """Return the bytes of an image file, or of a cell (empty if it is); `location` is that of its row for errors."""
     path, *cell = image
     if cell:
-        written = path.stat().st_mtime_ns if path.exists() else 0
-        value = _row_group(path, written, *cell[:2])[cell[2]]
+        modified = path.stat().st_mtime_ns if path.exists() else 0
+        value = _row_group(path, modified, *cell[:2])[cell[2]]
         inner = value if isinstance(value, dict) else {"bytes": value}
         if inner.get("bytes") is not None or not inner.get("path"):
             return inner.get("bytes") or b""
-        path = expand(inner["path"], at, path.parent)
+        path = expand(inner["path"], location, path.parent)
     try:
-        return require_regular(path, at).read_bytes()
+        return require_regular(path, location).read_bytes()
     except OSError as error:
         raise UserError(
-            f"{at}: {path}: cannot be read ({error.strerror}): mend it, or take the row out"
+            f"{location}: {path}: cannot be read ({error.strerror}): mend it, or take the row out"
         ) from None
 
 
 @lru_cache(maxsize=2)
-def _row_group(path: Path, written: int, column: str, group: int) -> list[Any]:
-    """Return the cells of a column in one row group of a Parquet file; cached by modification time (`written`)."""
+def _row_group(path: Path, modified: int, column: str, group: int) -> list[Any]:
+    """Return the cells of a column in one row group of a Parquet file; cached by its time of modification."""
     with opened_parquet(path) as table:
         return table.read_row_group(group, columns=[column]).column(column).to_pylist()

@@ -1,7 +1,7 @@
 """From rows of images to triplets: which images belong together, and which are left out since a member is missing.
 
-A triplet is the prompts that differ in the indicator's word alone, or those that a column says belong together; a draw
-is its images of one seed. Without seeds nothing pairs the images of a triplet: they are numbered in their order, and
+A triplet is the prompts that differ in the indicator's word alone, or those that a column says belong together, with
+one seed. Without seeds nothing pairs the images of a triplet: they are numbered in their order, and
 the numbers stand for nothing. Where no indicator says which word a prompt has, images of one text and of the same
 levels (profession, setting, template, model) are of one prompt, and nothing is compared between words.
 
@@ -37,7 +37,7 @@ class Triplets:
     """Triplets of external images: their prompts, their rows, and what was left out."""
 
     prompts: list[Prompt]  # with a template where it makes the texts of all indicators
-    # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` tells its draws apart, and
+    # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` numbers its images, and
     # ``stated`` is what the rows call it, None where they name none
     images: pd.DataFrame
     paired: bool  # whether the rows name seeds
@@ -46,7 +46,7 @@ class Triplets:
 
     @property
     def seeds(self) -> list[int]:
-        """All seeds, ascending."""
+        """The distinct seeds of the images, ascending."""
         return sorted(self.images["seed"].unique().tolist())
 
 
@@ -60,10 +60,10 @@ def group_triplets(
     own_noise: bool = False,
     repeated: bool = False,
 ) -> Triplets:
-    """Return rows of external images grouped into triplets, by their prompts or by a column that names the triplet.
+    """Return external images (one row each) grouped into triplets, by their prompts or by a column that names these.
 
-    `words`: the word for a person and its plural, by indicator. `alone`: prompts belong to no triplet, and have the
-    only indicator. `any_words`: prompts without their indicator's word are accepted. `own_noise`: a seed means another
+    `words`: the word for a person and its plural, by indicator. `alone`: each prompt by itself, of the only
+    indicator. `any_words`: prompts without their indicator's word are accepted. `own_noise`: a seed means another
     noise in each triplet, so that seeds that are all different may be numbered. `repeated`: triplets may have the same
     texts.
     """
@@ -119,19 +119,19 @@ def group_triplets(
         )
     images = images.sort_values(["key", "seed", "member"])
     images["number"] = pd.factorize(images["key"])[0]
-    written: list[Prompt] = []
+    built: list[Prompt] = []
     known: dict[tuple[str, ...], str] = {}
-    of_prompts = images.drop_duplicates(["number", "member"]).to_dict("records")
-    for start in range(0, len(of_prompts), len(words)):
-        texts = {row["indicator"]: row["prompt"] for row in of_prompts[start : start + len(words)]}
-        first = of_prompts[start + names.index(reference)]
+    first_rows = images.drop_duplicates(["number", "member"]).to_dict("records")
+    for start in range(0, len(first_rows), len(words)):
+        texts = {row["indicator"]: row["prompt"] for row in first_rows[start : start + len(words)]}
+        first = first_rows[start + names.index(reference)]
         before = known.setdefault(tuple(texts.values()), first["at"])
         if before != first["at"] and not (repeated or alone):
             raise UserError(
                 f"{first['at']}: expected prompts that no other triplet has, got those of {before}: give both one"
                 " triplet, and their images different seeds"
             )
-        written.append(
+        built.append(
             Prompt(texts, levels=first["levels"])
             if alone
             else _make_prompt(texts, words, reference, first["triplet"])
@@ -143,11 +143,11 @@ def group_triplets(
         numbered = images.groupby("number").cumcount() // len(words)
         if images["seed"].nunique() != numbered.max() + 1:
             images["seed"] = numbered
-    return Triplets(written, images, paired, shared, left_out)
+    return Triplets(built, images, paired, shared, left_out)
 
 
-def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
-    """Return a key that the rows of a triplet share: its name, or the prompt's words but for the indicator's word."""
+def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> str | tuple[str | None, ...]:
+    """Return a key that the rows of a triplet share: its name, or the prompt's words without those for the person."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = phrase_indices(texts, caption_forms(*words))
     if not places and (row.triplet is None or not any_words):
@@ -174,7 +174,7 @@ def _triplet_key(row: Any, words: tuple[str, str], any_words: bool) -> Any:
 
 
 def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str | None) -> Prompt:
-    """Return a triplet's prompt: as a template if this gives every text, else as the texts by indicator."""
+    """Return a prompt of texts by indicator, as a template if one gives every text; `name` becomes its id."""
     text, word = texts[reference], words[reference][0]
     if "{" not in text and "}" not in text and word in text:
         template = text.replace(word, PERSON, 1)
@@ -184,7 +184,7 @@ def _make_prompt(texts: dict[str, str], words: Forms, reference: str, name: str 
 
 
 def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[str, str]) -> pd.DataFrame:
-    """Return rows in the order of an audit's prompts, with indicator and prompt number; UserError if one fits none."""
+    """Return image rows in the order of the audit's prompts that they match; UserError if one matches none."""
     names = [prompt.name(number) for number, prompt in enumerate(prompts)]
     known = [
         (number, name, prompt.text(name, word))
@@ -195,7 +195,7 @@ def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[st
     by_text: dict[str, list[tuple[int, str, str]]] = {}
     for one in known:
         by_text.setdefault(_normalized(one[2]), []).append(one)
-    found = []
+    matched = []
     for row in rows.itertuples():
         key, table = (row.prompt_id, by_id) if row.prompt_id else (_normalized(row.prompt), by_text)
         matches = table.get(key)
@@ -223,12 +223,12 @@ def match_audit(rows: pd.DataFrame, prompts: Sequence[Prompt], words: Mapping[st
             raise UserError(
                 f"{row.Index}: expected {name} for {shown(text)}, got {shown(row.indicator)}: correct one of both"
             )
-        found.append((number, name, row.prompt or text))
-    numbers, indicators, texts = zip(*found)
+        matched.append((number, name, row.prompt or text))
+    numbers, indicators, texts = zip(*matched)
     placed = rows.assign(triplet=[str(number) for number in numbers], indicator=indicators, prompt=texts)
     return placed.iloc[sorted(range(len(rows)), key=numbers.__getitem__)]
 
 
 def _normalized(text: str) -> str:
-    """Return a text normalized for comparison, without final periods and blanks."""
+    """Return a text in the form in which prompts are compared: normalized, without final periods and blanks."""
     return normalize_text(text).rstrip(" .")

@@ -17,9 +17,9 @@ from probes.models.loading import meta_pipeline
 from probes.models.source import Source
 from probes.models.weights import pick_device
 from probes.prompts.sample import Sample, TextTowers
-from probes.stages.drawing import batched
+from probes.stages.batch_generation import batched
 from probes.stages.estimate import resources_line
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import (
     POOLED,
     PatchSites,
@@ -41,13 +41,13 @@ def require_no_external_images(config: Config) -> None:
     """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
-            "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
+            "trace: expected a model that triplets the images, got images of another program (`images`): trace a run"
             " that names a `model`"
         )
 
 
 def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant]]:
-    """Return the sites and the variants (images per triplet and seed) of a run's trace; UserError if not traceable."""
+    """Return the sites that a run's trace patches and its variants; UserError if the run cannot be traced."""
     if any(prompt.system_prompt is not None for prompt in config.prompts[: config.limit]):
         raise UserError(
             "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
@@ -66,49 +66,53 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
             " text enters beside the cross-attentions: use hooks.Intervention, or a Stable Diffusion 1 or 2, or a"
             " diffusion transformer"
         )
-    places = patch_sites(pipe, config.trace, config.sampler.steps)
+    targets = patch_sites(pipe, config.trace, config.sampler.steps)
     controls = [
         name for name, entry in config.indicators.items() if entry.control in (True, config.reference)
     ]
-    return places, plan(places, config.trace, config.reference, config.contrasts[0], controls)
+    return targets, plan(targets, config.trace, config.reference, config.contrasts[0], controls)
 
 
 def require_traceable(config: Config, source: Source, samples: Sequence[Sample]) -> None:
-    """Raise UserError if a run cannot be traced, by its configuration, model or prompts."""
+    """Raise UserError if a run cannot be traced because of its configuration, model or prompts."""
     require_positions(traced_triplets(config, samples, source), *trace_plan(config, source))
 
 
-def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[TripletDraw]:
+def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[SeededTriplet]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
     towers, seeds = TextTowers.from_pipeline(meta_pipeline(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    return [TripletDraw.from_samples(members, towers) for members in batched(chosen, len(config.indicators))]
+    return [
+        SeededTriplet.from_samples(members, towers) for members in batched(chosen, len(config.indicators))
+    ]
 
 
-def require_positions(draws: Sequence[TripletDraw], places: PatchSites, variants: Sequence[Variant]) -> None:
-    """Raise UserError if the prompts of a triplet differ in the number of tokens in a group that a variant patches.
+def require_positions(
+    triplets: Sequence[SeededTriplet], targets: PatchSites, variants: Sequence[Variant]
+) -> None:
+    """Raise UserError if prompts of a triplet have unequal numbers of tokens in a group that a variant patches.
 
     If the model masks or pads a text by its length, the prompts must have equal numbers of tokens as a whole.
     """
-    for triplet in draws:
+    for triplet in triplets:
         counts = [len(triplet.tokens[one.recipient]) for one in variants if one.kind == "none"]
-        if places.masked and len(set(counts)) > 1:
+        if targets.masked and len(set(counts)) > 1:
             raise UserError(
-                f"trace: expected prompts of as many tokens, since the {places.denoiser} masks or pads a text by"
-                f" its length, but in prompts[{triplet.triplet}] they have {' and '.join(map(str, counts))}:"
+                f"trace: expected prompts of as many tokens, since the {targets.denoiser} masks or pads a text by"
+                f" its length, but in prompts[{triplet.number}] they have {' and '.join(map(str, counts))}:"
                 " choose other words or prompts"
             )
         for one in variants:
             if one.kind == "position" and (why := triplet.mismatch_reason(one)):
                 raise UserError(
-                    f"trace.positions: expected words of as many tokens, but in prompts[{triplet.triplet}] {why}:"
+                    f"trace.positions: expected words of as many tokens, but in prompts[{triplet.number}] {why}:"
                     " choose other words or prompts, or take the group out"
                 )
 
 
 def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
-    """Return the number of images in a batch of the trace for ``trace.batch: auto``, by the machine's memory."""
+    """Return the number of images in a batch of the trace that the device has memory for (``trace.batch: auto``)."""
     number = auto_images(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
@@ -118,14 +122,14 @@ def estimate_trace(config: Config, source: Source) -> str:
     (_, variants), pipe = trace_plan(config, source), meta_pipeline(source)
     assert config.trace is not None
     prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
-    draws = prompts * min(config.trace.seeds, len(config.seeds))
+    triplets = prompts * min(config.trace.seeds, len(config.seeds))
     size = config.trace.batch
     if size == "auto":
         size = auto_batch(pipe, pick_device(config.generate.device).type, config)
-    at_once = min(size, draws * len(distinct_images(variants)))
-    takes = resources_line(config, pipe, draws * image_count(variants), draws * len(variants), at_once)
-    patched = sum(one.kind != "none" for one in variants)
-    return f"trace: {draws} triplets and seeds x {patched} variants: {takes}"
+    batch = min(size, triplets * len(distinct_images(variants)))
+    takes = resources_line(config, pipe, triplets * image_count(variants), triplets * len(variants), batch)
+    number = sum(one.kind != "none" for one in variants)
+    return f"trace: {triplets} triplets and seeds x {number} variants: {takes}"
 
 
 # Sites
@@ -176,17 +180,17 @@ def patch_sites(pipe: Any, trace: Trace, steps: int) -> PatchSites:
 
 
 def _causal_layers(pipe: Any) -> tuple[str, ...]:
-    """Return the addresses of the last layer, or two, of each text encoder with causal attention."""
-    found = []
+    """Return the addresses of each causal text encoder's last layer, or last two for a diffusion transformer."""
+    addresses = []
     last = 2 if architecture_of(pipe).transformer else 1  # the last, or the last but one
     for name, core in text_cores(pipe).items():
         number = len(sites.module_at(pipe, core.layers)) if core.causal else 0
-        found += [f"{name}.layers.{layer}" for layer in range(max(0, number - last), number)]
-    return tuple(found)
+        addresses += [f"{name}.layers.{layer}" for layer in range(max(0, number - last), number)]
+    return tuple(addresses)
 
 
 def _resolve_addresses(pipe: Any, field: str, patterns: Sequence[str]) -> list[str]:
-    """Return the addresses of the sites that patterns match; UserErrors name the field of ``trace``."""
+    """Return the addresses of the sites that patterns match; UserError, which names `field` of ``trace``, if none."""
     try:
         return [site.address for site in sites.resolve(pipe, patterns)]
     except HookError as error:

@@ -16,7 +16,7 @@ from hooks.errors import HookError
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop
-from probes.execution.loop import Part, Piece, RowsOfKind, StageCall
+from probes.execution.loop import Part, RowsByKind, RowsOfKind, StageCall
 from probes.execution.processes import Tick
 from probes.execution.workers import BatchSize, used_batch_sizes
 from probes.fields.types import shown
@@ -28,7 +28,7 @@ from probes.runs.images import NAN, fault_counts
 from probes.runs.record import KINDS, traced_fields
 from probes.runs.rows import png_bytes
 from probes.runs.run import Run
-from probes.stages.drawing import (
+from probes.stages.batch_generation import (
     GenerationWork,
     batched,
     call_options,
@@ -37,8 +37,8 @@ from probes.stages.drawing import (
     thread_count,
 )
 from probes.stages.trace import requirements
-from probes.stages.trace.draw import draw
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.patched_generation import generate_variants
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import Variant, distinct_images, image_count
 
 FORMAT = 1  # of what the stage stores
@@ -57,14 +57,14 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     _, variants = requirements.trace_plan(config, source)
     # what alters the content of any part; a part adds its own prompts and seeds
     generated, device = run.meta["part_fields"], run.meta.get("device") or {}
-    loaded, batch, each = command.run_function(
+    loaded, batch, threads = command.run_function(
         _load_model, source, config, generated, device.get("image_bytes")
     )
     assert config.trace is not None
     if config.trace.batch == "auto":  # where the trace was begun its first batch's size is kept
         config = replace_options(config, "trace", batch=(run.meta.get(USED) or [batch])[0])
     size = config.trace.batch
-    draws = requirements.traced_triplets(config, samples, source)
+    triplets = requirements.traced_triplets(config, samples, source)
     fields = {**generated, **traced_fields(config.resolved()), "trace.batch": size}
     parts = [
         Part(
@@ -73,23 +73,25 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
             images=len(chunk) * image_count(variants),
             pieces=split_batch(TraceBatch(chunk, variants), size),
         )
-        for index, chunk in enumerate(batched(draws, config.generate.part_triplets))
+        for index, chunk in enumerate(batched(triplets, config.generate.part_triplets))
     ]
     todo, damaged = loop.unfinished_parts(parts, _another_trace_error)
     smallest = max(len(distinct_images([one])) for one in variants)
     limit = BatchSize("trace", size, "images", smallest, f"{smallest} images", config.generate.dtype)
-    work = GenerationWork(source, config, loaded, each, generated, limit, split_batch, generate_trace_batch)
+    work = GenerationWork(
+        source, config, loaded, threads, generated, limit, split_batch, generate_trace_batch
+    )
     count = command.count_workers(config, todo, work)
-    not_drawn = {one.name: sum(bool(draw.mismatch_reason(one)) for draw in draws) for one in variants}
+    mismatches = {one.name: sum(bool(each.mismatch_reason(one)) for each in triplets) for one in variants}
     record: dict[str, Any] = {
         "format": FORMAT,
         "config": config.trace.model_dump(mode="json"),
         "fields": traced_fields(config.resolved()),
         "indicators": [one.recipient for one in variants if one.kind == "none"],
         "variants": [one.row() for one in variants],
-        "draws": len(draws),
+        "draws": len(triplets),
         "images": image_count(variants),
-        "not_drawn": {name: number for name, number in not_drawn.items() if number},
+        "not_drawn": {name: number for name, number in mismatches.items() if number},
         "workers": count,
         "seconds": (run.meta.get(RECORD) or {}).get("seconds", 0.0),  # before it was gone on with
     }
@@ -103,25 +105,25 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
 
 
 def _load_model(
-    source: loading.Source, config: Config, fields: Mapping[str, Any], measured: float | None
+    source: loading.Source, config: Config, fields: Mapping[str, Any], image_bytes: float | None
 ) -> tuple[loading.LoadedModel, int, int]:
-    """Load a run's model; return it, the images per batch of its trace on this machine, and the number of threads."""
+    """Load a run's model; return it, the images per batch that this machine has room for, and the torch threads."""
     loaded = load_run_model(source, config, config.generate.device, fields)
-    size = requirements.auto_batch(loaded.pipe, loaded.device, config, measured)
+    size = requirements.auto_batch(loaded.pipe, loaded.device, config, image_bytes)
     return loaded, size, thread_count(loaded)
 
 
-def _triplet_fields(chunk: Sequence[TripletDraw]) -> dict[str, Any]:
-    """Return the identity fields in which a part differs from others: prompts, seeds and tokens."""
+def _triplet_fields(triplets: Sequence[SeededTriplet]) -> dict[str, Any]:
+    """Return the identity fields of a part that differ from other parts': prompts, seeds and tokens of its triplets."""
     return {
-        "prompts": [one.prompts for one in chunk],
-        "seeds": [[one.triplet, one.seed, one.noise_seed] for one in chunk],
-        "tokens": part_files.digest(repr([one.tokenization for one in chunk])),
+        "prompts": [one.prompts for one in triplets],
+        "seeds": [[one.number, one.seed, one.noise_seed] for one in triplets],
+        "tokens": part_files.digest(repr([one.tokenization for one in triplets])),
     }
 
 
 def _another_trace_error(path: Path, field: str, old: Any, new: Any) -> UserError:
-    """Return the error for a traced part that was made with another value of a field."""
+    """Return the error for a traced part at `path` that was generated with an `old` value of a field, not the `new`."""
     return UserError(
         f"{path}: was drawn with {field} {shown(old)}, expected {shown(new)}: use --stage trace --overwrite to trace"
         " the run anew, or another --out"
@@ -135,18 +137,18 @@ def _another_trace_error(path: Path, field: str, old: Any, new: Any) -> UserErro
 class TraceBatch:
     """A batch of variants of some triplets; their unpatched recipients and donors are generated with them."""
 
-    draws: Sequence[TripletDraw]
+    triplets: Sequence[SeededTriplet]
     variants: Sequence[Variant]
 
     def __len__(self) -> int:
         """Return the number of images in the batch, with recipients and donors."""
-        return len(self.draws) * len(distinct_images(self.variants))
+        return len(self.triplets) * len(distinct_images(self.variants))
 
 
 def split_batch(batch: TraceBatch, size: int) -> list[TraceBatch]:
     """Return batches of at most `size` images: of several triplets if all variants of one fit, else of one triplet."""
     if several := size // len(distinct_images(batch.variants)):
-        return [TraceBatch(some, batch.variants) for some in batched(batch.draws, several)]
+        return [TraceBatch(some, batch.variants) for some in batched(batch.triplets, several)]
     alike: dict[Any, list[Variant]] = {}
     for one in batch.variants:
         alike.setdefault(one.image_key, []).append(one)
@@ -155,26 +157,26 @@ def split_batch(batch: TraceBatch, size: int) -> list[TraceBatch]:
         if len(distinct_images([*chunks[-1], *some])) > size:
             chunks.append([])
         chunks[-1] += some
-    return [TraceBatch([draw], chunk) for draw in batch.draws for chunk in chunks]
+    return [TraceBatch([triplet], chunk) for triplet in batch.triplets for chunk in chunks]
 
 
-def generate_trace_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
+def generate_trace_batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> RowsByKind:
     """Generate a batch of traced images and return its rows of ``traced/``."""
-    # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
+    # recipients and donors of another batch of the triplet are generated again, and are no images of this one
     share = image_count(batch.variants) / len(distinct_images(batch.variants))
-    options = {"tick": lambda drawn: tick(share * drawn), **call_options(pipe, config)}
+    options = {"tick": lambda images: tick(share * images), **call_options(pipe, config)}
     try:
-        drawn = draw(pipe, batch.draws, batch.variants, **options)
+        images = generate_variants(pipe, batch.triplets, batch.variants, **options)
     except HookError as error:
         raise UserError(f"trace: {error}") from None
     traced = []
-    for one in drawn:
-        name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
+    for one in images:
+        name = f"t{one.triplet.number:05d}-s{one.triplet.seed}-{one.variant.name}.png"
         finite = one.fault != NAN  # without numbers there is no picture
         traced.append(
             {
-                "triplet": one.draw.triplet,
-                "seed": one.draw.seed,
+                "triplet": one.triplet.number,
+                "seed": one.triplet.seed,
                 **one.variant.row(),
                 "writes": one.writes,
                 "largest_change": one.largest_change,

@@ -10,7 +10,7 @@ from probes.errors import UserError
 from probes.execution.workers import BatchSize
 from probes.models import loading
 from probes.runs.record import part_fields
-from probes.stages.drawing import GenerationWork, batched, generate_batch
+from probes.stages.batch_generation import GenerationWork, batched, generate_batch
 from tests.probes.conftest import generated, settings
 from triptych.cli.main import main
 
@@ -37,7 +37,7 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
     # a helper loads the model anew, and finds the same weights
     source = loading.resolve(str(model))
     loaded, size = loading.load(source, edit=config.edit), BatchSize("generate", 1, "triplets", 1, "", "")
-    drawing = GenerationWork(
+    work = GenerationWork(
         source,
         config,
         loaded,
@@ -47,7 +47,7 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
         batched,
         generate_batch,
     )
-    with pickle.loads(pickle.dumps(drawing)).opened():
+    with pickle.loads(pickle.dumps(work)).opened():
         pass
 
 

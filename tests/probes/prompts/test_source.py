@@ -190,7 +190,7 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     assert [prompt.id for prompt in stored_run.config.prompts] == ["c000002", "c000004", "c000005"]
     # what needs no model leaves out what the plan left out
     read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))})
-    assert captions_stage.without_captions_left_out(read).prompts == stored_run.config.prompts != read.prompts
+    assert captions_stage.without_recorded_captions(read).prompts == stored_run.config.prompts != read.prompts
     assert main(line) == 0  # and the run goes on
     (tmp_path / "captions.txt").write_text(long)
     assert main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2

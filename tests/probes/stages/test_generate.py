@@ -13,7 +13,7 @@ from probes.execution import workers
 from probes.models import loading
 from probes.runs.rows import png_bytes
 from probes.runs.run import Run
-from probes.stages import drawing
+from probes.stages import batch_generation
 from tests.probes.conftest import generated, settings, stored
 
 
@@ -252,9 +252,11 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
     loaded = SimpleNamespace(device="cuda:0", pipe=pipe)
     config = Config(prompts=["a {person}"], sampler={"height": 512, "width": 512})
     samples = [SimpleNamespace(triplet="t", seed=0)] * 3
-    peaks, drawn = iter([9e9, 1.6e9]), []
+    peaks, generated = iter([9e9, 1.6e9]), []
     monkeypatch.setattr(
-        drawing, "generate_batch", lambda pipe, config, draws, tick: drawn.append(len(draws[0]))
+        batch_generation,
+        "generate_batch",
+        lambda pipe, config, triplets, tick: generated.append(len(triplets[0])),
     )
     for name, value in {
         "reset_peak_memory_stats": lambda device: None,
@@ -264,9 +266,9 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
         "empty_cache": lambda: None,
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    measured = drawing.measure_image_bytes(loaded, config, samples)
-    assert (measured, drawn) == (pytest.approx(0.2e9), [3, 3])
+    measured = batch_generation.measure_image_bytes(loaded, config, samples)
+    assert (measured, generated) == (pytest.approx(0.2e9), [3, 3])
     assert workers.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
     assert workers.auto_batch(pipe, "cuda:0", config, measured) == 8
     loaded.device = "cpu"
-    assert drawing.measure_image_bytes(loaded, config, samples) is None
+    assert batch_generation.measure_image_bytes(loaded, config, samples) is None

@@ -10,12 +10,12 @@ from PIL import Image
 from probes.config import schema
 from probes.config.schema import Config
 from probes.models import hub
-from probes.stages.external_images.configuration import configured
+from probes.stages.external_images.configuration import complete_configuration
 from tests.runs import one_line
 from triptych.cli import init
 from triptych.cli.main import main
 
-load_config = partial(schema.load_config, read_images=configured)
+load_config = partial(schema.load_config, read_images=complete_configuration)
 OFFERED = re.compile(r"^# (?=(\w+): )", re.M)
 
 

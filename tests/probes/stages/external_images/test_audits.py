@@ -7,7 +7,7 @@ from PIL import Image
 from probes.config import schema
 from probes.errors import UserError
 from probes.stages.external_images import stage
-from probes.stages.external_images.configuration import configured
+from probes.stages.external_images.configuration import complete_configuration
 
 WORDS = {"feminine": "woman", "masculine": "man"}
 GRID = {
@@ -33,7 +33,7 @@ def written(folder, rows, columns="file,prompt", **more):
 
 
 def read(path):
-    return schema.load_config(path, read_images=configured)
+    return schema.load_config(path, read_images=complete_configuration)
 
 
 def rows(words=("woman", "man"), times=2):
@@ -47,11 +47,13 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     # no seeds pair them, so that images of every size are taken
     assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
     shown = [
-        (image["triplet"], image["indicator"], image["prompt"]) for draw in taken.draws for image in draw
+        (image["triplet"], image["indicator"], image["prompt"])
+        for triplet in taken.triplets
+        for image in triplet
     ]
     assert [one[:2] for one in shown] == [(t, w) for t in (0, 3) for _ in range(2) for w in WORDS]
     assert all(("dress in a park" in prompt) == (triplet == 3) for triplet, _, prompt in shown)
-    again = [image["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
+    again = [image["template"] for triplet in stage.plan(config, "closed.yaml").triplets for image in triplet]
     assert again[0] == "a {person} with a tie at sea"
 
 

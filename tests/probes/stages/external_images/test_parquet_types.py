@@ -7,7 +7,7 @@ from PIL import Image
 
 from probes.config.generation import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import find_source, read_bytes, read_rows
+from probes.stages.external_images.table import find_source, read_image_bytes, read_rows
 
 BYTES = b"\x89PNG and so on"
 TEXTS = ["a person", "a woman"]
@@ -69,7 +69,9 @@ def test_texts_in_any_layout_are_read(kind, folder):
     ids=lambda array: str(array.type),
 )
 def test_bytes_in_any_layout_are_read(image, folder):
-    assert [read_bytes(image, at) for at, image in rows(folder, image=image)["image"].items()] == [BYTES] * 2
+    assert [read_image_bytes(image, at) for at, image in rows(folder, image=image)["image"].items()] == [
+        BYTES
+    ] * 2
 
 
 WRONG = {

@@ -10,7 +10,7 @@ from PIL import Image
 
 from probes.config.generation import Images
 from probes.errors import UserError
-from probes.stages.external_images.table import find_source, read_bytes, read_rows
+from probes.stages.external_images.table import find_source, read_image_bytes, read_rows
 
 RECORDS = [
     {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
@@ -70,7 +70,7 @@ def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows
         table.set_column(0, "image", pa.array([png(9)] * 3)), folder / "part-1.parquet", row_group_size=1
     )
     found = rows(folder)
-    assert [read_bytes(image, at) for at, image in found["image"].items()] == [
+    assert [read_image_bytes(image, at) for at, image in found["image"].items()] == [
         png(5),
         png(1),
         png(7),

@@ -12,9 +12,9 @@ from hooks.architectures.text_encoders import JOINED
 from probes.config.schema import Trace
 from probes.errors import UserError
 from probes.prompts.sample import TextTowers
-from probes.stages.trace.draw import draw
+from probes.stages.trace.patched_generation import generate_variants
 from probes.stages.trace.requirements import patch_sites, require_positions
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import CUTS, POOLED, plan
 from tests.hooks.transformers import draw as generate
 from tests.hooks.transformers import rows_of_prompts, tiers
@@ -46,13 +46,13 @@ def traced(kind, trace, texts=TEXT):
     """Places and images by variant."""
     pipe = pipeline(kind)
     places = patch_sites(pipe, trace, STEPS)
-    triplet = TripletDraw.of_texts(pipe, texts, WORD)
+    triplet = SeededTriplet.from_prompts(pipe, texts, WORD)
     variants = plan(places, trace, "neutral", ("feminine",))
     require_positions([triplet], places, variants)
     call = {"guidance_scale": 3.0 if architecture_of(pipe).layouts[0].guidance != "distilled" else None}
     size = ROWS[kind].size
-    drawn = draw(pipe, [triplet], variants, steps=STEPS, height=size, width=size, **call)
-    return places, {one.variant.name: one for one in drawn}
+    generated = generate_variants(pipe, [triplet], variants, steps=STEPS, height=size, width=size, **call)
+    return places, {one.variant.name: one for one in generated}
 
 
 @pytest.mark.parametrize("kind", tiers(KINDS))
@@ -128,7 +128,9 @@ def test_what_cannot_be_traced(kind, trace, message):
 
 def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given():
     """By hand: CLIP's tokens begin with one for the start, T5's do not; T5's follow the 77 of CLIP."""
-    triplet = TripletDraw.of_texts(pipeline("sd3"), {"neutral": "a person in a hat"}, {"neutral": "person"})
+    triplet = SeededTriplet.from_prompts(
+        pipeline("sd3"), {"neutral": "a person in a hat"}, {"neutral": "person"}
+    )
     clip, t5 = (triplet.groups[name]["neutral"] for name in ("text", "text_3"))
     assert clip == triplet.groups["text_2"]["neutral"]
     assert (clip["start"], clip["before"], clip["word"], clip["after"], clip["end"]) == (
@@ -150,7 +152,9 @@ def test_a_word_stands_in_each_text_encoder_and_in_what_the_transformer_is_given
     assert joined["padding"] == (*range(7, 77), *range(83, 77 + 256))
     places = sorted(place for group in joined.values() for place in group)
     assert places == list(range(77 + 256))
-    flux = TripletDraw.of_texts(pipeline("flux-dev"), {"neutral": "a person in a hat"}, {"neutral": "person"})
+    flux = SeededTriplet.from_prompts(
+        pipeline("flux-dev"), {"neutral": "a person in a hat"}, {"neutral": "person"}
+    )
     assert flux.groups[JOINED]["neutral"] == flux.groups["text_2"]["neutral"]
     assert flux.groups["text_2"]["neutral"]["word"] == (1,) and "text_3" not in flux.groups
 
@@ -166,7 +170,7 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
         word_spans=((0, 1), (2, 5), (6, 9), (10, 11), (12, 15)),
         word_positions=((1,), (2,), (3,), (4,), (5,)),
     )
-    found = TripletDraw.from_samples([sample], towers).groups
+    found = SeededTriplet.from_samples([sample], towers).groups
     assert set(found) == {"text", "text_2", "text_3", JOINED}
     assert not any(groups["neutral"] for groups in found.values())
     assert TextTowers.from_pipeline(pipeline("sana")) is None
@@ -220,7 +224,7 @@ def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
     row = found[name]
     size, pipe = ROWS[kind].size, pipeline(kind)
     scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
-    noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+    noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
     with Intervention(pipe, by_hand):
         images = generate(
             pipe, kind, [TEXT["neutral"], TEXT["feminine"]], generator=noise, height=size, width=size, **scale
@@ -246,7 +250,7 @@ def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
             return output
 
         row = found[f"position:dit.in.text:{group}:feminine>neutral"]
-        noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+        noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
         handle = pipe.transformer.context_embedder.register_forward_hook(swap)
         texts = [TEXT["neutral"], TEXT["feminine"]]
         images = generate(pipe, kind, texts, generator=noise, height=size, width=size, **scale)
@@ -265,7 +269,7 @@ def test_attention_probabilities_are_those_over_both_streams():
         Patch("dit.block.1.joint", part=("query", "key"), source=1, into=0),
         Patch("dit.block.1.joint.text", part="key", source=1, into=0),
     ]
-    noise = [torch.Generator().manual_seed(row.draw.noise_seed) for _ in range(2)]
+    noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
     with Intervention(pipe, by_hand):
         images = generate(
             pipe,

@@ -72,8 +72,10 @@ def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
     whole = plan(PLACES, Trace(necessity=True), *WORDS)
     triplets = ["first", "second", "third"]
     batches = split_batch(TraceBatch(triplets, whole), size)
-    drawn = [(triplet, one.name) for batch in batches for triplet in batch.draws for one in batch.variants]
-    assert sorted(drawn) == sorted((triplet, one.name) for triplet in triplets for one in whole)
+    generated = [
+        (triplet, one.name) for batch in batches for triplet in batch.triplets for one in batch.variants
+    ]
+    assert sorted(generated) == sorted((triplet, one.name) for triplet in triplets for one in whole)
     assert (
         all(len(batch) <= size for batch in batches)
         and max(len(distinct_images([one])) for one in whole) == 3

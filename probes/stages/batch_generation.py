@@ -19,7 +19,7 @@ from hooks.prompt.given import use_system_prompt
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
-from probes.execution.loop import Piece, RowsOfKind
+from probes.execution.loop import RowsByKind, RowsOfKind
 from probes.execution.processes import Tick
 from probes.execution.workers import BatchSize, auto_batch, is_out_of_memory
 from probes.models import loading, requirements
@@ -37,28 +37,31 @@ _NAN = {
 }
 
 
+_PositionPairs = list[tuple[list[int], list[int]]]  # of each pair of samples
+
+
 def batched(items: Sequence[Any], size: int) -> list[list[Any]]:
     """Return consecutive lists of `size` items; the last may be shorter."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
 def replace_options(config: Config, section: str, **options: Any) -> Config:
-    """Return a configuration with some options of a section replaced."""
+    """Return a copy of a configuration with some fields of a section replaced."""
     return config.model_copy(update={section: getattr(config, section).model_copy(update=options)})
 
 
 @dataclass(frozen=True)
 class GenerationWork:
-    """Work (`probes.execution.processes.Work`) that generates images in batches; each process loads the model."""
+    """Work of the stages that generate images (`probes.execution.processes.Work`); each process loads the model."""
 
     source: loading.Source
     config: Config
     loaded: loading.LoadedModel
     threads: int
     fields: Mapping[str, Any]  # of the run's parts: checksums of the model's weights and files
-    size: BatchSize
-    split: Callable[[Any, int], Sequence[Any]]  # a piece of a part into batches of that size
-    generate: Callable[[Any, Config, Any, Tick], Piece]  # a batch with a pipeline
+    batch_size: BatchSize
+    split: Callable[[Any, int], Sequence[Any]]  # cuts a piece of a part into batches of a size
+    generate: Callable[[Any, Config, Any, Tick], RowsByKind]  # generates a batch with a pipeline
 
     @property
     def device(self) -> str:
@@ -66,39 +69,40 @@ class GenerationWork:
         return self.loaded.device
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[Any, Tick], Piece]]:
-        """Load the model if it is not loaded, and give the function that generates a piece of a part."""
+    def opened(self) -> Iterator[Callable[[Any, Tick], RowsByKind]]:
+        """Load the model if it is not loaded, and yield the function that generates a piece of a part."""
         loaded = self.loaded
         with deterministic(self.threads):
             if loaded.pipe is None:
                 loaded = load_run_model(self.source, self.config, loaded.device, self.fields)
-            yield partial(self._generate_piece, replace(self.size), loaded.pipe)
+            yield partial(self._generate_piece, replace(self.batch_size), loaded.pipe)
 
-    def _generate_piece(self, size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> Piece:
-        """Return the rows of a piece by kind, generated in one batch, or in smaller ones that fit the device."""
+    def _generate_piece(self, batch_size: BatchSize, pipe: Any, piece: Any, tick: Tick) -> RowsByKind:
+        """Generate a piece of a part in one batch, or in smaller ones that fit the device; return its rows by kind."""
 
-        def generate_batches(size: int) -> Piece:
+        def generate_batches(size: int) -> RowsByKind:
+            """Return the rows of the piece, generated in batches of this size."""
             batches = [self.generate(pipe, self.config, batch, tick) for batch in self.split(piece, size)]
-            halved = size if size < self.size.size else None
+            halved = size if size < self.batch_size.size else None
             return {
                 kind: RowsOfKind([row for batch in batches for row in batch[kind].rows], last.schema, halved)
                 for kind, last in batches[-1].items()
             }
 
-        return size.fit(generate_batches, len(piece))
+        return batch_size.fit(generate_batches, len(piece))
 
 
 def load_run_model(
     source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Return a run's model, loaded with scheduler and edit; UserError if files or weights differ from `fields`.
+    """Return a run's model, loaded with scheduler and edit; UserError if it is not the one that the run began with.
 
-    `fields` are those of the run's parts. On another machine the model is found by its name.
+    `fields`: its checksums in the run's parts (None: not begun). On another machine the model is found by its name.
     """
     if not source.path.exists():
         named = source.name.partition("@")[0]
-        found = loading.resolve(named, revision=source.revision, variant=source.variant)
-        source = replace(found, name=source.name)
+        local = loading.resolve(named, revision=source.revision, variant=source.variant)
+        source = replace(local, name=source.name)
     files = {
         name: value for name, value in (fields or source.file_digests).items() if name.startswith("model/")
     }
@@ -141,26 +145,26 @@ class ResolvedSettings:
         )
 
 
-def resolve_settings(source: loading.Source, config: Config, first: Sequence[Sample]) -> ResolvedSettings:
-    """Load a run's model and return the settings that depend on it; `first`: one triplet's samples."""
+def resolve_settings(source: loading.Source, config: Config, triplet: Sequence[Sample]) -> ResolvedSettings:
+    """Load a run's model and return the settings that depend on it, memory measured with one triplet's samples."""
     loaded = load_run_model(source, config, config.generate.device)
     on_gpu = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
     settings = ResolvedSettings(loaded, name, thread_count(loaded))
     if config.generate.batch_triplets == "auto":
-        measured = measure_image_bytes(loaded, settings.apply_to(config), first) if on_gpu else None
+        measured = measure_image_bytes(loaded, settings.apply_to(config), triplet) if on_gpu else None
         settings.image_bytes = measured
         settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
     return settings
 
 
-def keep_begun_settings(config: Config, run: Run) -> Config:
+def keep_recorded_settings(config: Config, run: Run) -> Config:
     """Return the configuration with the dtype and batch size that the run began with, where it says "auto"."""
     if not run.meta:
         return config
     begun, names = run.config.generate, ("dtype", "batch_triplets")
-    left = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
-    return replace_options(config, "generate", **left)
+    recorded = {name: getattr(begun, name) for name in names if getattr(config.generate, name) == "auto"}
+    return replace_options(config, "generate", **recorded)
 
 
 def thread_count(loaded: loading.LoadedModel) -> int:
@@ -170,45 +174,48 @@ def thread_count(loaded: loading.LoadedModel) -> int:
     )
 
 
-def measure_image_bytes(loaded: loading.LoadedModel, config: Config, first: Sequence[Sample]) -> float | None:
-    """Return the bytes of GPU memory per image, measured with one triplet (`first`); None on a CPU or if out of memory.
+def measure_image_bytes(
+    loaded: loading.LoadedModel, config: Config, triplet: Sequence[Sample]
+) -> float | None:
+    """Return the bytes of GPU memory that an image takes, by a trial triplet; None on a CPU or if out of memory.
 
     Of two trial batches the second is measured: the first loads kernels.
     """
     if not loaded.device.startswith("cuda"):
         return None
-    taken = 0
+    used_bytes = 0
     try:
         with deterministic(torch.get_num_threads()):
             for _ in range(2):
                 torch.cuda.reset_peak_memory_stats(loaded.device)
                 before = torch.cuda.memory_allocated(loaded.device)
-                generate_batch(loaded.pipe, config, [first], lambda images: None)
-                taken = torch.cuda.max_memory_allocated(loaded.device) - before
+                generate_batch(loaded.pipe, config, [triplet], lambda images: None)
+                used_bytes = torch.cuda.max_memory_allocated(loaded.device) - before
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         return None
     finally:
         torch.cuda.empty_cache()
-    return taken / len(first)
+    return used_bytes / len(triplet)
 
 
 def generate_batch(
-    pipe: Any, config: Config, draws: Sequence[Sequence[Sample]], tick: Tick, first: str = ""
-) -> Piece:
-    """Generate the images of some triplets and seeds in one batch, with a probe, and return rows by kind of part.
+    pipe: Any, config: Config, triplets: Sequence[Sequence[Sample]], tick: Tick, first_id: str = ""
+) -> RowsByKind:
+    """Generate the images of some triplets in one batch, with a probe, and return the rows to store by kind of part.
 
-    UserError if all are NaN and the batch begins with `first`, the id of the run's first sample.
+    UserError if all are NaN and the batch begins with `first_id`, the id of the run's first sample.
     """
-    members, size = [sample for draw in draws for sample in draw], len(draws[0])
+    members, size = [sample for triplet in triplets for sample in triplet], len(triplets[0])
     pairs = [
         (start + i, start + j)
         for start in range(0, len(members), size)
         for i, j in combinations(range(size), 2)
     ]
 
-    def stepped(index: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def count_step(index: int, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Add one step to the progress; no tensor is replaced."""
         tick(len(members) / config.sampler.steps)
         return {}
 
@@ -233,12 +240,14 @@ def generate_batch(
     )
     seeds = [sample.noise_seed for sample in members]
     with probe, use_system_prompt(pipe, architecture.layouts[0], system) as given:
-        images, faults = call_pipeline(pipe, prompts, seeds, stepped, **call_options(pipe, config), **given)
-    if members[0].sample_id == first and all(fault == NAN for fault in faults):
+        images, faults = call_pipeline(
+            pipe, prompts, seeds, count_step, **call_options(pipe, config), **given
+        )
+    if members[0].sample_id == first_id and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either
         raise UserError(
-            f"{first}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first batch:"
-            f" {_NAN[dtype]}"
+            f"{first_id}: expected a finite image, got NaN with {dtype} in all {len(members)} images of the first"
+            f" batch: {_NAN[dtype]}"
         )
     pictures = [
         {
@@ -252,21 +261,21 @@ def generate_batch(
         for sample, image, fault in zip(members, images, faults)
     ]
     sites = schemas.captures_schema(list(probe.similarity))
-    made = {
+    stored = {
         "samples": RowsOfKind(pictures, schemas.SAMPLES),
         "captures": RowsOfKind(rows.capture_rows(members, pairs, probe), sites),
     }
     if capture.words:
-        made["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
+        stored["words"] = RowsOfKind(rows.word_rows(members, probe), schemas.WORDS)
     if capture.keep:
-        made["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
+        stored["kept"] = RowsOfKind(rows.kept_rows(members, probe, capture), schemas.kept_schema(capture))
     if capture.pool:
-        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
-    return made
+        stored["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
+    return stored
 
 
 def call_options(pipe: Any, config: Config) -> dict[str, Any]:
-    """Return the keyword arguments of `call_pipeline` by a resolved configuration: sampler settings and image size."""
+    """Return the arguments of `call_pipeline` that a resolved configuration sets: sampler settings and image size."""
     names = ("steps", "guidance_scale", "true_cfg_scale", "negative_prompt")
     height, width = requirements.image_size(pipe, config)
     return {name: getattr(config.sampler, name) for name in names} | {"height": height, "width": width}
@@ -276,47 +285,50 @@ def call_pipeline(
     pipe: Any,
     prompts: list[str],
     seeds: list[int],
-    step: Callable[[int, dict[str, Any]], dict[str, Any]],
+    after_step: Callable[[int, dict[str, Any]], dict[str, Any]],
     *,
     steps: int,
     guidance_scale: float,
     true_cfg_scale: float | None = None,
     negative_prompt: str = "",
-    **more: Any,
+    **arguments: Any,
 ) -> tuple[np.ndarray, list[str | None]]:
-    """Return the images (n, height, width, 3) that a pipeline generates, and for each its fault or None.
+    """Return the images (n, height, width, 3) that a pipeline generates, one per prompt and seed, and their faults.
 
-    After each step `step` gets its index and tensors, and returns the tensors to replace. One seed a prompt.
+    `after_step` gets the index of each step and its tensors by name, and returns those to replace.
     """
     architecture, last = architecture_of(pipe), dict[str, Any]()
 
-    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-        changed = step(index, kwargs)
-        last.update(kwargs | changed)
+    def callback(pipe: Any, index: int, timestep: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Pass a step to `after_step`, and remember its tensors."""
+        changed = after_step(index, tensors)
+        last.update(tensors | changed)
         return changed
 
     negative = [negative_prompt] * len(prompts)
     output = pipe(
         prompt=prompts,
         **architecture.call_arguments(pipe, guidance_scale, negative, true_cfg_scale),
-        # one generator an image, made on the CPU so that every device starts from the same noise
+        # one generator an image, stored on the CPU so that every device starts from the same noise
         generator=[torch.Generator("cpu").manual_seed(seed) for seed in seeds],
         num_inference_steps=steps,
         output_type="np",
-        **architecture.step_callback(pipe, stepped),
-        **more,
+        **architecture.step_callback(pipe, callback),
+        **arguments,
     )
     images = np.asarray(output.images)
     flagged = getattr(output, "nsfw_content_detected", None)
     return images, find_faults(images, last.get("latents"), flagged)
 
 
-def _shared_positions(pipe: Any, members: list[Sample], pairs: list[tuple[int, int]]) -> Any:
-    """Return the token positions of words shared by each pair, of transformers by text encoder; None without pairs."""
-    first = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in pairs]
+def _shared_positions(
+    pipe: Any, samples: list[Sample], pairs: list[tuple[int, int]]
+) -> _PositionPairs | dict[str, _PositionPairs] | None:
+    """Return the token positions of words shared by each pair of samples, of transformers by text encoder."""
+    first = [(list(samples[i].shared_positions), list(samples[j].shared_positions)) for i, j in pairs]
     if not architecture_of(pipe).transformer or not first:
         return first or None
     *others, name = [name for name, part in TEXT_ENCODERS.items() if getattr(pipe, part, None) is not None]
-    second = [(members[i].shared_positions_2 or (), members[j].shared_positions_2 or ()) for i, j in pairs]
+    second = [(samples[i].shared_positions_2 or (), samples[j].shared_positions_2 or ()) for i, j in pairs]
     last = [(list(one), list(other)) for one, other in second] if others else first
     return {**dict.fromkeys(others, first), name: last}

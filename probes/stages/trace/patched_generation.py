@@ -1,4 +1,4 @@
-"""Images of several variants as rows of one batch: donors, recipients and noise are those of one call."""
+"""Generation of images with patched activations: variants, recipients and donors are rows of one batch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch import Tensor
 from hooks import Intervention, Patch
 from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
-from probes.stages.drawing import call_pipeline
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.batch_generation import call_pipeline
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import POOLED, Variant, distinct_images
 
-# schedulers of diffusers that draw no noise as they are configured here, and hold their history in rows
+# schedulers of diffusers that add no noise as they are configured here, and hold their history in rows
 _WITHOUT_NOISE = (
     "DDIMScheduler",
     "DPMSolverMultistepScheduler",
@@ -34,7 +34,7 @@ _WITHOUT_NOISE = (
 class TracedImage:
     """An image of a trace, its fault, and how much was patched into it."""
 
-    draw: TripletDraw
+    triplet: SeededTriplet
     variant: Variant
     image: NDArray[np.floating]  # in [0, 1]
     fault: str | None  # see `probes.runs.images.WHY`
@@ -42,9 +42,9 @@ class TracedImage:
     largest_change: float  # of a number by such a write; 0 without one
 
 
-def draw(
+def generate_variants(
     pipe: Any,
-    draws: Sequence[TripletDraw],
+    triplets: Sequence[SeededTriplet],
     variants: Sequence[Variant],
     *,
     guidance_scale: float | None = None,
@@ -55,18 +55,23 @@ def draw(
     """Return the images of all variants of some triplets, generated in one batch with activations patched in.
 
     Recipients and donors of the variants are rows of it, too, each once, whether or not they are among the variants.
-    Variants that exchange the same activations are one row. A variant that cannot be drawn of a triplet
-    (`TripletDraw.mismatch_reason`) is left out. With `shared` a row begins when it is first written, as a copy of its
+    Variants that exchange the same activations are one row. A variant that cannot be generated of a triplet
+    (`SeededTriplet.mismatch_reason`) is left out. With `shared` a row begins when it is first written, as a copy of its
     recipient's, where the scheduler adds no noise. `options` are those of `call_pipeline`, such as steps.
     """
     architecture = architecture_of(pipe)
-    wanted = [(triplet, one) for triplet in draws for one in variants if triplet.mismatch_reason(one) is None]
-    batch = _BatchRows(draws, wanted, shared and not architecture.transformer and may_grow(pipe.scheduler))
+    wanted = [
+        (triplet, one) for triplet in triplets for one in variants if triplet.mismatch_reason(one) is None
+    ]
+    batch = _BatchRows(
+        triplets, wanted, shared and not architecture.transformer and allows_new_rows(pipe.scheduler)
+    )
     first = [row for row, begins in zip(batch.rows, batch.begins) if begins == 0]
 
-    def stepped(index: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def after_step(index: int, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Count the step, and return the tensors with the rows that begin after it."""
         tick(len(batch.rows) / architecture.planned_steps(pipe))
-        return batch.add_rows(pipe.scheduler, index, kwargs)
+        return batch.add_rows(pipe.scheduler, index, tensors)
 
     if guidance_scale is None:
         guidance_scale = architecture.default_guidance(type(pipe))
@@ -77,7 +82,7 @@ def draw(
     seeds = [triplet.noise_seed for triplet, _ in first]
     with Intervention(pipe, batch.patches()) as intervention:
         images, faults = call_pipeline(
-            pipe, prompts, seeds, stepped, guidance_scale=guidance_scale, **options
+            pipe, prompts, seeds, after_step, guidance_scale=guidance_scale, **options
         )
     if len(images) != len(batch.rows):
         raise HookError(f"trace: expected {len(batch.rows)} images, but the pipeline gave {len(images)}")
@@ -93,14 +98,14 @@ def draw(
     ]
 
 
-def may_grow(scheduler: Any) -> bool:
-    """Return whether images may be added to a batch between a scheduler's steps: only if it adds no noise."""
+def allows_new_rows(scheduler: Any) -> bool:
+    """Return whether images can join a batch between a scheduler's steps: only if it adds no noise of its own."""
     stochastic = str(scheduler.config.get("algorithm_type", "")).startswith("sde")
     return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
 
 
 class _BatchRows:
-    """The images (rows) of one pipeline call, sorted by the step at which they begin; of a triplet first the unpatched.
+    """Images (rows) of one pipeline call, by the step at which they begin; of a triplet first the unpatched ones.
 
     With `grows` a row begins when it is first written: until then it would be a copy of its recipient's. A pipeline
     takes latents and texts back from its step callback, and schedulers hold what they remember of a row in tensors with
@@ -108,39 +113,43 @@ class _BatchRows:
     """
 
     def __init__(
-        self, draws: Sequence[TripletDraw], wanted: Sequence[tuple[TripletDraw, Variant]], grows: bool
+        self, triplets: Sequence[SeededTriplet], wanted: Sequence[tuple[SeededTriplet, Variant]], grows: bool
     ) -> None:
-        def begins(variant: Variant) -> int:
+        def first_step(variant: Variant) -> int:
+            """Return the step at which the row of a variant begins."""
             return 0 if variant.in_text or not grows else variant.first_step
 
-        of_draws = [
-            (draw, distinct_images(one for triplet, one in wanted if triplet is draw)) for draw in draws
+        images = [
+            (triplet, distinct_images(one for other, one in wanted if other is triplet))
+            for triplet in triplets
         ]
-        batch = [(draw, one) for draw, some in of_draws for one in some.values()]
-        self.rows = sorted(batch, key=lambda row: begins(row[1]))
-        self.begins = [begins(one) for _, one in self.rows]
+        batch = [(triplet, one) for triplet, variants in images for one in variants.values()]
+        self.rows = sorted(batch, key=lambda row: first_step(row[1]))
+        self.begins = [first_step(one) for _, one in self.rows]
         self._numbers = {
-            (draw.triplet, draw.seed, one.image_key): number for number, (draw, one) in enumerate(self.rows)
+            (triplet.number, triplet.seed, one.image_key): row for row, (triplet, one) in enumerate(self.rows)
         }
 
-    def row_number(self, draw: TripletDraw, variant: Variant) -> int:
-        """Return the row number of a variant of a triplet."""
-        return self._numbers[draw.triplet, draw.seed, variant.image_key]
+    def row_number(self, triplet: SeededTriplet, variant: Variant) -> int:
+        """Return the row number in the batch of the image of a triplet's variant."""
+        return self._numbers[triplet.number, triplet.seed, variant.image_key]
 
-    def _unpatched_row(self, draw: TripletDraw, indicator: str) -> int:
-        """Return the row number of an indicator's unpatched image."""
-        return self.row_number(draw, Variant("", "none", indicator))
+    def _unpatched_row(self, triplet: SeededTriplet, indicator: str) -> int:
+        """Return the row number in the batch of the unpatched image of a triplet's indicator."""
+        return self.row_number(triplet, Variant("", "none", indicator))
 
     def patches(self) -> list[Patch]:
-        """Return the patches of all rows; those that differ in their rows alone are joined to one."""
+        """Return the patches of all rows, one for those that differ only in the batch rows that they copy."""
         joined: dict[Any, list[tuple[int, int]]] = {}
-        for number, (draw, one) in enumerate(self.rows):
+        for number, (triplet, one) in enumerate(self.rows):
             if one.donor is None:
                 continue
             steps = None if one.in_text else range(one.first_step, one.stop_step)
-            pair = self._unpatched_row(draw, one.donor), number
+            pair = self._unpatched_row(triplet, one.donor), number
             for site in one.sites:
-                positions = [draw.positions(site, name, one.positions) for name in (one.recipient, one.donor)]
+                positions = [
+                    triplet.positions(site, name, one.positions) for name in (one.recipient, one.donor)
+                ]
                 for address, part in _patched_addresses(site, one):
                     key = (address, part, one.source, *positions, one.heads, steps)
                     joined.setdefault(key, []).append(pair)
@@ -159,21 +168,23 @@ class _BatchRows:
             for (address, part, donor, positions, source_positions, heads, steps), pairs in joined.items()
         ]
 
-    def add_rows(self, scheduler: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return latents and prompt embeddings with the rows that begin after `call`, and add them to the scheduler."""
-        held, shape = len(kwargs["latents"]), kwargs["latents"].shape
+    def add_rows(self, scheduler: Any, call: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return latents and prompt embeddings with the rows that begin after `call`; extend the scheduler's, too."""
+        held, shape = len(tensors["latents"]), tensors["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:
             return {}
-        sources = [*range(held), *(self._unpatched_row(draw, one.recipient) for draw, one in new)]
-        texts = [half + source for half in range(0, len(kwargs["prompt_embeds"]), held) for source in sources]
+        sources = [*range(held), *(self._unpatched_row(triplet, one.recipient) for triplet, one in new)]
+        texts = [
+            half + source for half in range(0, len(tensors["prompt_embeds"]), held) for source in sources
+        ]
         for name, value in vars(scheduler).items():
             setattr(scheduler, name, _select_rows(value, shape, sources))
-        return {"latents": kwargs["latents"][sources], "prompt_embeds": kwargs["prompt_embeds"][texts]}
+        return {"latents": tensors["latents"][sources], "prompt_embeds": tensors["prompt_embeds"][texts]}
 
 
 def _select_rows(value: Any, shape: torch.Size, rows: list[int]) -> Any:
-    """Return `rows` of a scheduler's tensor, or list of them, of the latents' shape; any other value unchanged."""
+    """Return rows of a scheduler's tensors, or list of them, if of the latents' `shape`; other values unchanged."""
     if isinstance(value, Tensor) and value.shape == shape:
         return value[rows]
     return [_select_rows(one, shape, rows) for one in value] if isinstance(value, list) else value
@@ -183,10 +194,10 @@ def _patched_addresses(site: str, variant: Variant) -> list[tuple[str, tuple[str
     """Return the addresses that a variant patches for a site, each with the parts (of `hooks.Patch`) to patch there."""
     if variant.in_text or site == POOLED:
         return [(site, ("output",))]
-    found: dict[str, list[str]] = {}
+    addresses: dict[str, list[str]] = {}
     text = f"{site}.text" if site.endswith(".joint") else site  # whose keys and values the text gives
     for part in variant.part.split("+"):
-        found.setdefault(text if part in ("key", "value") else site, []).append(part)
+        addresses.setdefault(text if part in ("key", "value") else site, []).append(part)
         if part == "probabilities" and text != site:
-            found[text] = ["key"]  # they are made of the keys of both streams
-    return [(address, tuple(parts)) for address, parts in found.items()]
+            addresses[text] = ["key"]  # they are made of the keys of both streams
+    return [(address, tuple(parts)) for address, parts in addresses.items()]

@@ -7,8 +7,8 @@ import torch
 
 from hooks import HookError, Intervention, Patch, position_groups, sites
 from probes.config.schema import Trace
-from probes.stages.trace.draw import draw, may_grow
-from probes.stages.trace.triplet_draw import TripletDraw
+from probes.stages.trace.patched_generation import allows_new_rows, generate_variants
+from probes.stages.trace.seeded_triplet import SeededTriplet
 from probes.stages.trace.variants import PatchSites, Variant, plan
 from tests.tiny import tiny_pipeline
 
@@ -40,7 +40,7 @@ def pipes():
 
 @pytest.fixture(scope="module")
 def triplet(pipe):
-    return TripletDraw.of_texts(pipe, TEXT, WORD)
+    return SeededTriplet.from_prompts(pipe, TEXT, WORD)
 
 
 def cross(pipe):
@@ -61,8 +61,8 @@ def from_steps(pipe, steps, calls=3):
     ]
 
 
-def by_name(drawn):
-    return {one.variant.name: one for one in drawn}
+def by_name(generated):
+    return {one.variant.name: one for one in generated}
 
 
 def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
@@ -123,7 +123,7 @@ def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
             stop_step=3,
         ),
     }
-    found = by_name(draw(pipe, [triplet], list(cases.values()), **CALL))
+    found = by_name(generate_variants(pipe, [triplet], list(cases.values()), **CALL))
     for name, one in cases.items():
         steps = None if one.part == "text" else range(one.first_step, one.stop_step)
         positions = groups["word"] + groups["end"] if one.positions else None
@@ -157,7 +157,7 @@ def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
 
 
 def test_cuts_come_out(pipe, triplet):
-    found = by_name(draw(pipe, [triplet], variants(pipe), **CALL))
+    found = by_name(generate_variants(pipe, [triplet], variants(pipe), **CALL))
     for donor in ("feminine", "masculine"):
         whole, nothing = found[f"none:{donor}"].image, found["none:neutral"].image
         assert np.abs(whole - nothing).max() > 1e-3
@@ -167,7 +167,7 @@ def test_cuts_come_out(pipe, triplet):
         for name in (f"cut:before:{donor}>neutral", "cut:self:neutral>neutral"):
             np.testing.assert_allclose(found[name].image, nothing, rtol=0, atol=1e-6)
             assert found[name].largest_change <= 1e-6 and found[name].writes
-        # the same image under two names, drawn once
+        # the same image under two names, generated once
         whole = found[f"complete:{donor}>neutral"].image
         assert whole is not None and np.array_equal(whole, found[f"cut:complete:{donor}>neutral"].image)
 
@@ -183,29 +183,32 @@ def test_rows_that_begin_later_are_what_they_would_have_been(name, pipes, triple
     )
     pipe.scheduler.set_timesteps(4)
     calls = len(pipe.scheduler.timesteps)
-    assert may_grow(pipe.scheduler)
+    assert allows_new_rows(pipe.scheduler)
     sizes, real = [], pipe.unet.forward
     monkeypatch.setattr(
         pipe.unet, "forward", lambda sample, *a, **k: sizes.append(len(sample) // 2) or real(sample, *a, **k)
     )
     chosen = from_steps(pipe, [1, 2, 3], calls)
-    drawn = [draw(pipe, [triplet], chosen, **CALL | {"steps": 4}, shared=shared) for shared in (True, False)]
+    call = CALL | {"steps": 4}
+    generated = [
+        generate_variants(pipe, [triplet], chosen, **call, shared=shared) for shared in (True, False)
+    ]
     assert sizes == [2, 3, 4, *[5] * (calls - 3), *[5] * calls]
-    for one, other in zip(*drawn, strict=True):
+    for one, other in zip(*generated, strict=True):
         np.testing.assert_allclose(one.image, other.image, rtol=0, atol=1e-4)
         assert (one.variant, one.writes, one.fault) == (other.variant, other.writes, other.fault)
-    assert all(np.abs(one.image - drawn[0][0].image).max() > 1e-3 for one in drawn[0][1:])
+    assert all(np.abs(one.image - generated[0][0].image).max() > 1e-3 for one in generated[0][1:])
 
 
 def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
     words = {"neutral": "human", "feminine": "lady", "masculine": "gentleman"}
     texts = {name: f"a {word} in a park" for name, word in words.items()}
-    other = TripletDraw.of_texts(pipe, texts, words, triplet=1, seed=3)
+    other = SeededTriplet.from_prompts(pipe, texts, words, number=1, seed=3)
     chosen = [*(one for one in variants(pipe) if one.kind == "none"), *from_steps(pipe, [1])]
-    together = draw(pipe, [triplet, other], chosen, **CALL)
-    apart = [one for each in (triplet, other) for one in draw(pipe, [each], chosen, **CALL)]
-    assert [(one.draw.triplet, one.variant) for one in together] == [
-        (one.draw.triplet, one.variant) for one in apart
+    together = generate_variants(pipe, [triplet, other], chosen, **CALL)
+    apart = [one for each in (triplet, other) for one in generate_variants(pipe, [each], chosen, **CALL)]
+    assert [(one.triplet.number, one.variant) for one in together] == [
+        (one.triplet.number, one.variant) for one in apart
     ]
     for one, same in zip(together, apart, strict=True):
         np.testing.assert_allclose(one.image, same.image, rtol=0, atol=1e-5)
@@ -216,7 +219,7 @@ def test_what_is_not_there_is_named(pipe, triplet):
         "x", "site", "neutral", "feminine", sites=("unet.mid.attn.7.cross",), part="key", stop_step=3
     )
     with pytest.raises(HookError, match=r"unet\.mid\.attn\.7\.cross"):
-        draw(pipe, [triplet], [wrong], **CALL)
+        generate_variants(pipe, [triplet], [wrong], **CALL)
     assert not any(
         "hook" in name and value for name, value in vars(pipe.unet).items() if isinstance(value, dict)
     )

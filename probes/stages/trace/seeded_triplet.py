@@ -1,4 +1,4 @@
-"""One triplet with one seed, as the trace draws it: its prompts, its noise, and where its words stand."""
+"""One triplet with one seed, as the trace generates it: its prompts, its noise, and where its words are."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from probes.stages.trace.variants import Variant
 
 
 @dataclass(frozen=True)
-class TripletDraw:
+class SeededTriplet:
     """One triplet with one seed: prompts, tokens and token positions by indicator, and the seed of the noise."""
 
-    triplet: int  # number of the prompt
+    number: int  # of the prompt
     seed: int  # as the configuration gives it
-    noise_seed: int  # of the generators that all its images are drawn with
+    noise_seed: int  # of the random generators of all its images
     prompts: Mapping[str, str]  # by indicator
     tokens: Mapping[str, tuple[str, ...]]  # of each prompt, with start and end of text
     # token positions around the indicator's word by text encoder (`probes.prompts.sample`), then by indicator; those of
@@ -27,16 +27,16 @@ class TripletDraw:
     groups: Mapping[str, Mapping[str, PositionGroups]]
 
     @classmethod
-    def of_texts(
+    def from_prompts(
         cls,
         pipe: Any,
         prompts: Mapping[str, str],
         words: Mapping[str, str],
         *,
-        triplet: int = 0,
+        number: int = 0,
         seed: int = 0,
-    ) -> TripletDraw:
-        """Return a triplet from its prompts and the word for the person in each, both by indicator."""
+    ) -> SeededTriplet:
+        """Return a triplet of prompts for a pipeline; `prompts`, and the word for the person in each, by indicator."""
         tokenizer, tokens, spans = tokenizer_of(pipe, "text"), {}, {}
         for name, text in prompts.items():
             tokens[name] = tuple(tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]))
@@ -45,30 +45,30 @@ class TripletDraw:
             noise_seed(next(iter(prompts.values())), seed),
             _groups_by_encoder(TextTowers.from_pipeline(pipe), prompts, spans),
         )
-        return cls(triplet, seed, noise, dict(prompts), tokens, groups)
+        return cls(number, seed, noise, dict(prompts), tokens, groups)
 
     @classmethod
-    def from_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> TripletDraw:
-        """Return a triplet from its samples of one seed, one per indicator; without positions if `towers` is None."""
+    def from_samples(cls, samples: Sequence[Sample], towers: TextTowers | None) -> SeededTriplet:
+        """Return the triplet of samples, one per indicator; without `towers` it has no token positions."""
         first, prompts = samples[0], {one.indicator: one.prompt for one in samples}
         tokens = {one.indicator: one.tokens for one in samples}
         groups = _groups_by_encoder(towers, prompts, {one.indicator: indicator_spans(one) for one in samples})
         return cls(first.triplet, first.seed, first.noise_seed, prompts, tokens, groups)
 
     def positions(self, site: str, indicator: str, groups: str | None) -> tuple[int, ...] | None:
-        """Return an indicator's token positions at a site in groups joined by `+`; None (all) if `groups` is None."""
+        """Return an indicator's token positions in groups such as "start+word" at a site; None (all) without groups."""
         if groups is None:
             return None
-        found = self._groups_at(site)[indicator]
-        return tuple(place for name in parse_groups(groups) for place in found[name])
+        positions = self._groups_at(site)[indicator]
+        return tuple(position for name in parse_groups(groups) for position in positions[name])
 
     def _groups_at(self, site: str) -> Mapping[str, PositionGroups]:
-        """Return the groups of token positions by indicator, of the site's text encoder or of all encoders joined."""
+        """Return groups of token positions by indicator, in the site's text encoder or in all encoders joined."""
         return self.groups.get(site.partition(".")[0], self.groups[JOINED])
 
     @property
     def tokenization(self) -> tuple[Any, ...]:
-        """What the images depend on in the tokenization: the tokens, and the token positions around the word."""
+        """Tokens, and token positions around the word: all of the tokenization that alters the images."""
         return (self.tokens, self.groups.get("text", {}), *([self.groups] if len(self.groups) > 2 else []))
 
     def mismatch_reason(self, variant: Variant) -> str | None:
@@ -103,11 +103,11 @@ def _groups_by_encoder(
     towers: TextTowers | None, prompts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]
 ) -> dict[str, dict[str, PositionGroups]]:
     """Return groups of token positions by text encoder, then by indicator; empty for a word that is not contiguous."""
-    found: dict[str, dict[str, PositionGroups]] = {}
+    by_encoder: dict[str, dict[str, PositionGroups]] = {}
     for name, prompt in prompts.items() if towers else ():
         groups = towers.position_groups(prompt, spans[name])
         words = [groups[tower][WORD] for tower in towers.tokenizers]
         one_place = all(word and word[-1] - word[0] == len(word) - 1 for word in words)
         for tower, positions in groups.items():
-            found.setdefault(tower, {})[name] = positions if one_place else {}
-    return found
+            by_encoder.setdefault(tower, {})[name] = positions if one_place else {}
+    return by_encoder
