@@ -69,6 +69,8 @@ def cosine_of_tokens(
     """
     import torch
 
+    from hooks.transfer import to_device
+
     highest = max((position for a, b in positions for position in (*a, *b)), default=-1)
     if highest >= values.shape[1]:
         raise HookError(
@@ -79,7 +81,7 @@ def cosine_of_tokens(
     for side, rows in enumerate((left.tolist(), right.tolist())):
         for pair, sides in enumerate(positions):
             places[side, pair, : len(sides[side])] = np.array(sides[side]) + rows[pair] * values.shape[1]
-    index = torch.from_numpy(places.ravel()).to(values.device)
+    index = to_device(torch.from_numpy(places.ravel()), values.device)
     tokens = values.flatten(0, 1)[index.clamp(min=0)].float().masked_fill(index[:, None] < 0, 0.0)
     first = torch.arange(pairs, device=values.device)
     return cosine(tokens.unflatten(0, (2 * pairs, longest)), first, first + pairs)

@@ -117,7 +117,7 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 
     Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
     the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. On the
-    CPU if that is where it was read, else on `device`: nothing waits for the device, but for the table, once.
+    CPU if that is where it was read, else on `device`: nothing waits for the device.
     """
     import torch
 
@@ -136,7 +136,9 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 @functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
 def _on_device(table: Tensor, device: torch.device) -> Tensor:
     """A scheduler's table in float32 on this device."""
-    return table.float().to(device)
+    from hooks.transfer import to_device
+
+    return to_device(table.float(), device)
 
 
 def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
@@ -144,13 +146,13 @@ def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None
-    index = scheduler.step_index
-    if index is None:  # not set before the first step: looked up as the scheduler itself will
-        begin = getattr(scheduler, "begin_index", None)
-        index = begin if begin is not None else scheduler.index_for_timestep(timestep)
+    if scheduler.step_index is None:
+        scheduler._init_step_index(
+            timestep
+        )  # as its step would do next: a GPU is waited for once and not twice
     if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
         sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
-    return sigmas[index]
+    return sigmas[scheduler.step_index]
 
 
 def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:
