@@ -103,8 +103,8 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         directory.require_same(
             run,
             config.resolved(),
-            observing_anew=request.replaces("observe"),
-            tracing_anew=request.replaces("trace"),
+            observe_again=request.replaces("observe"),
+            trace_again=request.replaces("trace"),
         )
     connection: Any = contextlib.nullcontext()
     if request.clustered:
@@ -124,7 +124,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         if begins:
             _generate(request, plan, run, command)
         else:
-            directory.resume(run, config, request.stages[0], request.passed, request.yaml_source.text)
+            directory.prepare_stage(run, config, request.stages[0], request.passed, request.yaml_source.text)
         if request.includes("observe"):
             _observe(request, run, command)
         if request.includes("trace"):

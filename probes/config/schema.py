@@ -59,9 +59,7 @@ from probes.prompts.source import Prompts, prompt_defaults
 STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
 
-ImageReader = Callable[
-    ..., Mapping[str, Any]
-]  # `probes.stages.external_images.configuration.complete_configuration`
+ImageReader = Callable[..., Mapping[str, Any]]  # `complete_configuration` of `probes.stages.external_images`
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, expects("a word, or {word: ..., plural: ...}")]
 _INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"
