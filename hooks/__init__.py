@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hooks import sites
     from hooks.attention import definitions
     from hooks.attention.definitions import Definition
-    from hooks.attention.maps import LayerMaps, WordMaps, mask, normalise, word_heat
+    from hooks.attention.maps import LayerMaps, WordMaps, mask, normalise
     from hooks.autoencoder import SparseAutoencoder
     from hooks.errors import HookError
     from hooks.intervention import Intervention, Written
@@ -53,7 +53,6 @@ _MODULES = {
     "normalise": "hooks.attention.maps",
     "position_groups": "hooks.prompt.wordlist",
     "sites": "hooks.sites",
-    "word_heat": "hooks.attention.maps",
     "words": "hooks.prompt.wordlist",
 }
 
@@ -74,7 +73,6 @@ __all__ = [
     "normalise",
     "position_groups",
     "sites",
-    "word_heat",
     "words",
 ]
 

@@ -9,7 +9,7 @@ https://arxiv.org/abs/2406.04093), or those above a threshold (0: ReLU; else Jum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -79,6 +79,11 @@ class SparseAutoencoder:
     def latents(self) -> int:
         """Number of latents."""
         return self.encoder.shape[1]
+
+    def to(self, device: torch.device) -> SparseAutoencoder:
+        """Return this autoencoder with its tensors on a device."""
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)
 
     def encode(self, vectors: Tensor) -> Tensor:
         """Return the latents (..., n_latents) of activation vectors (..., width); HookError if their width differs.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Numbers = TypeVar("Numbers")  # an ndarray or a Tensor
-BLOCK = 512  # numbers that one matrix product sums, before the blocks are summed pairwise
 
 
 def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
@@ -76,12 +75,14 @@ def cosine_of_tokens(
             f"shared_positions: expected positions below the {values.shape[1]} of the prompt, but got {highest}"
         )
     pairs, longest = len(positions), max((len(a) for a, _ in positions), default=0)
-    tokens = values.new_zeros((2, pairs, longest, values.shape[2]), dtype=torch.float32)
-    for side, (rows, side_positions) in enumerate(zip((left, right), zip(*positions))):
-        for pair, token_positions in enumerate(side_positions):
-            tokens[side, pair, : len(token_positions)] = values[rows[pair], list(token_positions)]
+    places = np.full((2, pairs, longest), -1)  # of tokens, counted over all rows
+    for side, rows in enumerate((left.tolist(), right.tolist())):
+        for pair, sides in enumerate(positions):
+            places[side, pair, : len(sides[side])] = np.array(sides[side]) + rows[pair] * values.shape[1]
+    index = torch.from_numpy(places.ravel()).to(values.device)
+    tokens = values.flatten(0, 1)[index.clamp(min=0)].float().masked_fill(index[:, None] < 0, 0.0)
     first = torch.arange(pairs, device=values.device)
-    return cosine(tokens.flatten(0, 1), first, first + pairs)
+    return cosine(tokens.unflatten(0, (2 * pairs, longest)), first, first + pairs)
 
 
 def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
@@ -98,43 +99,6 @@ def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
         if rows % size == 0 and all(i // size == j // size for i, j in pairs):
             return size
     return rows
-
-
-def gram(values: Tensor, group: int) -> Tensor:
-    """Return dot products (rows * group,) of each row with all `group` rows of its group of consecutive rows.
-
-    Matrix products of blocks of 512 numbers, then a pairwise sum: over a million numbers off by some 2e-7
-    and on no processor by more than 5e-5, where one matrix product over a whole row is off by 4e-4. In float64
-    where matrix products are not done in single precision (`torch.set_float32_matmul_precision`).
-
-    Examples
-    --------
-    >>> import torch
-    >>> gram(torch.tensor([[3.0, 4.0], [4.0, 3.0]]), 2)
-    tensor([25., 24., 24., 25.])
-    """
-    import torch
-
-    exact = torch.get_float32_matmul_precision() == "highest" or values.device.type == "mps"
-    dtype = torch.float32 if exact else torch.float64
-    flat = values.flatten(1).to(dtype)
-    in_blocks = flat.shape[1] // BLOCK * BLOCK
-    total = torch.zeros((len(flat) // group, group, group), dtype=torch.float32, device=flat.device)
-
-    def block_products(blocks: Tensor) -> Tensor:
-        out = torch.empty((len(blocks), group, group), dtype=dtype, device=blocks.device)
-        return torch.bmm(blocks, blocks.mT, out=out)  # with `out`, autocast leaves its format as it is
-
-    for part, block in ((flat[:, :in_blocks], BLOCK), (flat[:, in_blocks:], flat.shape[1] - in_blocks)):
-        if part.shape[1] == 0:
-            continue
-        blocks = part.view(-1, group, part.shape[1] // block, block).transpose(1, 2)
-        if len(blocks) == 1 or flat.device.type == "cpu":  # a loop copies nothing
-            for index, values_of_block in enumerate(blocks):
-                total[index] += block_products(values_of_block).sum(0)
-        else:
-            total += block_products(blocks.flatten(0, 1)).unflatten(0, blocks.shape[:2]).sum(1)
-    return total.flatten()
 
 
 def cosine_of_gram(products: np.ndarray, group: int, pairs: np.ndarray) -> np.ndarray:

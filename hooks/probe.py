@@ -75,6 +75,9 @@ class Probe(ProbeResults):
     word_maps : bool, str or Definition
         Whether to sum cross-attention into word maps, at a memory that does not grow with the steps: True or the name
         of a definition (`hooks.attention.definitions`).
+    map_tokens : {"words", "all"}
+        Which positions of the text have maps: those of each prompt's words, which keeps memory low, or all, with start,
+        end and padding.
     layer_maps : int
         Beside word maps, every layer's attention apart, heads averaged, in so many bins of (nearly) equal numbers of
         calls; 0 for none. More bins than calls are a bin for each.
@@ -102,7 +105,7 @@ class Probe(ProbeResults):
     latents : dict of str to Kept
         Of sparse autoencoders: means over space (or tokens), of shape (n_calls, rows, n_latents).
     maps : WordMaps
-        Heat maps of every token; `word_map` gives a word's.
+        Heat maps of the prompts' tokens; `word_map` gives a word's.
     layer_maps : LayerMaps
         The same layer by layer.
 
@@ -129,6 +132,7 @@ class Probe(ProbeResults):
         keep_places: Chooser | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
         system_prompt: str | None = None,
+        map_tokens: Literal["words", "all"] = "words",
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -139,7 +143,7 @@ class Probe(ProbeResults):
         self._keep_places, self._position_groups = keep_places, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
-        self._word_maps, self._bins = word_maps, layer_maps
+        self._word_maps, self._bins, self._map_tokens = word_maps, layer_maps, map_tokens
         self._system_prompt = system_prompt
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
@@ -197,6 +201,8 @@ class Probe(ProbeResults):
         bins, word_maps = self._bins, self._word_maps
         if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
             raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
+        if self._map_tokens not in ("words", "all"):
+            raise HookError(f"map_tokens: expected 'words' or 'all', but got {self._map_tokens!r}")
         if word_maps in (False, None):
             if bins:
                 raise HookError("layer_maps: expected word maps beside them: pass word_maps=True")
@@ -263,9 +269,8 @@ class Probe(ProbeResults):
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
             self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
-            for sums in self._attention.values():
-                if sums.columns is not None:
-                    sums.columns = tuple(self._words.denoiser_columns(row) for row in range(rows))
+            if "cross" in self._attention:
+                self._attention["cross"].columns = self._map_columns(inputs)
             record_states(runs, inputs.text, self._sites, self._recorder.record_text)
         self._recorder.record("latent", inputs.latent)
 
@@ -273,9 +278,21 @@ class Probe(ProbeResults):
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         """Record the predictions in the denoiser's output and end the call."""
         call, self._call = self._call, None
+        if call is not None and "cross" in self._attention:
+            self._attention["cross"].end_call(call)
         if self._inputs is not None:
             for address, values in self._architecture.predictions(self._inputs, output, second=call is None):
                 self._recorder.record(address, values)
+
+    def _map_columns(self, inputs: Inputs) -> tuple[tuple[int, ...], ...]:
+        """Return by row the positions of the denoiser's text that have maps."""
+        tokens, rows = inputs.text.shape[1], range(inputs.batch.rows)
+        if self._map_tokens == "all":
+            spans = inputs.batch.spans("text", ("text",))
+            return tuple(tuple(range(span.stop or tokens)) for span in spans)
+        if self._architecture.transformer:
+            return tuple(self._words.denoiser_columns(row) for row in rows)
+        return tuple(self._words.positions_within(row, tokens) for row in rows)
 
     def _on_step(self, step: Step) -> None:
         """Record the predictions that follow from a step of the scheduler."""

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
-from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
+from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
+from hooks.dot_products import gram
 from hooks.errors import HookError
 from hooks.results import Kept, Similarity
 
@@ -33,7 +34,8 @@ class Recorder:
     `sites` has the sites of each kind: "similarity", "kept", "pooled", "latents", and "shown", which is kept whole. The
     other arguments are those of `Probe`.
 
-    Similarities stay on the device as dot products and leave it once, as the block ends; tensors at every call.
+    Similarities stay on the device as dot products and leave it once, as the block ends; tensors at every call, for
+    which a GPU is not waited for before the block ends.
     """
 
     def __init__(
@@ -72,6 +74,11 @@ class Recorder:
         self._decoded: dict[str, list[Tensor]] = {}
         self.rows: int | None = None
         self._timesteps: list[Any] = []
+        self._devices: set[torch.device] = set()  # that tensors are on the way from
+        self._weights: dict[
+            tuple[str, int], Tensor
+        ] = {}  # of tokens in the means of groups, by address and tokens
+        self._last: tuple[Any, ...] = ()  # what was compared last: its place in memory, values, products
 
     def _require_shared(self) -> None:
         """Raise HookError unless `shared_positions` has two equally long lists of positions from 0 for each pair."""
@@ -140,8 +147,23 @@ class Recorder:
         """Record values (rows, ...) of a site for the current call of the denoiser, or as call 0 if `once`."""
         call = 0 if once else len(self._timesteps) - 1
         if (key := f"{address}:cosine") in self._entries["similarity"]:
-            self._entries["similarity"][key].append((call, gram(values, self._group)))
+            products = gram(values, self._group) if once else self._dot_products(values)
+            self._entries["similarity"][key].append((call, products))
         self._store(address, call, values)
+
+    def _dot_products(self, values: Tensor) -> Tensor:
+        """Return `gram` of the values, computed once for a block and its last layer, which are one tensor."""
+        if values.is_inference():  # of which nobody knows whether it was altered in between
+            return gram(values, self._group)
+        memory = (values.untyped_storage()._cdata, values.storage_offset(), values._version)
+        place = (*memory, values.shape, values.stride())
+        if not self._last or self._last[0] != place:
+            self._last = (
+                place,
+                values,
+                gram(values, self._group),
+            )  # no other tensor comes there while it is held
+        return self._last[2]
 
     def record_decoded(self, address: str, values: Tensor) -> None:
         """Record a site of the decoder once all rows of the batch have come (a sliced VAE decodes row by row)."""
@@ -174,7 +196,8 @@ class Recorder:
         address = site.address
         if f"{address}:cosine_sequence" in self._entries["similarity"]:
             compared = normed.flatten(2)
-            left, right = torch.from_numpy(self._pairs.T // repeats).to(compared.device)
+            paired = torch.from_numpy(self._pairs.T // repeats)
+            left, right = paired.to(compared.device)
             similarities = {"cosine_sequence": cosine(compared, left, right)}
             if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
                 similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
@@ -183,7 +206,7 @@ class Recorder:
                 similarities["cosine_eos"] = cosine(compared[rows, ends.to(compared.device)], left, right)
             if self._shared is not None:
                 positions = self._shared_positions(address, places)
-                similarities["cosine_words"] = cosine_of_tokens(compared, left, right, positions)
+                similarities["cosine_words"] = cosine_of_tokens(compared, *paired, positions)
             for metric, values in similarities.items():
                 self._entries["similarity"][f"{address}:{metric}"].append((0, values))
         self._store(address, 0, raw, repeats)
@@ -219,6 +242,8 @@ class Recorder:
             elif kind == "latents":
                 result, coder = site.vectors(result), self._coders[address]
                 coder.require_width(result.shape[-1], address)
+                if coder.encoder.device != result.device:
+                    coder = self._coders[address] = coder.to(result.device)
                 result = coder.encode(result).mean(1)
             elif kind == "kept" and self._choose == "mean":
                 result = _mean_over_space(site, result)[:, None]
@@ -227,9 +252,17 @@ class Recorder:
                 rows, places, channels = result.shape
                 self._places[address] = places
                 chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-                index = torch.from_numpy(chosen).to(result.device)[:, :, None].expand(-1, -1, channels)
-                result = result.gather(1, index)
-            entries[address].append((call, result.to("cpu", torch.float32, copy=True)))
+                index = torch.from_numpy(chosen)
+                index = index.pin_memory() if result.is_cuda else index
+                index = index.to(result.device, non_blocking=True)
+                result = result.gather(1, index[:, :, None].expand(-1, -1, channels))
+            if result.is_cuda:
+                self._devices.add(result.device)
+                pinned = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+                result = pinned.copy_(result, non_blocking=True)
+            else:
+                result = result.to("cpu", torch.float32, copy=True)
+            entries[address].append((call, result))
 
     def _pool(self, site: Site, values: Tensor) -> Tensor:
         """Return means (rows, c) over space or, of tokens, (rows, groups, c) over groups; NaN for an empty group."""
@@ -241,21 +274,17 @@ class Recorder:
                 f"position_groups: expected one a row of the batch ({len(values)}), but got {len(row_groups)}"
             )
         tokens = values.float().flatten(2)
-        weights = torch.zeros(len(values), len(row_groups[0]), tokens.shape[1])
-        for row, groups in enumerate(row_groups):
-            for index, (name, positions) in enumerate(groups.items()):
-                if any(not 0 <= position < tokens.shape[1] for position in positions):
-                    raise HookError(
-                        f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
-                    )
-                weights[row, index, list(positions)] = 1.0
-        weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
-        return weights.to(tokens.device) @ tokens
+        key = site.address, tokens.shape[1]
+        if key not in self._weights:
+            self._weights[key] = _group_weights(site.address, row_groups, tokens.shape[1]).to(tokens.device)
+        return self._weights[key] @ tokens
 
     # When it has run
 
     def results(self) -> dict[str, dict[str, Any]]:
         """Return `Similarity` by kind and "<address>:<metric>" and `Kept` by kind and address, moved to the CPU."""
+        for device in self._devices:
+            torch.cuda.synchronize(device)
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
         timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
         similarities = self._entries["similarity"].values()
@@ -267,7 +296,9 @@ class Recorder:
                 per_step = self._sites[key.partition(":")[0]].per_step
                 when = calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
                 if kind != "similarity":
-                    kept = torch.stack([values for _, values in entries]) if entries else torch.empty(0)
+                    kept = (
+                        torch.stack([values for _, values in entries]).float() if entries else torch.empty(0)
+                    )
                     places = self._places.get(key) if kind == "kept" else None
                     results[kind][key] = Kept(kept, *when, places)
                     continue
@@ -278,6 +309,19 @@ class Recorder:
                         values = cosine_of_gram(values, self._group, self._pairs)
                 results[kind][key] = Similarity(values, *when)
         return results
+
+
+def _group_weights(address: str, row_groups: RowGroups, tokens: int) -> Tensor:
+    """Return the weight (rows, groups, tokens) of each token in the mean of a group; NaN in an empty group."""
+    weights = torch.zeros(len(row_groups), len(row_groups[0]), tokens)
+    for row, groups in enumerate(row_groups):
+        for index, (name, positions) in enumerate(groups.items()):
+            if any(not 0 <= position < tokens for position in positions):
+                raise HookError(
+                    f"{address}: expected positions below {tokens}, but got {name} at {positions}"
+                )
+            weights[row, index, list(positions)] = 1.0
+    return weights / weights.sum(dim=2, keepdim=True)
 
 
 def _mean_over_space(site: Site, values: Tensor) -> Tensor:

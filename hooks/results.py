@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from hooks.architectures.text_encoders import text_cores
-from hooks.attention.maps import LayerMaps, WordMaps, word_heat
+from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.prompt.wordlist import PromptWords, Word
@@ -115,7 +115,9 @@ class ProbeResults(HookedBlock):
     latents: dict[str, Kept] = _result_property(
         "latents", "Latents of sparse autoencoders, averaged over positions, by address, in order of the run."
     )
-    maps: WordMaps = _result_property("maps", "Heat maps of the tokens of every image.", "word_maps=True")
+    maps: WordMaps = _result_property(
+        "maps", "Heat maps of the prompts' tokens in every image.", "word_maps=True"
+    )
     layer_maps: LayerMaps = _result_property(
         "layer_maps", "Sums of attention to the text, layer by layer.", "word_maps=True, layer_maps=1"
     )
@@ -193,15 +195,15 @@ class ProbeResults(HookedBlock):
             There is no such row or position, or the tokens of a U-Net's encoders differ.
         """
         maps = self.maps
-        if maps.columns is None:
-            if len(set(map(tuple, positions.values()))) > 1:
-                raise HookError(
-                    f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
-                    "textual inversion into all of them"
-                )
-            return word_heat(maps.heat(row), list(next(iter(positions.values()))))
         maps.heat(row)  # refuses a row that is not there
-        return maps.word(row, self._words.denoiser_positions(positions, row))
+        if self._architecture.transformer:
+            return maps.word(row, self._words.denoiser_positions(positions, row))
+        if len(set(map(tuple, positions.values()))) > 1:
+            raise HookError(
+                f"word maps: expected a word at the same tokens of all text encoders, but got {positions}: load a "
+                "textual inversion into all of them"
+            )
+        return maps.word(row, next(iter(positions.values())))
 
     def word_map(
         self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
@@ -227,7 +229,7 @@ class ProbeResults(HookedBlock):
 
         maps = self.maps
         maps.heat(row)  # refuses a row that is not there
-        name, positions = self._words.locate(word, row, occurrence, denoiser=maps.columns is not None)
+        name, positions = self._words.locate(word, row, occurrence, denoiser=self._architecture.transformer)
         return WordMap(
             values=maps.word(row, positions),
             word=name,

@@ -12,6 +12,7 @@ No clipping or thresholding: this is the prediction itself, not what a scheduler
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -112,22 +113,30 @@ def check_scaling(config: Any) -> None:
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
-    """Share of signal in the variance of x_t (`alphas_cumprod`) at the current step, a float32 scalar on `device`.
+    """Share of signal in the variance of x_t (`alphas_cumprod`) at the current step, a float32 scalar.
 
     Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
-    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. Nothing
-    waits for the device.
+    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. On the
+    CPU if that is where it was read, else on `device`: nothing waits for the device, but for the table, once.
     """
     import torch
 
     sigma = current_sigma(scheduler, timestep)
     if sigma is not None:
-        return (1.0 / (sigma.to(torch.float64) ** 2 + 1.0)).to(device, torch.float32)
-    table = scheduler.alphas_cumprod.to(device, torch.float32)
-    t = torch.as_tensor(timestep, device=device).flatten()[0].double().clamp(0, len(table) - 1)
-    below = t.floor().long()
-    above = t.ceil().long()
-    return torch.lerp(table[below], table[above], (t - below).float())
+        level = (1.0 / (sigma.to(torch.float64) ** 2 + 1.0)).float()
+    else:
+        t = torch.as_tensor(timestep).flatten()[:1]
+        table = _on_device(scheduler.alphas_cumprod, t.device)
+        t = t.clamp(0, len(table) - 1)
+        below, above = (table.index_select(0, index.long()) for index in (t.floor(), t.ceil()))
+        level = torch.lerp(below, above, (t - t.floor()).float())[0]
+    return level if level.is_cpu else level.to(device)
+
+
+@functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
+def _on_device(table: Tensor, device: torch.device) -> Tensor:
+    """A scheduler's table in float32 on this device."""
+    return table.float().to(device)
 
 
 def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:

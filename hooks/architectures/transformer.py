@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,8 +202,7 @@ class Transformer(Architecture):
             return tuple(self.patch_size(pipe) * side for side in arguments["img_shapes"][0][0][-2:])
         if hasattr(pipe, "meta_latent_size"):  # without weights, positions have no values
             return pipe.meta_latent_size
-        last = arguments["img_ids"].flatten(0, -2)[-1].tolist()
-        return tuple(self.patch_size(pipe) * (int(position) + 1) for position in last[-2:])
+        return tuple(self.patch_size(pipe) * (int(last) + 1) for last in _last_position(arguments["img_ids"]))
 
     def patch_size(self, pipe: Any) -> int:
         """Latent pixels per patch (image token), along a side."""
@@ -355,6 +355,14 @@ class Transformer(Architecture):
         limit = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
         return min(limit, longest_text(tower) or limit) if tower else limit
+
+
+@functools.lru_cache(
+    maxsize=1
+)  # by the object, which is the same at every step: reading waits for the device
+def _last_position(positions: Tensor) -> list[float]:
+    """Row and column of the last token of the image, from all tokens' positions."""
+    return positions.flatten(0, -2)[-1, -2:].tolist()
 
 
 def _pipeline_site(address: str, read_only: str) -> Site:

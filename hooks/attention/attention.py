@@ -1,8 +1,11 @@
 """Sums of attention probabilities over the calls of a denoiser, and the heat maps made of them.
 
 Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
-whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
-dtype, of the prompts' rows alone, a few rows or heads at a time.
+whatever attention processor the pipeline runs; the softmax is taken anew, of the prompts' rows alone.
+
+On a CPU, and for each layer by itself, in float32 whatever the model's dtype, a few rows or heads at a time. On a GPU
+layers of one shape wait until they have some 64 MiB of queries or the denoiser's call ends. One attention for all of
+them, in the model's dtype and by any fused kernel, then has indicators of the tokens as values.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Call, module_at
+from hooks.architectures.site import Batch, Call, module_at
 from hooks.attention.definitions import (
     FLOOR,
     REFINE_GRID,
@@ -32,7 +35,9 @@ from hooks.errors import HookError
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
-RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
+IN_CHUNKS = ("cpu",)  # devices whose softmax is taken in chunks
+WAITING = 2**26  # bytes of queries that wait, with the rows of all branches of guidance
+RESIZED_AT_ONCE = 2**24  # elements: 64 MiB in float32
 TINY = torch.finfo(torch.float32).tiny
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
 READABLE_PROCESSORS = (
@@ -46,6 +51,8 @@ READABLE_PROCESSORS = (
 )
 
 Where = tuple[slice, slice]  # rows and heads
+# queries, heads and scale of layers that wait together
+Alike = tuple[torch.Size, torch.dtype, torch.device, int, float]
 
 
 def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
@@ -76,20 +83,33 @@ def _require_readable(layer: AttentionLayer, transformer: bool) -> None:
     )
 
 
+def indicators(
+    columns: Sequence[Sequence[int | slice]], keys: int, width: int, dtype: torch.dtype, device: torch.device
+) -> Sequence[Tensor]:
+    """Return values (rows, 1, keys, width), 1 where a row's column has its keys; several where columns are more.
+
+    An attention of such values is the attention to each column, by any kernel that takes values as wide as keys.
+    """
+    room = -(-max(map(len, columns)) // width) * width
+    values = torch.zeros((len(columns), 1, keys, room), dtype=dtype, device=device)
+    for row, places in zip(values[:, 0], columns, strict=True):
+        for column, place in zip(row.T, places):
+            column[place].fill_(1)  # without a copy to the device
+    return values.split(width, dim=-1)
+
+
 class AttentionSums:
     """Sums of the probabilities of the denoiser's cross-attention layers over the calls of one block.
 
-    What the definition needs and no more: in a mean (rows, 1, pixels, tokens) for all full-resolution layers together,
-    where resizing and clamping change nothing, and (rows, heads, pixels, tokens) for each smaller layer; in a product
-    (rows, 1, pixels, tokens) for each layer. Also each layer by itself, heads averaged, in `bins` bins of calls (0 for
-    none). `call` returns the call under way, or None. HookError for a denoiser without such a layer, or whose attention
-    is not a plain softmax.
+    Of each layer that enters the maps (rows, heads, pixels, columns): each head's map is resized by itself in a mean.
+    Also each layer by itself, heads averaged, in `bins` bins of calls (0 for none). `call` returns the call under way,
+    or None. `columns`: by row of the batch, the positions of the text that have a column, from the same one on.
+    HookError for a denoiser without such a layer, or whose attention is not a plain softmax.
     """
 
     kind, fused = "cross", "to_kv"
-    columns: tuple[tuple[int, ...], ...] | None = (
-        None  # of a transformer: by row, the positions that are summed
-    )
+    adds_tokens = False  # whether a word's map is its tokens' sum, rather than their mean
+    columns: tuple[tuple[int, ...], ...] = ()
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
@@ -102,8 +122,15 @@ class AttentionSums:
         self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
         self._unread: set[str] = set()  # layers that do not enter at this size
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
-        self._sums: dict[str, Tensor] = {}  # for the definition, by layer; "": of all full-resolution layers
-        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, tokens), by layer
+        self._window = slice(None)  # of the text, the positions that are summed
+        self._waiting: dict[Alike, list[tuple[str, Tensor, Tensor]]] = {}  # addresses, queries and keys
+        self._sums: dict[tuple[str, ...], Tensor] = {}  # for the definition, by layers
+        self._together: tuple[str, ...] = ()  # layers that are summed to one, if they are
+        self._targets: dict[
+            tuple[str, ...], list[tuple[Tensor, Tensor]]
+        ] = {}  # sums by parts, with indicators
+        self._heat: Tensor | None = None  # the maps, once the last planned call has ended
+        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, columns), by layer
         self._calls: list[int] = []  # in each bin, where there are several
 
     def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
@@ -152,18 +179,48 @@ class AttentionSums:
         return hook
 
     def _add_attention(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
-        """Add a layer's attention probabilities of the prompts' rows, computed in chunks from queries and keys."""
-        batch, tokens = call.batch, key.shape[1]
-        if not self._count_run(layer, call, tokens):
+        """Add a layer's attention probabilities of the prompts' rows, or let its queries and keys wait for others."""
+        batch = call.batch
+        if not self._count_run(layer, call, key.shape[1]):
             return
-        query, key = (batch.conditional(values, layer.address) for values in (query, key))
         height, width = layer.size(batch.height, batch.width)
-        rows, pixels, _ = query.shape
-        if pixels != height * width:
+        if query.shape[1] != height * width:
             raise HookError(
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
-                f"{batch.height}x{batch.width}, but got {pixels}"
+                f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
+        if self.kind == "self" or self._bins or query.device.type in IN_CHUNKS:
+            return self._add_in_chunks(layer, query, key, call)
+        alike = (query.shape, query.dtype, query.device, layer.heads, layer.module.scale)
+        waiting = self._waiting.setdefault(alike, [])
+        waiting.append((layer.address, query, key))
+        if len(waiting) * query.nbytes >= WAITING:
+            self._add_waiting(alike, batch)
+
+    def _add_waiting(self, alike: Alike, batch: Batch) -> None:
+        """Add the probabilities of layers of one shape that wait, by one attention to indicators of the tokens."""
+        (_, pixels, width), dtype, device, heads, scale = alike
+        addresses, *parts = zip(*self._waiting.pop(alike))
+        query, key = (  # (rows * layers, heads, positions, width of a head)
+            batch.conditional(torch.cat(layers, dim=1) if len(layers) > 1 else layers[0], addresses[0])
+            .reshape(-1, layers[0].shape[1], heads, width // heads)
+            .transpose(1, 2)
+            for layers in parts
+        )
+        if addresses not in self._targets:
+            columns = range(key.shape[2])[self._window]
+            total = _zeros(self._sums, addresses, (len(query), heads, pixels, len(columns)), device)
+            values = indicators([columns], key.shape[2], width // heads, dtype, device)
+            values = [one.expand(len(query), heads, -1, -1) for one in values]
+            self._targets[addresses] = [*zip(total.split(width // heads, dim=-1), values)]
+        for part, values in self._targets[addresses]:
+            attention = F.scaled_dot_product_attention(query, key, values, scale=scale)
+            part.add_(attention[..., : part.shape[-1]])
+
+    def _add_in_chunks(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        """Add a layer's probabilities, the softmax in float32 of a few rows or heads at a time."""
+        query, key = (call.batch.conditional(values, layer.address) for values in (query, key))
+        (rows, pixels, _), tokens = query.shape, key.shape[1]
         heads, limit = layer.heads, CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
         query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
         key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
@@ -172,7 +229,8 @@ class AttentionSums:
             where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
             left, right = (values[where].flatten(0, 1).float() for values in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
-            self._accumulate(layer, where, scores.softmax(dim=-1).unflatten(0, query[where].shape[:2]), call)
+            probabilities = scores.softmax(dim=-1)[..., self._window]
+            self._accumulate(layer, where, probabilities.unflatten(0, query[where].shape[:2]), call)
 
     def _count_run(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
         """Count a run of a layer; return whether it is summed. HookError if the size of latents or text has changed."""
@@ -188,39 +246,38 @@ class AttentionSums:
         return layer.address not in self._unread
 
     def _on_first_run(self) -> None:
-        """Assign the planned calls to the bins of `layer_maps`; HookError if their number is not known."""
+        """Set the columns that are summed and the calls of each bin; HookError if their number is not known."""
+        start = next((row[0] for row in self.columns if row), 0)
+        stop = max((row[-1] + 1 for row in self.columns if row), default=start + 1)
+        self._window = slice(start, stop + bool(self.definition.following))
         if self._bins > 1:
             if self._planned is None:
                 raise HookError(
                     "layer_maps: the pipeline does not say how many calls it plans: choose layer_maps=1"
                 )
             bins = min(self._bins, self._planned)
-            self._bin_of = [call * bins // self._planned for call in range(self._planned)] if bins > 1 else []
-            self._calls = [self._bin_of.count(number) for number in range(bins)] if bins > 1 else []
+            self._bin_of = [call * bins // self._planned for call in range(self._planned)]
+            self._calls = [self._bin_of.count(number) for number in range(bins)]
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
-        """Add probabilities (rows, heads, pixels, tokens) of the rows and heads `where` to the layer's sums."""
-        height, width = layer.size(*self.latent[1:])
-        shape, device = (height * width, self._tokens), probabilities.device
+        """Add probabilities (rows, heads, pixels, columns) of the rows and heads `where` to the layer's sums."""
+        rows, shape, device = self.latent[0], probabilities.shape[2:], probabilities.device
         if layer.address in self.entering:
-            each = self.definition.resizes_heads
-            joint = layer.factor == 1 and self.definition.combine == "mean"
-            key, heads = ("", 1) if joint else (layer.address, layer.heads if each else 1)
-            if key not in self._sums:
-                self._sums[key] = torch.zeros((self.latent[0], heads, *shape), device=device)
-            total = self._sums[key]
-            if each and not joint:
-                total[where].add_(probabilities)
-            else:
-                over_heads = _sum_heads(probabilities).to(total.device)  # layers may be on several devices
-                total[where[0], 0].add_(over_heads, alpha=1 if each else 1 / layer.heads)
+            total = _zeros(
+                self._sums, self._together or (layer.address,), (rows, layer.heads, *shape), device
+            )
+            total[where].add_(probabilities.to(total.device))
         if self._bins:
-            if layer.address not in self._binned:
-                bins = (self.latent[0], len(self._calls) or 1)
-                self._binned[layer.address] = torch.zeros((*bins, *shape), device=device)
+            total = _zeros(self._binned, layer.address, (rows, len(self._calls) or 1, *shape), device)
             number = self._bin_of[call.number] if self._calls else 0
-            total = self._binned[layer.address][where[0], number]
-            total.add_(_sum_heads(probabilities), alpha=1 / layer.heads)
+            total[where[0], number].add_(probabilities.sum(dim=1), alpha=1 / layer.heads)
+
+    def end_call(self, call: Call) -> None:
+        """Add what waits; after the last planned call combine the sums to maps, before the VAE needs the memory."""
+        for alike in list(self._waiting):
+            self._add_waiting(alike, call.batch)
+        if call.number + 1 == call.planned and self._sums:
+            self._heat = self._combine_layers()
 
     # When it has run
 
@@ -240,44 +297,41 @@ class AttentionSums:
 
     def word_maps(self, refine: RefineSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition, spread along self-attention if `refine` is given."""
-        rows, height, width = self.latent
-        joint = self._sums.pop("", None)
-        device = next(iter(self._sums.values()), joint).device
-        heat = torch.zeros((rows, self._tokens, height, width), device=device)
-        if joint is not None:
-            heat += joint[:, 0].transpose(1, 2).reshape(heat.shape)
-        for row in range(rows):
-            for address, sums in self._sums.items():
-                self._add_layer_map(heat[row], self.entering[address], sums[row])
-        product, attention = self.definition.combine == "product", None
-        heat /= sum(layer.heads if self.definition.resizes_heads else 1 for layer in self.entering.values())
-        if product:
-            heat = heat.exp_().pow_(self.definition.power)
+        if self._heat is None:
+            self._heat = self._combine_layers()
+        heat, attention = self._heat, None
         if refine is not None:
             attention = refine.self_attention()
             heat = torch.stack([refine.refine_maps(*pair) for pair in zip(heat, attention.to(heat.device))])
             attention = attention.cpu().numpy()
-        name, version = self.definition.name, self.definition.version
-        return WordMaps(heat.cpu().numpy(), tuple(self.entering), name, version, self_attention=attention)
+        heat, name = heat[:, : max(map(len, self.columns))].cpu().numpy(), self.definition.name
+        about = self.columns, self.adds_tokens, name, self.definition.version
+        return WordMaps(heat, tuple(self.entering), *about, self_attention=attention)
 
-    def _add_layer_map(self, total: Tensor, layer: AttentionLayer, sums: Tensor) -> None:
-        """Add a layer's resized map of one row to `total` (tokens, h, w), from `sums`.
-
-        `sums` has shape (heads or 1, pixels, tokens). In a product the logarithm of the map is added.
-        """
-        height, width = total.shape[1:]
-        size, product = layer.size(height, width), self.definition.combine == "product"
-        mean = torch.zeros_like(total) if product else total
-        for chunk in sums.split(max(1, RESIZED_AT_ONCE // total.numel())):
-            small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
-            if size != (height, width):
-                small = F.interpolate(small, size=(height, width), mode="bicubic").clamp_(min=0)
-            mean.add_(small.sum(dim=0))
-        if product:
-            weight, after = self.definition.following, torch.cat([mean[1:], mean[-1:]])
-            mean = (mean + weight * after) / (1 + weight) if weight else mean
-            calls = float(sums[0, 0].sum())  # probabilities sum to 1
-            total.add_((mean + FLOOR * calls).log_())
+    def _combine_layers(self) -> Tensor:
+        """Return the heat maps (rows, columns, height, width) by the definition, and drop the sums."""
+        rows, *size = self.latent
+        product, weight = self.definition.combine == "product", self.definition.following
+        self._targets.clear()
+        first = next(iter(self._sums.values()))
+        heat = torch.zeros((rows, first.shape[-1], *size), device=first.device)
+        for addresses in list(self._sums):
+            sums = self._sums.pop(addresses)
+            layer, floor = self.entering[addresses[0]], FLOOR * self._seen[addresses[0]]
+            small = layer.size(*size)
+            for row, maps in zip(heat, sums.view(rows, -1, *sums.shape[2:])):
+                if product:
+                    maps = maps.unflatten(0, (len(addresses), -1)).mean(dim=1)
+                for chunk in maps.split(max(1, RESIZED_AT_ONCE // row.numel())):
+                    chunk = chunk.mT.unflatten(2, small).to(row.device)
+                    if small != tuple(size):
+                        chunk = F.interpolate(chunk.contiguous(), size=size, mode="bicubic").clamp_(min=0)
+                    if product:
+                        after = torch.cat([chunk[:, 1:], chunk[:, -1:]], dim=1)
+                        chunk = ((chunk + weight * after) / (1 + weight) + floor).log_()
+                    row.add_(chunk.sum(dim=0))
+        heat /= sum(1 if product else layer.heads for layer in self.entering.values())
+        return heat.exp_().pow_(self.definition.power) if product else heat
 
     def layer_maps(self, calls: int) -> LayerMaps | None:
         """Return the sums of each layer by itself, over `calls` calls of the denoiser; None if not requested."""
@@ -289,7 +343,7 @@ class AttentionSums:
             for address, total in self._binned.items()
         }
         heads = {address: layers[address].heads for address in values}
-        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns)
+        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns, self.adds_tokens)
 
 
 class RefineSums(AttentionSums):
@@ -319,15 +373,13 @@ class RefineSums(AttentionSums):
 
     def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
         """Add probabilities, averaged over heads, to the one sum of all layers."""
-        if not self._sums:
-            shape = (self.latent[0], *probabilities.shape[-2:])
-            self._sums[""] = torch.zeros(shape, device=probabilities.device)
-        total = self._sums[""]
+        shape = (self.latent[0], *probabilities.shape[2:])
+        total = _zeros(self._sums, (), shape, probabilities.device)
         total[where[0]].add_(probabilities.sum(dim=1).to(total.device), alpha=1 / layer.heads)
 
     def self_attention(self) -> Tensor:
         """Return the mean probability (rows, pixels, pixels) with which each pixel attends to each pixel."""
-        return self._sums[""] / self._sums[""].sum(dim=2, keepdim=True)
+        return self._sums[()] / self._sums[()].sum(dim=2, keepdim=True)
 
     def refine_maps(self, heat: Tensor, self_attention: Tensor) -> Tensor:
         """Return one row's heat maps (tokens, h, w), spread along its self-attention and scaled by their peaks."""
@@ -342,5 +394,8 @@ class RefineSums(AttentionSums):
         return peak * scaled**REFINE_KEEP * spread
 
 
-def _sum_heads(probabilities: Tensor) -> Tensor:
-    return probabilities[:, 0] if probabilities.shape[1] == 1 else probabilities.sum(dim=1)
+def _zeros(sums: dict[Any, Tensor], key: Any, shape: Sequence[int], device: torch.device) -> Tensor:
+    """Return the sum of this key, zeros of this shape at first."""
+    if key not in sums:
+        sums[key] = torch.zeros(tuple(shape), device=device)
+    return sums[key]

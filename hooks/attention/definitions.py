@@ -102,11 +102,6 @@ class Definition:
                     f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, but got {got!r}"
                 )
 
-    @property
-    def resizes_heads(self) -> bool:
-        """Whether each head's map is resized and clamped before heads are averaged, rather than their mean."""
-        return self.combine == "mean" and self.reading == "probability"
-
     def select_layers(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
         """Return the layers that enter the heat maps by this definition; HookError if there are none."""
         entering = [layer for layer in matching(layers, self.layers) if layer.factor not in self.left_out]

@@ -10,8 +10,8 @@ values is the attention that is paid them, by any kernel and without the matrix 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +21,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Batch, Call
-from hooks.attention.attention import AttentionSums
+from hooks.architectures.site import Call
+from hooks.attention.attention import AttentionSums, indicators
 from hooks.attention.definitions import AttentionLayer, Definition, default_name
 from hooks.attention.maps import WordMaps
 from hooks.errors import HookError
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-_BUSY = threading.local()  # while a second call runs, nobody looks: probes nest
 
 
 class _AttentionListener(TorchFunctionMode):
@@ -40,21 +39,19 @@ class _AttentionListener(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func is F.scaled_dot_product_attention and not getattr(_BUSY, "now", False):
-            _BUSY.now = True
-            try:
-                self._receive({**dict(zip(_NAMES, args)), **(kwargs or {})}, result)
-            finally:
-                _BUSY.now = False
+        if func is F.scaled_dot_product_attention:
+            self._receive({**dict(zip(_NAMES, args)), **(kwargs or {})}, result)
         return result
 
 
 class FinalSums(AttentionSums):
     """Sums of the attention from a transformer's image positions to the prompts' tokens, as `AttentionSums`.
 
-    `columns`: by row of the batch, the positions of the text that have a column. After them comes the attention to all
-    of the text, except for a reading of outputs.
+    Heads are averaged, and in a mean all layers are summed together. After the columns comes the attention to all of
+    the text, except for a reading of outputs.
     """
+
+    adds_tokens = True
 
     def __init__(
         self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
@@ -70,9 +67,11 @@ class FinalSums(AttentionSums):
         if not definition.layers:
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
         super().__init__(pipe, call, definition, bins)
-        self.columns = ()
-        self._was_read = False
-        self._listeners: list[_AttentionListener] = []
+        self._together = tuple(self.entering) if definition.combine == "mean" else ()
+        self.entering = {address: replace(layer, heads=1) for address, layer in self.entering.items()}
+        self._was_read = True  # while no layer runs
+        self._indicators: dict[Any, list[Tensor]] = {}  # by layout of the keys
+        self._listening = contextlib.ExitStack()
 
     def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
         """Return the layers, all on the grid of patches; to read outputs, joint blocks of two streams, as one head."""
@@ -90,35 +89,28 @@ class FinalSums(AttentionSums):
             before, after = self._listener_hooks(layer)
             stack.callback(layer.module.register_forward_pre_hook(before).remove)
             stack.callback(layer.module.register_forward_hook(after, always_call=True).remove)
-
-        def stop_listening() -> None:  # torch calls no hook after an interrupt
-            while self._listeners:
-                self._listeners.pop().__exit__(None, None, None)
-
-        stack.callback(stop_listening)
+        stack.callback(self._listening.close)  # torch calls no hook after an interrupt
 
     def _listener_hooks(self, layer: AttentionLayer) -> tuple[Callable[..., None], Callable[..., None]]:
         """Return hooks that listen while a layer runs; the second raises HookError if torch's attention did not run."""
-        listeners = self._listeners
 
         def before(module: Any, args: Any) -> None:
             if self._call() is not None:
                 self._was_read = False
-                listeners.append(_AttentionListener(lambda *call: self._read_attention(layer, *call)))
-                listeners[-1].__enter__()
+                receive = functools.partial(self._read_attention, layer)
+                self._listening.enter_context(_AttentionListener(receive))
 
         def after(module: Any, args: Any, output: Any) -> None:
-            if listeners:
-                listeners.pop().__exit__(None, None, None)
-                if output is not None and not self._was_read:  # None after an exception
-                    processor = getattr(layer.module, "processor", None)
-                    backend = getattr(processor, "_attention_backend", None)
-                    backend = backend or "of the surrounding attention_backend"
-                    raise HookError(
-                        f"{layer.address}: its attention ran without torch's scaled_dot_product_attention "
-                        f"({type(processor).__name__}, backend {getattr(backend, 'value', backend)}), so that nothing "
-                        "was read: call pipe.transformer.set_attention_backend('native'), or leave attention maps off"
-                    )
+            self._listening.close()
+            if output is not None and not self._was_read:  # None after an exception
+                processor = getattr(layer.module, "processor", None)
+                backend = getattr(processor, "_attention_backend", None)
+                backend = backend or "of the surrounding attention_backend"
+                raise HookError(
+                    f"{layer.address}: its attention ran without torch's scaled_dot_product_attention "
+                    f"({type(processor).__name__}, backend {getattr(backend, 'value', backend)}), so that nothing "
+                    "was read: call pipe.transformer.set_attention_backend('native'), or leave attention maps off"
+                )
 
         return before, after
 
@@ -126,7 +118,7 @@ class FinalSums(AttentionSums):
     def _read_attention(self, layer: AttentionLayer, arguments: dict[str, Any], result: Tensor) -> None:
         """Add a layer's attention from arguments and result of its first call of `scaled_dot_product_attention`."""
         call = self._call()
-        if call is None or self._was_read:  # the second attention of an adapter reads no text
+        if call is None or self._was_read:  # an adapter's second attention, or a nested probe's to indicators
             return
         self._was_read = True
         batch, sequence = call.batch, self._architecture.stack_of(layer.address).sequence
@@ -148,59 +140,41 @@ class FinalSums(AttentionSums):
             )
         if self._reads_outputs:
             outputs = batch.conditional(result, layer.address).transpose(1, 2).flatten(2).float()
-            values = self._output_similarities(image_positions(outputs, 1), outputs, text)
+            attention = self._output_similarities(image_positions(outputs, 1), outputs, text)
         else:
-            values = self._attention_to_tokens(query, arguments, batch, image_positions, text, layer)
-        self._accumulate(layer, (slice(None), slice(None)), values, call)
+            key, mask = batch.conditional(arguments["key"], layer.address), arguments.get("attn_mask")
+            if mask is not None:
+                mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
+                mask = mask if mask.shape[-2] == 1 else image_positions(mask, -2)
+            more = {name: arguments[name] for name in ("scale", "enable_gqa") if name in arguments}
+            parts = [
+                F.scaled_dot_product_attention(query, key, values, attn_mask=mask, **more)
+                for values in self._token_indicators(key, text)
+            ]
+            attention = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+            attention = attention[..., : max(map(len, self.columns)) + 1].float()
+        if self._reading == "share":
+            attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
+        mean, everywhere = attention.mean(dim=1, keepdim=True), (slice(None), slice(None))
+        self._accumulate(replace(layer, heads=1), everywhere, mean, call)
 
     def word_maps(self, refine: AttentionSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition and, unless outputs are read, of all the text."""
         maps = super().word_maps(None)
-        values, text = maps.values, None if self._reads_outputs else maps.values[:, -1]
-        return replace(maps, values=values[:, : max(map(len, self.columns))], columns=self.columns, text=text)
+        return maps if self._reads_outputs else replace(maps, text=self._heat[:, -1].cpu().numpy())
 
-    def _attention_to_tokens(
-        self,
-        query: Tensor,
-        arguments: dict[str, Any],
-        batch: Batch,
-        image_positions: Callable[[Tensor, int], Tensor],
-        text: list[slice],
-        layer: AttentionLayer,
-    ) -> Tensor:
-        """Return attention of image positions (rows, heads, pixels, columns + 1): to each token and to all the text."""
-        key = batch.conditional(arguments["key"], layer.address)
-        mask = arguments.get("attn_mask")
-        if mask is not None:
-            mask = mask if mask.shape[0] == 1 else batch.conditional(mask, layer.address)
-            mask = mask if mask.shape[-2] == 1 else image_positions(mask, -2)
-        more = {name: arguments[name] for name in ("scale", "enable_gqa") if name in arguments}
-        parts = []
-        for columns in self._token_columns(key, text):
-            attention = F.scaled_dot_product_attention(query, key, columns, attn_mask=mask, **more)
-            parts.append(attention.float())
-        width = max(map(len, self.columns)) + 1
-        attention = torch.cat(parts, dim=-1)[..., :width]
-        if self._reading == "share":
-            attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
-        return attention
-
-    def _token_columns(self, key: Tensor, text: list[slice]) -> Iterator[Tensor]:
-        """Yield values (rows, heads, keys, head width) with 1 at the token of each column; the last is all the text.
-
-        As wide as the keys, which every kernel takes; several where there are more columns.
-        """
-        width = max(map(len, self.columns))
-        size = key.shape[-1]
-        room = -(-(width + 1) // size) * size
-        values = torch.zeros((key.shape[0], 1, key.shape[-2], room), dtype=key.dtype, device=key.device)
-        for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
-            if positions:
-                places = torch.tensor(positions, device=key.device) + span.start
-                values[row, 0, places, torch.arange(len(positions), device=key.device)] = 1
-            values[row, 0, span, width] = 1
-        for start in range(0, room, size):
-            yield values[..., start : start + size].expand(-1, key.shape[1], -1, -1)
+    def _token_indicators(self, key: Tensor, text: list[slice]) -> list[Tensor]:
+        """Return values that indicate each token of the columns and, behind these, all the text: once for a layout."""
+        layout = (*((span.start, span.stop) for span in text), *key.shape, key.dtype, key.device)
+        if layout not in self._indicators:
+            width = max(map(len, self.columns))
+            columns = [
+                [*(span.start + place for place in row), *[slice(0)] * (width - len(row)), span]
+                for row, span in zip(self.columns, text, strict=True)
+            ]
+            values = indicators(columns, *key.shape[2:], key.dtype, key.device)
+            self._indicators[layout] = [one.expand(-1, key.shape[1], -1, -1) for one in values]
+        return self._indicators[layout]
 
     def _output_similarities(self, image: Tensor, outputs: Tensor, text: list[slice]) -> Tensor:
         """Return the softmax over the prompt's tokens of products of outputs, shape (rows, 1, pixels, columns)."""
@@ -208,7 +182,7 @@ class FinalSums(AttentionSums):
         similarities = torch.zeros((len(outputs), 1, image.shape[1], width), device=outputs.device)
         for row, (positions, span) in enumerate(zip(self.columns, text, strict=True)):
             if positions:
-                words = outputs[row, span][list(positions)]
+                words = torch.stack([outputs[row, span.start + position] for position in positions])
                 # what the words have in common cancels in the softmax, and would cost digits
                 scores = image[row] @ (words - words.mean(0)).T
                 similarities[row, 0, :, : len(positions)] = scores.softmax(dim=-1)

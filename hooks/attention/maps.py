@@ -41,37 +41,6 @@ def normalise(heat: np.ndarray) -> np.ndarray:
     return (heat - low) / (high - low)
 
 
-def word_heat(heat: np.ndarray, positions: Sequence[int]) -> np.ndarray:
-    """Return a word's map (h, w), the mean of the heat maps (n_tokens, h, w) at the word's token positions.
-
-    Parameters
-    ----------
-    heat : ndarray, shape (n_tokens, h, w)
-        As `WordMaps.heat` gives it.
-    positions : sequence of int
-        The word's token positions, counted with the start-of-text token.
-
-    Returns
-    -------
-    ndarray, shape (h, w), float32
-
-    Raises
-    ------
-    HookError
-        If there is no position, or one outside the prompt.
-
-    Examples
-    --------
-    >>> word_heat([[[0.0]], [[1.0]], [[3.0]]], [1, 2])
-    array([[2.]], dtype=float32)
-    """
-    heat = np.asarray(heat, dtype=np.float32)
-    positions = [int(position) for position in positions]
-    if not positions or min(positions) < 0 or max(positions) >= len(heat):
-        raise HookError(f"positions: expected some of 0 to {len(heat) - 1}, but got {positions}")
-    return heat[positions].mean(axis=0)
-
-
 def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     """Return the map resized by bicubic interpolation as torch computes it.
 
@@ -141,19 +110,20 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
 
 @dataclass(frozen=True)
 class WordMaps:
-    """Heat maps of the tokens of every image of a batch, shape (rows, n_tokens, h, w).
+    """Heat maps of the prompts' tokens in every image of a batch, shape (rows, columns, h, w).
 
     Attributes
     ----------
-    values : ndarray, shape (rows, n_tokens, h, w), float32
-        Raw sums of probabilities, before any min-max; (h, w) is the latent's size. All positions of the
-        prompt are there, start, end and padding included.
+    values : ndarray, shape (rows, columns, h, w), float32
+        Raw sums of probabilities, before any min-max; (h, w) is the latent's size, in patches for a transformer.
     layers : tuple of str
         Addresses of the cross-attentions that entered.
+    columns : tuple of tuple of int
+        By row, the positions of the text that its first maps are of: those of the prompt's tokens, unless all were
+        asked for.
+    adds_tokens : bool
+        Whether a word's map is its tokens' sum, as in a transformer, rather than their mean.
     definition, version : str
-    columns : tuple of tuple of int, or None
-        Of a transformer: by row, the positions of the text that the maps are of, since not all have one; (h, w) is then
-        the grid of patches.
     text : ndarray, shape (rows, h, w), float32, or None
         Of a transformer: the mass of all the text in the same attentions, summed alike.
     self_attention : ndarray, shape (rows, pixels, pixels), float32, or None
@@ -162,9 +132,10 @@ class WordMaps:
 
     values: np.ndarray = field(repr=False)
     layers: tuple[str, ...] = field(repr=False)
+    columns: tuple[tuple[int, ...], ...] = field(repr=False)
+    adds_tokens: bool = field(default=False, repr=False)
     definition: str = "daam"
     version: str = "1"
-    columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
     text: np.ndarray | None = field(default=None, repr=False)
     self_attention: np.ndarray | None = field(default=None, repr=False)
 
@@ -176,13 +147,12 @@ class WordMaps:
         HookError
             There is no such row, or no map of such a position.
         """
-        if self.columns is None:
-            return word_heat(self.heat(row), positions)
         heat = self.heat(row)
-        return heat[_column_numbers(self.columns[row], positions)].sum(axis=0)
+        maps = heat[_column_numbers(self.columns[row], positions)]
+        return maps.sum(axis=0) if self.adds_tokens else maps.mean(axis=0)
 
     def heat(self, row: int) -> np.ndarray:
-        """Return the token maps (n_tokens, h, w), float32, of one row of the batch; HookError if there is no such row.
+        """Return the token maps (columns, h, w), float32, of one row of the batch; HookError if there is no such row.
 
         Raises
         ------
@@ -200,7 +170,7 @@ class LayerMaps:
 
     Attributes
     ----------
-    values : dict of str to ndarray, shape (rows, bins, n_tokens, h, w), float32
+    values : dict of str to ndarray, shape (rows, bins, columns, h, w), float32
         By address, at the layer's own resolution: the sum over the calls of a bin.
     calls : tuple of int
         Number of calls of the denoiser in each bin.
@@ -208,15 +178,16 @@ class LayerMaps:
         By address, how many heads were averaged.
     size : (int, int)
         Of the latent; of a transformer, of the grid of patches.
-    columns : tuple of tuple of int, or None
-        As in `WordMaps`; behind them is the mass of all the text, where the definition has it.
+    columns, adds_tokens
+        As in `WordMaps`; a last column is the mass of all the text, where the definition has it.
     """
 
     values: dict[str, np.ndarray] = field(repr=False)
     calls: tuple[int, ...]
     heads: dict[str, int] = field(repr=False)
     size: tuple[int, int]
-    columns: tuple[tuple[int, ...], ...] | None = field(default=None, repr=False)
+    columns: tuple[tuple[int, ...], ...] = field(repr=False)
+    adds_tokens: bool = field(default=False, repr=False)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -250,14 +221,13 @@ class LayerMaps:
             raise HookError(f"layer: expected one of {', '.join(self.values)}, but got {layer!r}")
         if step is not None and not 0 <= step < len(self.calls):
             raise HookError(f"step: expected one of the {len(self.calls)} bins kept, but got {step}")
-        positions = list(tokens) if self.columns is None else _column_numbers(self.columns[row], tokens)
+        positions = _column_numbers(self.columns[row], tokens)
         bins = slice(None) if step is None else slice(step, step + 1)
 
         def layer_map(address: str) -> np.ndarray:
             small = self.values[address][row, bins][:, positions].sum(axis=0)
             small = small.mean(axis=0, dtype=np.float32)
-            # a word's mass is its tokens' sum
-            return small if self.columns is None else small * np.float32(len(positions))
+            return small * np.float32(len(positions)) if self.adds_tokens else small
 
         if layer is not None:
             return layer_map(layer)
@@ -266,7 +236,11 @@ class LayerMaps:
 
 
 def _column_numbers(columns: Sequence[int], positions: Sequence[int]) -> list[int]:
-    """Return the indices in `columns` of positions of the text; HookError for a position without a map."""
-    if missing := [position for position in positions if position not in columns]:
-        raise HookError(f"positions: expected some of {list(columns)}, those of words, but got {missing[0]}")
+    """Return the indices in `columns` of positions of the text; HookError if there is none, or one without a map."""
+    missing = [position for position in positions if position not in columns]
+    if missing or not len(positions):
+        raise HookError(
+            f"positions: expected some of {list(columns)}, those of the prompt, but got {[*missing]}: pass "
+            "map_tokens='all' to Probe for maps of the others"
+        )
     return [columns.index(position) for position in positions]

@@ -323,6 +323,17 @@ class PromptWords:
                 )
         return result
 
+    def positions_within(self, row: int, tokens: int) -> tuple[int, ...]:
+        """Return a row's positions between start and end of a U-Net's text; all of `tokens` if they are not known."""
+        ends = []
+        for name in self._places:
+            ids, eos = (
+                self._ids[name][row],
+                getattr(getattr(self._pipe, TOKENIZERS[name], None), "eos_token_id", None),
+            )
+            ends.append(ids.index(eos) if eos in ids else len(ids))
+        return tuple(range(1, min(max(ends), tokens)) if ends else range(tokens))
+
     def denoiser_columns(self, row: int) -> tuple[int, ...]:
         """Return the positions in the denoiser's text between the first and the last word of a row's prompt.
 

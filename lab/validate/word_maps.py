@@ -174,7 +174,7 @@ def draw(
 ) -> list[Instance]:
     """Draw random captions with the probe on; every noun of the checker's that was named and drawn."""
     sampling = {"steps": steps, "guidance_scale": guidance_scale, "seed": seed}
-    read = [{"word_maps": True, "layer_maps": BINS}, {"word_maps": OURS_NAME}]
+    read = [{"word_maps": True, "layer_maps": BINS, "map_tokens": "all"}, {"word_maps": OURS_NAME}]
     drawn = drawn_captions(pipe, prompts, *read, **sampling)
     return [one for probes, row, prompt, image in drawn for one in _instances(*probes, row, prompt, image)]
 

@@ -8,8 +8,7 @@ map. Three comparisons:
 - `drawn`: each side draws with its own diffusers and torch, so a difference may come from the latents, whose own
   difference is printed beside it;
 - `replayed`: daam's side is given the very U-Net inputs of ours, call by call; what is left is the maps' own;
-- `words`: maps of words as daam computes them against `hooks.attention.maps.word_heat` on our maps, where daam's
-matching of
+- `words`: maps of words as daam computes them against the means of our maps, where daam's matching of
   words to tokens is right. Where it is not (it finds "woman" inside "saleswoman"), only the count is given, and the
   tokens' maps hold.
 
@@ -38,7 +37,6 @@ import numpy as np
 import torch
 
 from hooks import Probe
-from hooks.attention.maps import word_heat
 from tests.benchmarks import architectures
 from tests.benchmarks.daam_side import versions
 
@@ -94,7 +92,7 @@ def draw(pipe: Any, prompt: str, scheduler: str, seed: int, size: int, steps: in
 
     handle = pipe.unet.register_forward_pre_hook(keep, with_kwargs=True)
     try:
-        with Probe(pipe, sites="latent", word_maps=True) as probe:
+        with Probe(pipe, sites="latent", word_maps=True, map_tokens="all") as probe:
             final = pipe(
                 prompt,
                 num_inference_steps=steps,
@@ -144,7 +142,7 @@ def compare(folder: Path, jobs: list[dict[str, Any]]) -> dict[str, Any]:
             expected = job["words"].get(word)
             if positions is not None and sorted(positions) == sorted(expected):
                 right += 1
-                note("words", word_heat(heat, expected), daams[f"word{number}"])
+                note("words", heat[list(expected)].mean(axis=0), daams[f"word{number}"])
             else:
                 wrong += 1
     return worst | {"words_compared": right, "words_daam_matches_otherwise": wrong}

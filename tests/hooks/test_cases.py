@@ -26,7 +26,7 @@ from tests.hooks.conftest import PROMPTS, draw
 from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
 
-EVERYTHING = {"word_maps": True, "layer_maps": 99}
+EVERYTHING = {"word_maps": True, "layer_maps": 99, "map_tokens": "all"}
 
 
 def picture(size, rows=2):

@@ -6,7 +6,8 @@ import torch
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError
-from hooks.cosine import BLOCK, cosine, cosine_of_gram, cosine_of_tokens, gram, group_size
+from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
+from hooks.dot_products import BLOCK, gram
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))

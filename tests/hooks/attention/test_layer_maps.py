@@ -14,7 +14,7 @@ STEPS = 4
 
 
 def probed(pipe, **read):
-    with Probe(pipe, **{"word_maps": True, **read}) as probe:
+    with Probe(pipe, **{"word_maps": True, "map_tokens": "all", **read}) as probe:
         draw(pipe, TWO, num_inference_steps=STEPS)
     return probe
 
@@ -53,6 +53,7 @@ def test_chunks_change_nothing(toy, monkeypatch):
         ({"word_maps": "dam"}, "definition: expected one of daam.* but got 'dam'"),
         ({"layer_maps": -1}, "layer_maps: expected a number of bins, 0 for none, but got -1"),
         ({"layer_maps": 2, "word_maps": False}, "layer_maps: expected word maps beside them"),
+        ({"map_tokens": "some"}, "map_tokens: expected 'words' or 'all', but got 'some'"),
         (
             {"word_maps": Definition("nothing", layers=("unet.top.*",))},
             "no cross-attention that the definition 'nothing' takes",

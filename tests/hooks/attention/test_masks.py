@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hooks import HookError
-from hooks.attention.maps import THETA, mask, normalise, resize, word_heat
+from hooks.attention.maps import THETA, mask, normalise, resize
 
 
 def heat(h=5, w=7, seed=0):
@@ -53,12 +53,6 @@ def test_a_constant_map_has_no_min_max_and_an_empty_mask(value):
     found, peak = mask(constant, 30)
     assert not found.any()
     assert peak == np.float32(value)
-
-
-@pytest.mark.parametrize("positions", [[], [4], [-1]])
-def test_word_heat_refuses_positions_outside(positions):
-    with pytest.raises(HookError, match="expected some of 0 to 3"):
-        word_heat(np.zeros((4, 2, 2)), positions)
 
 
 def test_mask_refuses_what_is_not_one_map():

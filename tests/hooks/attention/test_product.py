@@ -29,10 +29,14 @@ def by_hand(kept, row, size, calls):
 
 @pytest.mark.parametrize("kind", ["toy", "sdxl"])
 def test_the_product_of_the_up_blocks_layers(pipelines, kind):
-    with Probe(pipelines(kind), word_maps=NAME, layer_maps=1) as probe:
-        draw(pipelines(kind))
+    pipe = pipelines(kind)
+    everything = {"layer_maps": 1, "map_tokens": "all"}
+    with Probe(pipe, word_maps=NAME) as words, Probe(pipe, word_maps=NAME, **everything) as probe:
+        draw(pipe)
     assert (probe.maps.definition, probe.maps.version) == (NAME, "1")
     assert probe.maps.layers and all(address.startswith("unet.up.") for address in probe.maps.layers)
     for row in range(3):
         expected = by_hand(probe.layer_maps, row, (16, 16), sum(probe.layer_maps.calls))
         np.testing.assert_allclose(probe.maps.heat(row), expected, rtol=1e-4)
+        columns = list(words.maps.columns[row])
+        np.testing.assert_allclose(words.maps.heat(row), expected[columns], rtol=1e-4)

@@ -36,9 +36,9 @@ def conditional(found, layers, row):
 def test_maps_refined_by_the_finest_self_attention(pipelines, kind):
     pipe = pipelines(kind)
     bare = draw(pipe)
-    with Probe(pipe, word_maps=PLAIN) as plain:
+    with Probe(pipe, word_maps=PLAIN, map_tokens="all") as plain:
         draw(pipe)
-    with Probe(pipe, word_maps="self-refined") as probe:
+    with Probe(pipe, word_maps="self-refined", map_tokens="all") as probe:
         images = draw(pipe)
     assert np.array_equal(images, bare)
     assert (probe.maps.definition, probe.maps.version) == ("self-refined", "1")
@@ -59,9 +59,9 @@ def test_maps_refined_by_the_finest_self_attention(pipelines, kind):
 def test_only_grids_that_are_small_enough(monkeypatch):
     pipe = tiny_pipeline("toy")
     monkeypatch.setattr(attention, "REFINE_GRID", 8 * 8)
-    with Probe(pipe, word_maps="self-refined") as probe:
+    with Probe(pipe, word_maps="self-refined", map_tokens="all") as probe:
         draw(pipe)
-    with Probe(pipe, word_maps=PLAIN) as plain:
+    with Probe(pipe, word_maps=PLAIN, map_tokens="all") as plain:
         draw(pipe)
     found = recorded(pipe, lambda: draw(pipe), "self")
     layers = [name for name in found if ".up." in name and found[name].shape[-1] == 64]

@@ -55,7 +55,7 @@ def test_iou_by_hand():
 def test_of_a_probe(probed):
     probe, _images = probed
     found = probe.word_map("umbrella", row=1)
-    np.testing.assert_array_equal(found.values, probe.maps.heat(1)[5])
+    np.testing.assert_array_equal(found.values, probe.maps.heat(1)[4])  # without the start of text
     assert found.values.dtype == np.float32
     assert found.size == (64, 32)
     assert found.mask().shape == (64, 32)
@@ -63,7 +63,7 @@ def test_of_a_probe(probed):
         f"WordMap('umbrella', row 1, tokens [5], 16x8, peak {found.peak:.4g}, definition 'daam', version 1)"
     )
     phrase = probe.word_map("holding an umbrella", row=1)
-    np.testing.assert_allclose(phrase.values, probe.maps.heat(1)[3:6].mean(0), rtol=1e-6)
+    np.testing.assert_allclose(phrase.values, probe.maps.heat(1)[2:5].mean(0), rtol=1e-6)
 
 
 def test_pictures(probed):
@@ -117,7 +117,7 @@ def test_slices(probed):
     probe, _ = probed
     found = probe.word_map("umbrella", row=2)
     layer = found.layer("unet.up.1.attn.0.cross")
-    kept = probe.layer_maps.values["unet.up.1.attn.0.cross"][2, :, 5]  # (bins, h, w)
+    kept = probe.layer_maps.values["unet.up.1.attn.0.cross"][2, :, 4]  # (bins, h, w)
     assert layer.values.shape == (8, 4)
     np.testing.assert_allclose(layer.values, kept.sum(0), rtol=1e-5)
     np.testing.assert_allclose(layer.step(1).values, kept[1], rtol=1e-5)
@@ -125,7 +125,7 @@ def test_slices(probed):
     assert layer.step(1).definition == "unet.up.1.attn.0.cross, calls 2 to 3"
     steps = [found.step(i).values for i in range(2)]
     expected = [
-        resize(values[2, :, 5].sum(0), (16, 8)).clip(0) for values in probe.layer_maps.values.values()
+        resize(values[2, :, 4].sum(0), (16, 8)).clip(0) for values in probe.layer_maps.values.values()
     ]
     np.testing.assert_allclose(sum(steps), np.mean(expected, axis=0), rtol=1e-3, atol=1e-5)
     assert "mean of layers, calls 0 to 1" in repr(found.step(0))

@@ -244,13 +244,18 @@ def test_words_with_a_hyphen_an_apostrophe_or_a_digit(wanted):
 
 def test_a_word_of_the_list_and_rows(toy):
     with Probe(toy, sites="latent", word_maps=True) as probe:
-        draw(toy, ["a dog", "a cat"], num_inference_steps=1)
+        draw(toy, ["a dog", "a cat, a cat"], num_inference_steps=1)
+    assert probe.maps.columns == ((1, 2), (1, 2, 3, 4, 5))
     cat = probe.words(row=1)[1]
-    np.testing.assert_array_equal(probe.word_map(cat, row=1).values, probe.maps.heat(1)[2])
+    np.testing.assert_array_equal(probe.word_map(cat, row=1).values, probe.maps.heat(1)[1])
     with pytest.raises(HookError, match="row: expected one of the batch's 2 rows, but got 2"):
         probe.word_map("cat", row=2)
-    with pytest.raises(HookError, match="positions: expected some of 0 to 31, but got"):
-        probe.word_map(40)
+    message = r"positions: expected some of \[1, 2\], .* but got \[3\]: pass map_tokens='all' to Probe"
+    for positions in ([2, 3], 3):
+        with pytest.raises(HookError, match=message):
+            probe.word_map(positions)
+    with pytest.raises(HookError, match=r"but got \[\]"):
+        probe.word_map([])
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def test_ours_is_the_definition_of_hooks():
     pipe = benchmark_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)
     noise = torch.Generator().manual_seed(0)
-    with Probe(pipe, sites="latent", word_maps=word_maps.OURS_NAME, layer_maps=word_maps.BINS) as probe:
+    read = {"word_maps": word_maps.OURS_NAME, "layer_maps": word_maps.BINS, "map_tokens": "all"}
+    with Probe(pipe, sites="latent", **read) as probe:
         output = pipe("a woman in a dress with a ball in the park", generator=noise, num_inference_steps=6)
     found = list(word_maps._instances(probe, probe, 0, 0, np.asarray(output.images[0])))
     assert found
