@@ -38,7 +38,7 @@ def run(request: Request) -> tuple[Config, list[str]]:
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
             request.print_line(f"observe: {line}")
-        command_line.raise_from_here()
+        command_line.raise_on_signals()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
         with directory.claim(plan.config.out_path, alone=alone) as held:
             return plan.config, _run_stages(request, plan, held, helpers)

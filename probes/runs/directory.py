@@ -17,7 +17,7 @@ from typing import Any
 from probes import locks
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.paths import link_of, name_of
+from probes.paths import display_name, outermost_link
 from probes.runs.missing import require_parts
 from probes.runs.parts import disk_error, is_leftover, part_name, write_bytes
 from probes.runs.record import (
@@ -50,10 +50,12 @@ def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
             raise disk_error(path, error) from None
         try:
             yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
-            locks.require_there(path)
+            locks.require_not_removed(path)
         except Exception as error:
-            if not isinstance(error, locks.GoneError):  # of a folder that is gone this is the error to raise
-                locks.require_there(path)
+            if not isinstance(
+                error, locks.RemovedRunError
+            ):  # of a folder that is gone this is the error to raise
+                locks.require_not_removed(path)
             raise
 
 
@@ -70,7 +72,7 @@ def _register_process(path: Path, alone: bool, stack: contextlib.ExitStack) -> N
     mine = path / f"{locks.GATE}-{how}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
     mine.touch()
     stack.enter_context(locks.locked(mine, remove=True))
-    held = locks.lock_of(mine).is_locked
+    held = locks.file_lock(mine).is_locked
     locks.WORKING[mine] = path
     stack.callback(locks.WORKING.pop, mine)
     if not held:
@@ -202,7 +204,7 @@ def prepare_stage(run: Run, config: Config, stage: str, passed: Mapping[str, Any
         )
     before, after = run.resolved, config.resolved()
     sides = [
-        {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
+        {"model": display_name(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
     ]
     _require_same_fields(run, *sides, resolved=True)
     if stage == "report":
@@ -273,7 +275,7 @@ def _remove_recorded(run: Run, folders: Sequence[str], others: Sequence[str] = (
     parts = (f"{kind}/{part_name(number)}" for kind, count in counts.items() for number in range(count))
     names = [*parts, *others]
     for name in (*names, *folders):
-        link = link_of(run.path, name)
+        link = outermost_link(run.path, name)
         if link is not None:
             raise UserError(
                 f"{link}: expected a file or folder of the run, got a link: what it leads to is not removed: take the"

@@ -68,7 +68,7 @@ def is_leftover(name: str) -> bool:
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
     """Write a file completely or not at all (temporary file, fsync, rename); UserError if it cannot be written."""
     temporary_file = temporary_path(path)
-    locks.require_there(path)
+    locks.require_not_removed(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has

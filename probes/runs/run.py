@@ -22,8 +22,8 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.locks import GATE, locked, require_there
-from probes.paths import link_of, require_no_address
+from probes.locks import GATE, locked, require_not_removed
+from probes.paths import outermost_link, require_no_address
 from probes.runs.images import fault_reason, read_image
 from probes.runs.parts import (
     column_names,
@@ -115,7 +115,7 @@ class Run:
         If another process has reached a later stage meanwhile, its status and times are kept.
         """
         file, fields = self.path / "run.json", json.loads(json.dumps(fields))
-        require_there(file)
+        require_not_removed(file)
         with locked(self.path / GATE):
             current = read_record(file) if self.meta and file.exists() else self.meta
             recorded = {**current, **fields}
@@ -369,7 +369,7 @@ class Run:
         """Remove files by their paths in the run, if they exist and are not links or reached through a link."""
         try:
             for name in names:
-                if link_of(self.path, name) is None and (self.path / name).is_file():
+                if outermost_link(self.path, name) is None and (self.path / name).is_file():
                     (self.path / name).unlink()
         except OSError as error:
             raise disk_error(Path(error.filename or str(self.path)), error) from None

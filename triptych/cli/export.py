@@ -19,7 +19,7 @@ def parser() -> command_line.Parser:
     )
     main.add_run("directory of a run")
     main.add_argument("--to", choices=list(FORMATS), required=True, help="format, see below")
-    main.add_out(what="folder to write to, new or empty (default: RUN-FORMAT in the working directory)")
+    main.add_out(help="folder to write to, new or empty (default: RUN-FORMAT in the working directory)")
     return main
 
 

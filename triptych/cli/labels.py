@@ -50,21 +50,21 @@ def parser() -> command_line.Parser:
     sheet.add_out("label-sheet")
     sheet.add_argument(
         "--images",
-        type=command_line.whole(1, 100_000),
+        type=command_line.whole_number(1, 100_000),
         metavar="N",
         help="images: in all, of whole triplets (objects, default 100), of each word (questions, 15), of each word and"
         " attribute (attributes, 20)",
     )
     sheet.add_argument(
         "--objects",
-        type=command_line.whole(0, 1000),
+        type=command_line.whole_number(0, 1000),
         metavar="N",
         help="objects asked about in an image beside the nouns of its prompt, or statements beside that of its prompt"
         " (default: 8 objects, 3 statements)",
     )
     sheet.add_argument(
         "--annotators",
-        type=command_line.whole(1, 100),
+        type=command_line.whole_number(1, 100),
         default=1,
         metavar="N",
         help="a CSV for each of so many (GEP's paper: 3; the majority counts)",

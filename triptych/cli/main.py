@@ -113,7 +113,7 @@ def command(name: str) -> Callable[[Sequence[str]], int]:
         parser = module.parser()
         parser.set_defaults(stages=_run_from_arguments)
         interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
-        return command_line.run(module.work, parser, argv, begins=row.begins, **interrupted)
+        return command_line.run(module.work, parser, argv, raise_at_once=row.begins, **interrupted)
 
     return main
 

@@ -38,7 +38,7 @@ def parser() -> command_line.Parser:
         " seeds and words, and the gaps: the smallest that matters, half and all of the spread (default: none)",
         nargs="?",
     )
-    number, whole, probability = command_line.number, command_line.whole, command_line.probability
+    number, whole, probability = command_line.number, command_line.whole_number, command_line.probability
 
     def add(title: str, *rows: tuple[str, Any, Any, str, str]) -> None:
         group = main.add_argument_group(title)
@@ -66,7 +66,7 @@ def parser() -> command_line.Parser:
         ("--frequency", probability, None, "P", "share of the images of one word that show the object"),
         (
             "--difference",
-            number(-1, 1, ends=False),
+            number(-1, 1, inclusive=False),
             [0.05, 0.1, 0.2],
             "P",
             "how much larger the other word's share is",
@@ -88,7 +88,7 @@ def parser() -> command_line.Parser:
         ("--family", command_line.count, 1, "N", "number of tests, by which alpha is divided (Bonferroni)"),
     )
     main.add_seed("the simulations")
-    main.add_out(what="CSV file to write, the tables one below the other (default: none)")
+    main.add_out(help="CSV file to write, the tables one below the other (default: none)")
     return main
 
 
