@@ -24,7 +24,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Write the run in the chosen format, and print where it is and how to open it."""
+    """Write a run in the chosen format, and print where it is and how to open it."""
     from analysis.export.exporting import export_run
 
     done = export_run(arguments.run, arguments.to, arguments.out)
