@@ -146,7 +146,7 @@ def forked(said, work):
     status = 1
     try:
         os.setsid()
-        command_line.raise_from_here()
+        command_line.raise_on_signals()
         signal.signal(signal.SIGTERM, command_line.handle_signal)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals_held)
