@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from threadpoolctl import threadpool_limits
+
 from analysis.report.figures import Drawn, files, inline_svg
 from probes.execution.processes import Helpers, Tick
 
@@ -24,7 +26,8 @@ class _Saving:
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Drawn, Tick], Saved]]:
-        yield lambda drawn, tick: Saved(files(drawn), inline_svg(drawn))
+        with threadpool_limits(1):
+            yield lambda drawn, tick: Saved(files(drawn), inline_svg(drawn))
 
 
 def saved(

@@ -67,7 +67,6 @@ def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unm
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
     with Deadly() as helpers:
-        helpers.start(2, "analysis.tables.stage")
         with pytest.raises(UserError, match="worker processes to go on, found one ended") as error:
             measure(Run.open(path), helpers=helpers, processes=2)
     assert "\n" not in str(error.value)
