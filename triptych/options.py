@@ -47,8 +47,9 @@ _FIELDS = {
         "generate.workers": "N",
         "cluster.address": "ADDRESS",
     },
+    "what to report": {"report.figures": "FORMAT"},
 }
-WHAT, HOW, WHERE = _FIELDS
+WHAT, HOW, WHERE, REPORT = _FIELDS
 
 
 def flag_of(path: str) -> str:
