@@ -183,7 +183,8 @@ def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> Non
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:
     """Compute the result tables of a run; UserError if parts of it are missing."""
-    from analysis.tables.stage import measure
+    with loading_libraries():
+        from analysis.tables.stage import measure
 
     began = monotonic()
     require_matching_parts(run)
@@ -195,8 +196,9 @@ def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> No
 
 def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
     """Write the report and the dataset card of a run; return its answers, and a line with the report's path."""
-    from analysis.export.cards.card import write_dataset_card
-    from analysis.report.page import answers, report
+    with loading_libraries():
+        from analysis.export.cards.card import write_dataset_card
+        from analysis.report.page import answers, report
 
     began = monotonic()
     request.print_line("report: drawing figures")

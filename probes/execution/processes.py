@@ -94,7 +94,9 @@ class Helpers(contextlib.ExitStack):
         if spawned and workers > 1:
             begin(self._executor)  # they open the work meanwhile
         try:
-            with work.opened() as do, contextlib.ExitStack() as stage:
+            with contextlib.ExitStack() as stage:
+                with loading_libraries():
+                    do = stage.enter_context(work.opened())
                 if not spawned and _can_fork():
                     begin(_start_helpers(stage, workers - 1, (key, contextlib.ExitStack(), do)))
                 elif not spawned:
