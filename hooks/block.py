@@ -51,7 +51,7 @@ class HookedBlock:
     _forget: Callable[[], None]
 
     def __enter__(self) -> Self:
-        """Attach all hooks; a HookError if the block was entered before."""
+        """Attach all hooks, and return the block; a HookError if it was entered before."""
         name = type(self).__name__
         if self._phase != "new":
             raise HookError(f"{name}: entered a second time; one {name} is for one block: make a new one")
@@ -94,7 +94,7 @@ class HookedBlock:
             self._forget()
 
     def _phase_text(self, activity: str) -> str:
-        """Text for the `repr` of a block that is not done: unused, `activity` (within the block), or failed."""
+        """Text for the `repr` of a block that has no results yet: unused, `activity` (inside it), or failed."""
         states = {
             "new": f"to be used as `with {type(self).__name__.lower()}:`, around one call of the pipeline",
             "inside": activity,
@@ -104,7 +104,7 @@ class HookedBlock:
 
     @torch.no_grad()
     def _on_denoiser_call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Pass a step's first denoiser call to `_before_denoiser`; a HookError if the pipeline is called again."""
+        """Pass a step's first denoiser call to `_before_denoiser`; a HookError if the pipeline was called again."""
         timesteps = getattr(self._scheduler, "timesteps", None)
         self._timesteps = timesteps if self._timesteps is None else self._timesteps
         again = self._timesteps is not timesteps  # they were set anew since
@@ -131,12 +131,13 @@ class HookedBlock:
         self._calls += 1
 
     def _branches_argument(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Argument `branches` of `Architecture.inputs`, if only comparing text states shows them; empty otherwise.
+        """Keyword argument `branches` of `Architecture.inputs`, where only the text states show the branches; else {}.
 
         Before the first call of the denoiser, the first run of each text encoder is that of the prompts.
         """
 
         def are_prompt_states(states: torch.Tensor) -> bool:
+            """Return whether text states are those of the prompts, not of negative prompts."""
             matched, _ = match_runs(self._readers, states)
             return any(reader.runs and matched[reader.name] is reader.runs[0] for reader in self._readers)
 
@@ -145,7 +146,7 @@ class HookedBlock:
         return {} if branches is None else {"branches": branches}
 
     def _wrap_scheduler(self, stack: contextlib.ExitStack) -> None:
-        """Wrap the scheduler's `step` method so that each `Step` is passed to `_on_step` first, until `stack` closes.
+        """Let the scheduler's method `step` pass each `Step` to `_on_step` first, until `stack` closes.
 
         Closing the stacks of several blocks, in any order, restores the scheduler's own method.
         """
@@ -155,6 +156,7 @@ class HookedBlock:
 
         @functools.wraps(getattr(method, "__func__", method))  # pipelines ask which arguments it takes
         def step(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            """Pass the arguments to `_on_step`, then to the scheduler's own method."""
             if instance is not scheduler:  # a copy of it, in a callback
                 return type(instance).step(instance, *args, **kwargs)
             arguments = [*signature.bind_partial(instance, *args, **kwargs).arguments.values()]
@@ -164,7 +166,8 @@ class HookedBlock:
             self._in_step, self._steps = False, self._steps + 1
             return method(*args, **kwargs)
 
-        def put_back() -> None:
+        def restore() -> None:
+            """Put the scheduler's own method back, as far as other blocks have ended, too."""
             step.left = True
             while getattr(now := vars(scheduler).get("step"), "left", False):
                 if now.before is None:
@@ -174,10 +177,10 @@ class HookedBlock:
 
         step.left, step.before = False, before
         scheduler.step = types.MethodType(step, scheduler)  # which a copy binds to itself
-        stack.callback(put_back)
+        stack.callback(restore)
 
     def _require_unchanged(self) -> None:
-        """Raise a HookError if a hooked module or the scheduler was replaced in the pipeline since the block began."""
+        """Raise a HookError if a hooked module or the scheduler was replaced since the block was entered."""
         self._architecture.require_readable(self._pipe)
         for path, part in self._parts.items():
             if not has_module(self._pipe, path) or module_at(self._pipe, path) is not part:
@@ -198,18 +201,18 @@ class HookedBlock:
         for module in (denoiser, *encoders):
             if module is not None:
                 stack.callback(
-                    module.register_forward_pre_hook(self._require_own_thread, prepend=True).remove
+                    module.register_forward_pre_hook(self._require_same_thread, prepend=True).remove
                 )
         if set(blocks) != {self._thread}:
             self._refuse_other_thread()
 
-    def _require_own_thread(self, module: Any, args: Any) -> None:
-        """Forward hook that raises a HookError in any thread but the one that entered the block."""
+    def _require_same_thread(self, module: Any, args: Any) -> None:
+        """Hook before a module's forward: raise a HookError in a thread other than the one that entered the block."""
         if threading.get_ident() != self._thread:
             self._refuse_other_thread()
 
     def _refuse_other_thread(self) -> None:
-        """Raise the HookError for a pipeline that two threads use."""
+        """Raise the HookError for a pipeline that two threads use at once."""
         raise HookError(
             f"{type(self).__name__}: expected a pipeline that one thread runs, but another thread runs it: enter the "
             "block in the thread that calls it, under one lock for all threads, or load a pipeline for each"

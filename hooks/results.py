@@ -50,6 +50,7 @@ class Similarity:
     timestep: np.ndarray
 
     def __repr__(self) -> str:
+        """Return the numbers of calls and pairs, and the range of values."""
         calls, pairs = self.values.shape
         known = self.values[np.isfinite(self.values)]
         ends = f", {known.min():.4f} to {known.max():.4f}" if known.size else ""
@@ -75,13 +76,15 @@ class Kept:
     places: int | None = None
 
     def __repr__(self) -> str:
+        """Return the number of calls and the shape of a call's tensor."""
         return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
 
 
 def _result_property(name: str, meaning: str, remedy: str = "") -> Any:
-    """Return a property that reads `probe._<name>`; HookError before the block has ended, or if not requested."""
+    """Return a property of a result of the probe; its HookErrors: block not ended, or result not requested."""
 
     def read(probe: ProbeResults) -> Any:
+        """Return the result, which the probe keeps under its name with an underscore."""
         probe._require_done(name)
         value = getattr(probe, f"_{name}")
         if value is None:
@@ -136,7 +139,7 @@ class ProbeResults(HookedBlock):
         return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the similarities at the last call of each site, or the `repr` if there are none."""
+        """Return an HTML table of similarities at each site's last call, for notebooks; else the `repr`."""
         head = f"<p>{html.escape(repr(self))}</p>"
         if self._phase != "done" or not getattr(self, "_similarity", None):
             return head
@@ -152,14 +155,14 @@ class ProbeResults(HookedBlock):
         return f"{head}<div style='max-height:24em;overflow:auto'>{table}</div>"
 
     def _require_done(self, name: str) -> None:
-        """Raise HookError, which names the result, if the block has not ended or ended with an exception."""
+        """Raise a HookError, which names a result, if the block has not ended or ended with an exception."""
         if self._phase == "new" or self._phase == "inside":
             raise HookError(f"Probe.{name}: read before the end of the block: leave the `with` first")
         if self._phase == "failed":
             raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
 
     def words(self, row: int | None = None) -> list[Word]:
-        """Return the words of all prompts, or of one row's prompt, with their token positions, by text encoder.
+        """Return the words of all prompts, or of one batch row's prompt, with their token positions, by text encoder.
 
         Parameters
         ----------
@@ -185,7 +188,7 @@ class ProbeResults(HookedBlock):
         return tuple(text_cores(self._pipe))
 
     def token_heat(self, positions: Mapping[str, Sequence[int]], row: int) -> np.ndarray:
-        """Return a word's heat map (h, w) by its token positions: their mean in a U-Net, their sum in a transformer.
+        """Return the heat map (h, w) of a word's token positions in one image: in a U-Net their mean, else their sum.
 
         `positions`, by text encoder, are equal in all encoders of a U-Net; a transformer's text may hold several's.
 

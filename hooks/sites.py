@@ -63,7 +63,7 @@ DEFAULT_SITES = "*"  # a pattern chooses among the default sites
 
 
 def __getattr__(name: str) -> Any:
-    """Return `SUPPORTED_PIPELINES` when it is asked for, as its names are those of every architecture."""
+    """Return `SUPPORTED_PIPELINES`, which is made at its first use; AttributeError for any other name."""
     if name == "SUPPORTED_PIPELINES":
         return supported_pipelines()
     raise AttributeError(f"module 'hooks.sites' has no attribute {name!r}")
@@ -143,12 +143,14 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     batches: list[Batch] = []
 
     def record_inputs(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record the batch, and the shapes of the tensors that the denoiser is given."""
         inputs = architecture.inputs(bare, args, kwargs)
         batches.append(inputs.batch)
         tensors = {"latent": inputs.latent, "text.final": inputs.text, "text.pooled": inputs.pooled}
         row.update({name: tuple(values.shape[1:]) for name, values in tensors.items() if values is not None})
 
     def record_shape(site: Site, values: Any) -> None:
+        """Record the shape of one image's values at a site."""
         row[site.address] = tuple((site.stream_tokens(values, batches[0]) if batches else values).shape[1:])
 
     architecture.denoiser(bare).register_forward_pre_hook(record_inputs, with_kwargs=True)
@@ -172,7 +174,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
 
 
 def _no_match_message(pattern: str, sites: list[Site], pipe: Any) -> str:
-    """Error text for a pattern without a match: why the site is unavailable, or the nearest addresses."""
+    """Error message for a pattern that matches no site: why it is unavailable, or the nearest addresses."""
     reason = architecture_of(pipe).why_unavailable(pipe, pattern)
     if reason is not None:
         return f"sites: {pattern!r} cannot be computed, {reason}: leave it out"

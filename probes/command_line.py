@@ -3,7 +3,7 @@
 A module's ``main`` hands its parser and its work to `run`. A command line imports this first, for Control-C and for
 SIGTERM, by which batch systems and containers end a process: one line, and exit status 130 or 143. While libraries
 load, an exception may be swallowed or wrapped by one of them; so the process ends where it stands, until
-`raise_from_here` says that there is work to end in order. From then on either is a `KeyboardInterrupt` that lets go of
+`raise_on_signals` says that there is work to end in order. From then on either is a `KeyboardInterrupt` that lets go of
 the run directory and ends the helpers.
 
 What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch, and
@@ -41,13 +41,13 @@ received: list[int] = []  # of either, once there is work
 
 
 def interruption() -> tuple[str, int]:
-    """Return ``interrupted`` or ``terminated``, and the exit status for it: 128 and the number of the signal."""
+    """Return "interrupted" or "terminated", by the last signal, and the exit status 128 + number of the signal."""
     number = received[-1] if received else signal.SIGINT
     return _PARTICIPLES[signal.Signals(number)], 128 + number
 
 
-def handle_signal(number: int, frame: Any) -> None:
-    """Handle SIGINT or SIGTERM: end the process or, after `raise_from_here`, raise a `KeyboardInterrupt`."""
+def handle_signal(number: int, frame: object) -> None:
+    """Handle SIGINT or SIGTERM: end the process or, after `raise_on_signals`, raise a `KeyboardInterrupt`."""
     if _begun:
         received.append(number)
         raise KeyboardInterrupt
@@ -64,8 +64,8 @@ def exit_at_once(status: int) -> NoReturn:
     os._exit(status)
 
 
-def raise_from_here() -> None:
-    """From now on turn SIGINT and SIGTERM into a `KeyboardInterrupt`, where they ended the process before."""
+def raise_on_signals() -> None:
+    """Let SIGINT and SIGTERM raise a `KeyboardInterrupt` from now on; before they ended the process."""
     global _begun
     _begun = True
 
@@ -87,7 +87,7 @@ class DefaultsHelp(argparse.HelpFormatter):
     """
 
     def _get_help_string(self, action: argparse.Action) -> str:
-        """Return an argument's help, with its default unless that is empty or stated."""
+        """Return an argument's help, with its default added unless that is empty or stated in it."""
         text, value = action.help or "", action.default
         if not action.option_strings or "default" in text:
             return text
@@ -97,7 +97,7 @@ class DefaultsHelp(argparse.HelpFormatter):
         return f"{text} (default: {default.replace('%', '%%')})"
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Return a text as it is if it has indented lines, else wrapped to the width."""
+        """Return a text of the help wrapped to the width, or unchanged if it has indented lines."""
         kind = argparse.RawDescriptionHelpFormatter if "\n " in text else argparse.HelpFormatter
         return kind._fill_text(self, text, width, indent)
 
@@ -106,7 +106,7 @@ class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` whose errors are `UserError`, with the arguments that commands have in common.
 
     It takes no option by half its name, names the option that was likely meant, and its help says the defaults.
-    `examples` are whole command lines, each with what it does: the end of the help.
+    `examples` are full command lines, each with what it does: the end of the help.
     """
 
     def __init__(self, *args, examples: Mapping[str, str] | None = None, **options) -> None:
@@ -119,17 +119,17 @@ class Parser(argparse.ArgumentParser):
             options["epilog"] = "\n".join([*before, title, *lines])
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": DefaultsHelp} | options)
 
-    def add_run(self, what: str, name: str = "run", **options: Any) -> None:
-        """Add the argument `name`, the path of a run directory."""
-        self.add_argument(name, type=run_directory, help=what, **options)
+    def add_run(self, help: str, name: str = "run", **options: Any) -> None:
+        """Add a positional argument for the path of a run directory; `options` as of `add_argument`."""
+        self.add_argument(name, type=run_directory, help=help, **options)
 
-    def add_out(self, default: str | None = None, what: str = "folder to write to", **options: Any) -> None:
-        """Add ``--out``, a path to write to on this machine."""
+    def add_out(self, default: str | None = None, help: str = "folder to write to", **options: Any) -> None:
+        """Add ``--out``, a path to write to on this machine; `options` as of `add_argument`."""
         path = None if default is None else Path(default)
-        self.add_argument("--out", type=Path, default=path, metavar="PATH", help=what, **options)
+        self.add_argument("--out", type=Path, default=path, metavar="PATH", help=help, **options)
 
     def add_seed(self, purpose: str) -> None:
-        """Add ``--seed``, the random seed (0 by default) of what `purpose` names."""
+        """Add ``--seed``, the random seed (default 0) of something that the help names as `purpose`."""
         self.add_argument("--seed", type=seed, default=0, metavar="N", help=f"seed of {purpose}")
 
     def add_inference(self, *, permutations: bool = False) -> None:
@@ -148,17 +148,17 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Return the parsed arguments and an empty list: any argument that is not declared is a `UserError`."""
-        found, unknown = super().parse_known_args(args, namespace)
+        """Return the parsed arguments and an empty list; an argument that is not declared raises a `UserError`."""
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
             close = difflib.get_close_matches(flag, self._option_string_actions, 1)
             meant = f": did you mean {close[0]}?" if close else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
-        return found, unknown
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Raise a `UserError` that names what is wrong with the arguments."""
+        """Raise a `UserError` with a message on the command line's arguments."""
         raise UserError(f"command line: {message}{'' if message.endswith('?') else ':'} see --help")
 
 
@@ -168,17 +168,17 @@ def run(
     argv: Sequence[str] | None = None,
     *,
     interrupted: str = "nothing is lost but this command's work",
-    begins: bool = True,
+    raise_at_once: bool = True,
 ) -> int:
-    """Parse a command line and do its work; return the exit status.
+    """Parse a command line, call `work` with its arguments, and return the exit status.
 
-    That is 0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
-    143 when terminated, after which `interrupted` is said. A reader of the output that has gone, as with ``| head``, is
-    no fault. `begins` is False where `work` says itself, by `raise_from_here`, when there is something to go
-    on with.
+    That is 0; 2 for what the user can mend, named in one line of at most 400 characters on stderr; 130 when
+    interrupted, 143 when terminated, after which the text `interrupted` is printed. A reader of the output that has
+    gone, as with ``| head``, is no fault. `raise_at_once` is False where `work` calls `raise_on_signals` itself, once
+    there is something to go on with.
     """
-    if begins:
-        raise_from_here()
+    if raise_at_once:
+        raise_on_signals()
     try:
         work(parser.parse_args(argv))
         sys.stdout.flush()
@@ -211,22 +211,23 @@ def run(
 
 
 def _print_error(error: Exception) -> int:
-    """Print an error in one line on stderr; return exit status 2."""
+    """Print an error in one line on stderr, and return the exit status 2."""
     print(one_line(str(error)), file=sys.stderr)
     return 2
 
 
 def _argument_error(expected: str, text: str) -> argparse.ArgumentTypeError:
-    """Return the error of an argument: what was expected, and its text, shortened to 60 characters."""
+    """Return the error for an argument's text that is not what was expected."""
     shown = text if len(text) <= 60 else text[:57] + "..."
     return argparse.ArgumentTypeError(f"expected {expected}, got {shown!r}")
 
 
-def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
-    """Return an argument type for `argparse`: a function from text to a whole number from `least` to `most`."""
+def whole_number(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
+    """Return an `argparse` type: a function that turns text into a whole number from `least` to `most`."""
     described = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
 
     def convert(text: str) -> int:
+        """Return the number in a text; an error of `argparse` if it is none in the range."""
         with contextlib.suppress(ValueError):
             if least <= int(text) <= most:
                 return int(text)
@@ -235,38 +236,41 @@ def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
     return convert
 
 
-def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> Callable[[str], float]:
-    """Return an argument type for `argparse`: text to a finite number in a range; without its ends if not `ends`."""
+def number(least: float = -1e100, most: float = 1e100, *, inclusive: bool = True) -> Callable[[str], float]:
+    """Return an `argparse` type: a function that turns text into a finite number from `least` to `most`."""
     if most == 1e100:
         described = (
-            "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
+            "a number" if least == -1e100 else f"a number {'of at least' if inclusive else 'above'} {least:g}"
         )
     else:
-        described = f"a number {'from' if ends else 'between'} {least:g} {'to' if ends else 'and'} {most:g}"
+        described = (
+            f"a number {'from' if inclusive else 'between'} {least:g} {'to' if inclusive else 'and'} {most:g}"
+        )
 
     def convert(text: str) -> float:
+        """Return the number in a text; an error of `argparse` if it is none in the range."""
         with contextlib.suppress(ValueError):
             value = float(text)
-            if math.isfinite(value) and (least <= value <= most if ends else least < value < most):
+            if math.isfinite(value) and (least <= value <= most if inclusive else least < value < most):
                 return value
         raise _argument_error(described, text)
 
     return convert
 
 
-seed = whole(0)
-count = whole(1, 1_000_000)
-probability = number(0, 1, ends=False)
-threads = whole(1, 1024)
+seed = whole_number(0)
+count = whole_number(1, 1_000_000)
+probability = number(0, 1, inclusive=False)
+threads = whole_number(1, 1024)
 
 
 def run_directory(text: str) -> Path:
-    """Return an argument as the path of a run, which need not exist; a `UserError` for an address."""
+    """Return an argument as the path of a run, which need not exist; UserError for an address such as s3://…."""
     require_no_address(text)
     return Path(text)
 
 
-def folder(text: str) -> Path:
+def existing_folder(text: str) -> Path:
     """Return an argument as the path of an existing folder; an error of `argparse` if there is none."""
     require_no_address(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
@@ -276,7 +280,7 @@ def folder(text: str) -> Path:
 
 
 def writable(path: Path, *, folder: bool = False) -> Path:
-    """Return a path where a file (if `folder`, files in it) can be written, which is tried; else a `UserError`.
+    """Return a path after trying that a file (if `folder`, files in it) can be written there; UserError if not.
 
     Nothing is left behind by the trial, and what stands at the path is not touched.
     """

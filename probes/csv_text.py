@@ -29,36 +29,36 @@ CELL = 1 << 24  # characters that a cell may have
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
-    """Return a table as CSV in UTF-8, without its index; texts that a spreadsheet would calculate get an apostrophe."""
+    """Return a table as CSV in UTF-8, without index; texts that a spreadsheet would calculate get an apostrophe."""
     import pandas as pd  # not before: captions are read without it
 
     table, quoting = table.copy(deep=False), csv.QUOTE_MINIMAL
-    for place, kind in enumerate(table.dtypes):
+    for index, kind in enumerate(table.dtypes):
         if pd.api.types.is_object_dtype(kind) or isinstance(kind, (pd.StringDtype, pd.CategoricalDtype)):
-            texts = table.iloc[:, place].astype(object)
-            safe = [neutral(value) for value in texts]
+            texts = table.iloc[:, index].astype(object)
+            safe = [escape_formula(value) for value in texts]
             if any(one is not other for one, other in zip(safe, texts)):
-                table.isetitem(place, pd.Series(safe, index=table.index, dtype=object))
+                table.isetitem(index, pd.Series(safe, index=table.index, dtype=object))
             # which Python quotes from 3.13 on alone
             if any(isinstance(text, str) and "\r" in text for text in safe):
                 quoting = csv.QUOTE_NONNUMERIC
-    header: list[Hashable] = [neutral(name) for name in table.columns]
+    header: list[Hashable] = [escape_formula(name) for name in table.columns]
     text = table.to_csv(index=False, lineterminator="\n", header=header, quoting=quoting)
     return text.encode("utf-8", "backslashreplace")  # halves of surrogate pairs have no UTF-8
 
 
-def neutral(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     """Return a cell's value, with an apostrophe before a text that a spreadsheet would calculate as a formula.
 
-    >>> [neutral(value) for value in ("=1+1", "-0.5", "- a dog", "a dog", "'=1", -3)]
+    >>> [escape_formula(value) for value in ("=1+1", "-0.5", "- a dog", "a dog", "'=1", -3)]
     ["'=1+1", '-0.5', "'- a dog", 'a dog', "''=1", -3]
     """
     risky = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
     return f"'{value}" if risky else value
 
 
-def restored(text: str) -> str:
-    """Return a cell's text without the apostrophe that `neutral` put before it."""
+def unescape_formula(text: str) -> str:
+    """Return a cell's text without the apostrophe that `escape_formula` put before it."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -76,10 +76,10 @@ def read_text(path: Path) -> str:
 
 
 def csv_rows(path: Path, delimiters: str = ",") -> list[tuple[str, list[str]]]:
-    """Return (place, cells) of each row of a CSV file in UTF-8, place as ``line 7``; the first names the columns.
+    """Return (location, cells) of each row of a CSV file in UTF-8, such as ("line 7", ["a dog", "2"]).
 
-    The delimiter is the one that divides the first line into most cells, of equals the first, or that a line ``sep=;``
-    before it names (Excel).
+    The first row names the columns. The delimiter is the one that divides the first line into most cells, of equals the
+    first, or that a line ``sep=;`` before it names (Excel).
     """
     csv.field_size_limit(CELL)
     text = read_text(path)
@@ -90,7 +90,9 @@ def csv_rows(path: Path, delimiters: str = ",") -> list[tuple[str, list[str]]]:
         cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
         best = max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=best, strict=True)
-        rows = [(f"line {reader.line_num}", [restored(cell) for cell in row]) for row in reader if row]
+        rows = [
+            (f"line {reader.line_num}", [unescape_formula(cell) for cell in row]) for row in reader if row
+        ]
         return rows[1:] if named else rows
     except csv.Error as error:
         at = f"line {reader.line_num}"

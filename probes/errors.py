@@ -19,8 +19,7 @@ _LONG = re.compile(r"""(?<!\w)'[^']*'(?!\w)|`[^`]*`|"[^"]*"|\[[^\]]*\]|\S{30,}""
 def printable(text: str) -> str:
     """Return a text with control characters, marks that reorder text and invisible characters written as escapes.
 
-    Control characters (terminal escape codes begin with one), marks that reorder the text after them,
-    lone surrogates and characters without a shape; letters of any script stay.
+    Terminal escape codes begin with a control character. Letters of any script stay.
     """
     if text.isprintable():
         return text
@@ -58,10 +57,10 @@ def first_line(error: BaseException, length: int = 120) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose one of them") -> str:
-    """Return a message with the kind of name that was expected, the one that was given, and the nearest known names.
+def nearest(kind: str, got: object, known: Iterable[str], remedy: str = "choose one of them") -> str:
+    """Return an error message: the kind of name that was expected, the name given, and the nearest known names.
 
-    `what` the names are of, in the singular; `remedy` stands where nothing is near.
+    If no name is near, the `remedy` and all names follow.
 
     >>> nearest("word", "umbrela", ["a", "person", "umbrella"])
     "expected a word, got 'umbrela': did you mean umbrella?"
@@ -69,7 +68,7 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
     "expected a site, got 'x': choose one of them: unet.mid, text.final"
     """
     names = list(known)
-    found = f"expected {'an' if what[0] in 'aeiou' else 'a'} {what}, got {got!r:.60}"
+    found = f"expected {'an' if kind[0] in 'aeiou' else 'a'} {kind}, got {got!r:.60}"
     if close := close_names(str(got), names):
         return f"{found}: did you mean {' or '.join(close)}?"
     if not names:
@@ -79,7 +78,7 @@ def nearest(what: str, got: object, known: Iterable[str], remedy: str = "choose 
 
 
 def close_names(got: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known names that begin with `got` or are spelled like it; an empty list if none is.
+    """Return up to three known names that begin with `got` or are spelled like it.
 
     Names that begin with it (three letters or more) are like it, however long they are.
 
@@ -98,7 +97,7 @@ def close_names(got: str, known: Iterable[str]) -> list[str]:
 
 
 class UserError(Exception):
-    """An error that the user can mend: one line with the place, the rule, what was found and the remedy.
+    """An error that the user can mend: one line with the location, the rule, what was there and the remedy.
 
     Command lines print the message to stderr without a traceback and end with exit status 2. Everything else
     is a bug and keeps its traceback. Whatever text of the user's the message repeats, it is printable and has
@@ -110,7 +109,7 @@ class UserError(Exception):
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text; any failure is a `json.JSONDecodeError`, endless nesting or numbers, too."""
+    """Return the value of a JSON text; any failure, even of endless nesting, is a `json.JSONDecodeError`."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

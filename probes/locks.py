@@ -22,17 +22,17 @@ WORKING: dict[Path, Path] = {}  # by the lock file of this process in it, the ru
 
 
 def is_lock(name: str) -> bool:
-    """Return whether a file name is that of a lock of a run directory."""
+    """Return whether a file name is that of a lock file in a run directory."""
     return _NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file inside a ``with`` block; yield False if another process has it and `wait` is False.
+    """Hold a lock file inside a ``with`` block and yield True; without `wait` yield False if another process has it.
 
     `remove`: take the file away at the end. Where a file system has no locks, nothing keeps a second process out.
     """
-    lock = lock_of(path)
+    lock = file_lock(path)
     try:
         lock.acquire(timeout=-1 if wait else 0)
     except Timeout:
@@ -52,37 +52,37 @@ def locked(path: Path, *, wait: bool = True, remove: bool = False) -> Iterator[b
             lock.release()
 
 
-def lock_of(path: Path) -> FileLock:
-    """Return the lock of a file; one object per path in a process, which may acquire it several times."""
+def file_lock(path: Path) -> FileLock:
+    """Return the lock on a lock file; one object per path in a process, which may acquire it several times."""
     # never one by the mere existence of a file
     return FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False, poll_interval=0.02)
 
 
 def remove_stale_lock(path: Path) -> None:
-    """Remove a lock file, unless this or another process holds its lock."""
-    if not lock_of(path).is_locked:
+    """Remove a lock file, unless this or another process holds it."""
+    if not file_lock(path).is_locked:
         with locked(path, wait=False, remove=True):
             pass
 
 
 def lock_holder(path: Path) -> re.Match[str] | None:
-    """Return the match (how, host, process) of a lock file's name; None, and the file removed, if its process ended."""
-    found = _NAME.fullmatch(path.name)
-    if found is None or not found["how"]:
+    """Return who holds a lock file (groups how, host, process); None if nobody, and then the file is removed."""
+    holder = _NAME.fullmatch(path.name)
+    if holder is None or not holder["how"]:
         return None
     remove_stale_lock(path)
-    return found if path.exists() else None
+    return holder if path.exists() else None
 
 
-class GoneError(UserError):
-    """The run directory was removed, moved or replaced while this process worked on it."""
+class RemovedRunError(UserError):
+    """Error for a run directory that was removed, moved or replaced while this process worked on it."""
 
 
-def require_there(path: Path) -> None:
-    """Raise a `GoneError` if a path is in a run directory that was removed while this process works on it."""
+def require_not_removed(path: Path) -> None:
+    """Raise a `RemovedRunError` if a path is in a run directory that was removed while this process uses it."""
     for mine, root in WORKING.items():
         if path.is_relative_to(root) and not mine.exists():
-            raise GoneError(
+            raise RemovedRunError(
                 f"{root}: expected the run directory to stay while it is worked on, found it removed, moved or"
                 " replaced: put it back and run the same command again, or begin anew"
             )

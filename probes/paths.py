@@ -16,8 +16,8 @@ _BUNDLED = Path(__file__).parent / "toyworld" / "weights"
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 
-def require_no_address(text: object, place: str = "") -> None:
-    """Raise a `UserError` for an address such as ``s3://bucket/run`` where a path is expected; hides keys in it."""
+def require_no_address(text: object, location: str = "") -> None:
+    """Raise a UserError, at `location`, for an address such as ``s3://bucket/run`` where a path is expected."""
     address = _ADDRESS.fullmatch(str(text))
     if address is None:
         return
@@ -27,17 +27,18 @@ def require_no_address(text: object, place: str = "") -> None:
         remedy = f"write /{address[2]} alone"
     got = repr(str(text)) if "@" not in str(text) else f"{scheme}:..."
     raise UserError(
-        f"{place}{': ' if place else ''}expected a file or folder of this machine, got the address {got}: {remedy}"
+        f"{location}{': ' if location else ''}expected a file or folder of this machine, got the address {got}:"
+        f" {remedy}"
     )
 
 
-def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
-    """Return the path of a file or folder to read, with ``~`` or ``~user`` expanded; it need not exist."""
-    return require_regular(expand_run(text, place, folder), place)
+def expand(text: str | Path, location: str, folder: Path | None = None) -> Path:
+    """Return the path of a file or folder to read, with ``~`` expanded; UserErrors, at `location`, name its faults."""
+    return require_regular(expand_run(text, location, folder), location)
 
 
-def require_regular(path: Path, place: str = "") -> Path:
-    """Return the path; a `UserError` if it is a pipe, a socket or a device. It need not exist."""
+def require_regular(path: Path, location: str = "") -> Path:
+    """Return a path, which need not exist; UserError, at `location`, if it is a pipe, a socket or a device."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # said where it is read
@@ -46,49 +47,49 @@ def require_regular(path: Path, place: str = "") -> Path:
         return path
     kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
     raise UserError(
-        f"{place}{': ' if place else ''}{path}: expected a regular file, got {kind}: save what it gives as a file, and"
-        " name that"
+        f"{location}{': ' if location else ''}{path}: expected a regular file, got {kind}: save what it gives as a"
+        " file, and name that"
     )
 
 
-def expand_model(text: str | Path, place: str) -> Path:
-    """Return the path of a model's file or folder as `expand` does; a `UserError` if a file in it is no regular one."""
-    path = expand(text, place)
+def expand_model(text: str | Path, location: str) -> Path:
+    """Return the path of a model as `expand` does; UserError, at `location`, if a file in it is no regular one."""
+    path = expand(text, location)
     for file in (*path.glob("*"), *path.glob("*/*")) if path.is_dir() else ():
-        require_regular(file, place)
+        require_regular(file, location)
     return path
 
 
-def expand_run(text: str | Path, place: str, folder: Path | None = None) -> Path:
-    """Return the path of a run directory, with ``~`` expanded, below `folder` if relative; it need not exist."""
-    require_no_address(text, place)
+def expand_run(text: str | Path, location: str, folder: Path | None = None) -> Path:
+    """Return the path of a run, with ``~`` expanded, below `folder` if relative; UserError, at `location`, if none."""
+    require_no_address(text, location)
     try:
         path = Path(folder or "") / Path(text).expanduser()
     except RuntimeError:
         raise UserError(
-            f"{place}: expected a path, got {str(text)!r}, but no home of that user: write the folder out"
+            f"{location}: expected a path, got {str(text)!r}, but no home of that user: write the folder out"
         ) from None
     try:
         os.lstat(path)
     except ValueError as error:  # also what cannot be encoded
         problem = "a NUL" if "null" in str(error) else "characters that no path can have"
-        raise UserError(f"{place}: expected a path, got {problem} in {str(text)!r}: take it out") from None
+        raise UserError(f"{location}: expected a path, got {problem} in {str(text)!r}: take it out") from None
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise UserError(
-                f"{place}: expected a path, got {str(text)!r} ({error.strerror}): choose another"
+                f"{location}: expected a path, got {str(text)!r} ({error.strerror}): choose another"
             ) from None
     return path
 
 
-def link_of(root: Path, name: str) -> Path | None:
-    """Return the outermost symbolic link on the path `name` below `root`, that path included; None if there is none."""
+def outermost_link(root: Path, name: str) -> Path | None:
+    """Return the outermost symbolic link on the path `name` below `root`, itself included; None without a link."""
     steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
     return next((step for step in reversed(steps) if step.is_symlink()), None)
 
 
-def name_of(text: str) -> str:
-    """Return a model's name for display: the last part of a path, ``triptych:PATH`` if bundled, else `text` itself."""
+def display_name(text: str) -> str:
+    """Return a model's name to show: the last part of a path, ``triptych:PATH`` if bundled, else `text` itself."""
     try:
         path = Path(text).expanduser()
         is_path = path.is_absolute() or text.startswith(("./", "../", "~")) or path.exists()

@@ -1,4 +1,4 @@
-"""Tables that users bring, as CSV, TSV, JSONL, XLSX or Parquet: read alike, each row with its place in the file.
+"""Tables that users bring, as CSV, TSV, JSONL, XLSX or Parquet: read alike, each row with its location in the file.
 
 A cell is a text in Unicode's form NFC, empty where the table has none. A header that is one of our names but for case,
 spaces, hyphens is taken for it (``Setting `` for ``setting``); what is taken for what, and which columns nothing reads,
@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from probes.csv_text import csv_rows, read_text, restored
+from probes.csv_text import csv_rows, read_text, unescape_formula
 from probes.errors import UserError, parse_json, printable
 from probes.paths import expand, require_regular
 
@@ -32,7 +32,7 @@ Source = str | os.PathLike[str] | pd.DataFrame
 
 @dataclass(frozen=True)
 class UserTable:
-    """A table that a user brings: its columns by Triptych's names, its cells, and the place of each row in the file."""
+    """A table that a user brings: columns by Triptych's names, cells, and the location of each row in the file."""
 
     path: Path
     names: Sequence[str]  # of the columns, as the file has them
@@ -40,7 +40,7 @@ class UserTable:
     _cells: pd.DataFrame | None  # None of Parquet, of which columns are read as they are asked for
 
     def cells(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return columns of texts, lists, mappings or bytes; the index is each row's place (``line 7``)."""
+        """Return columns with cleaned cells; the index is each row's location in the file, such as "line 7"."""
         for name in names:
             self.require(name)
         if self._cells is None:
@@ -54,13 +54,14 @@ class UserTable:
         return pd.DataFrame(columns, table.index, dtype=object)
 
     def text_cells(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return columns (default: all) of texts, indexed by place; a `UserError` for a list, mapping or bytes."""
+        """Return columns (default: all) as `cells` does; UserError for a cell that is no text or number."""
         table = self.cells(list(self.columns if names is None else names))
         for name, column in table.items():
-            for place, value in column.items():
+            for location, value in column.items():
                 if not isinstance(value, str):
                     raise UserError(
-                        f"{self.path}: {place}: expected a text or a number in `{name}`, got {value!r:.60}: write one"
+                        f"{self.path}: {location}: expected a text or a number in `{name}`, got {value!r:.60}:"
+                        " write one"
                     )
         return table
 
@@ -71,17 +72,17 @@ class UserTable:
             raise UserError(f"{self.path}: expected a column `{name}`, found {listed}: {remedy}")
 
     def notes(self, used: Iterable[str]) -> list[str]:
-        """Return messages: which columns were taken under Triptych's names, and which are not among the `used` ones."""
+        """Return messages on columns that are used under another name, and on columns that are not `used`."""
         read = {self.columns[name] for name in used}
         renamed = [
-            f"{self.names[place]!r} as {name}"
-            for name, place in self.columns.items()
-            if place in read and name != self.names[place]
+            f"{self.names[index]!r} as {name}"
+            for name, index in self.columns.items()
+            if index in read and name != self.names[index]
         ]
         unused = [
             name if name.strip() else "one without a name"
-            for place, name in enumerate(self.names)
-            if place not in read
+            for index, name in enumerate(self.names)
+            if index not in read
         ]
         lines = {"columns taken": renamed, "columns not used": unused}
         return [f"{self.path.name}: {what}: {', '.join(names)}" for what, names in lines.items() if names]
@@ -93,10 +94,10 @@ class UserTable:
 
 
 def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> UserTable:
-    """Return the table of a CSV, TSV, JSONL, XLSX or Parquet file (of Parquet rows are read later) or a DataFrame.
+    """Return the table of a CSV, TSV, JSONL, XLSX or Parquet file, or of a DataFrame.
 
-    Of XLSX it is the first sheet (takes openpyxl). `known` are our names of columns; of two that are spelled alike the
-    first is taken. `ending` is what the file is, by default its own.
+    Of XLSX it is the first sheet (takes openpyxl); rows of Parquet are read later. `known` are our names of columns; of
+    two that are spelled alike the first is taken. `ending` replaces the file's, such as ".csv".
     """
     path = Path("table") if isinstance(source, pd.DataFrame) else Path(source)
     ending, cells = ending or path.suffix.lower(), None
@@ -115,28 +116,28 @@ def open_table(source: Source, known: Sequence[str] = (), ending: str = "") -> U
                 name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)
             ]
     elif ending == ".jsonl":
-        records = dict(_json_lines(path))
+        records = dict(_json_objects(path))
         cells = pd.DataFrame(list(records.values()), list(records), dtype=object)
     elif ending == ".xlsx":
-        cells = _table_from_lines(path, _xlsx_lines(path))
+        cells = _table_from_rows(path, _xlsx_rows(path))
     else:
-        cells = _table_from_lines(path, csv_rows(path, DELIMITERS.get(ending, ",;\t")))
+        cells = _table_from_rows(path, csv_rows(path, DELIMITERS.get(ending, ",;\t")))
     if cells is not None:
         names = [str(name) for name in cells.columns]
     ours, columns = {plain_name(name): name for name in reversed(known)}, dict[str, int]()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         own = name if name in known else ours.get(plain_name(name), normalize("NFC", name).strip())
         if own in columns:
             first = names[columns[own]]
             both = f"{first!r:.60} and {name!r:.60}" if first != name else f"{name!r:.60}"
             raise UserError(f"{path}: expected every column once, got {both} twice: rename one")
         if own:
-            columns[own] = place
+            columns[own] = index
     return UserTable(path, names, columns, cells)
 
 
 def plain_name(name: str) -> str:
-    """Return a column's name without case, and with ``_`` for spaces, hyphens and underscores, to compare spellings.
+    """Return a column's name in lower case, with ``_`` for spaces and hyphens, to compare spellings.
 
     >>> plain_name(" File-Name"), plain_name("file name")
     ('file_name', 'file_name')
@@ -145,7 +146,7 @@ def plain_name(name: str) -> str:
 
 
 def _clean_cell(value: Any) -> Any:
-    """Return a text in NFC, a number as text, empty for a missing value; lists, mappings and bytes as they are."""
+    """Return a cell as text (NFC), "" for a missing value; lists, mappings and bytes are not changed."""
     if isinstance(value, str):
         return normalize("NFC", value)
     if pd.api.types.is_scalar(value) and not isinstance(value, bytes):
@@ -154,8 +155,8 @@ def _clean_cell(value: Any) -> Any:
     return value
 
 
-def _table_from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
-    """Return the table of (place, cells) rows, the first of which is the header; without empty rows and columns."""
+def _table_from_rows(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.DataFrame:
+    """Return the table of (location, cells) rows, the first being the header; without empty rows and columns."""
     lines = [(at, values) for at, values in lines if any(value not in ("", None) for value in values)]
     head = [str(_clean_cell(value)) for value in lines[0][1]] if lines else []
     rows = {}
@@ -168,8 +169,8 @@ def _table_from_lines(path: Path, lines: list[tuple[str, list[Any]]]) -> pd.Data
     return table.loc[:, full]
 
 
-def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
-    """Return (place, cells) of each row of the first sheet of an XLSX file, numbered as a spreadsheet does."""
+def _xlsx_rows(path: Path) -> list[tuple[str, list[Any]]]:
+    """Return (location, cells) of each row of the first sheet of an XLSX file, numbered as a spreadsheet does."""
     try:
         table = pd.read_excel(path, header=None, dtype=object, na_filter=False)
     except ImportError:
@@ -183,13 +184,13 @@ def _xlsx_lines(path: Path) -> list[tuple[str, list[Any]]]:
             f"{path}: expected an XLSX table, got another ({type(error).__name__}): check it"
         ) from None
     return [
-        (f"row {number}", [restored(value) if isinstance(value, str) else value for value in row])
+        (f"row {number}", [unescape_formula(value) if isinstance(value, str) else value for value in row])
         for number, row in enumerate(table.itertuples(index=False, name=None), 1)
     ]
 
 
-def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) of each line of a JSONL file that is not empty; a `UserError` if it is no object."""
+def _json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (location, object) of each line of a JSONL file that is not empty; UserError if it is no object."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -215,15 +216,15 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         ) from None
 
 
-def find_file(text: str, place: str, *folders: Path) -> Path | None:
-    r"""Return the file that a table's cell names, from the first folder that has it; None if none has.
+def find_file(text: str, location: str, *folders: Path) -> Path | None:
+    r"""Return the file that a table's cell names, from the first of `folders` that has it; None if none has.
 
     Backslashes of Windows are taken for slashes, and letters in either of Unicode's forms, as a Mac writes them.
     """
     for folder in folders if text else ():
         for written in dict.fromkeys((text, text.replace("\\", "/"))):
             for form in ("NFC", "NFD"):
-                path = expand(normalize(form, written), place, folder)
+                path = expand(normalize(form, written), location, folder)
                 if path.is_file():
                     return path
     return None

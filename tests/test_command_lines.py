@@ -19,7 +19,7 @@ from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 from triptych.cli.main import COMMANDS, command, main, split_command
 from triptych.cli.run import _FIELDS as FIELDS
-from triptych.cli.run import flag_of
+from triptych.cli.run import field_flag
 
 # Print a page and take no argument.
 OUTSIDE = {
@@ -112,7 +112,7 @@ def test_help_ends_with_an_example_that_can_be_run():
 
 def test_help_says_the_defaults():
     """Of every option with a value that may be left out; what stands over a field of triplets.yaml is the schema's."""
-    of_fields = {flag_of(place) for fields in FIELDS.values() for place in fields}
+    of_fields = {field_flag(place) for fields in FIELDS.values() for place in fields}
     for name in COMMANDS:
         top = importlib.import_module(COMMANDS[name].module).parser()
         for shown in (top, *lines_of(top).values()):

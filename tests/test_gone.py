@@ -21,16 +21,16 @@ def before(stage, copy):
 
 def taken_away(monkeypatch, path, after, how):
     """Let a folder be taken away once so many files were written in it."""
-    real, left = locks.require_there, [after]
+    real, left = locks.require_not_removed, [after]
 
-    def require_there(file):
+    def require_not_removed(file):
         if not file.name.endswith(".lock") and file != path:
             left[0] -= 1
             if not left[0]:
                 how(path)
         real(file)
 
-    monkeypatch.setattr(locks, "require_there", require_there)
+    monkeypatch.setattr(locks, "require_not_removed", require_not_removed)
 
 
 def moved(path):

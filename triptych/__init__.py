@@ -91,7 +91,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use; AttributeError, with the closest public name, for others."""
+    """Return a public name of the package, imported at its first use; AttributeError for another name."""
     if name == "__version__":
         from importlib import metadata
 
@@ -99,17 +99,14 @@ def __getattr__(name: str) -> Any:
     if name == "benchmarks":
         return importlib.import_module("triptych.benchmarks")
     if name not in _MODULES:
-        raise AttributeError(f"module 'triptych' has no attribute {name!r}{_suggestion(name)}")
+        import difflib
+
+        close = difflib.get_close_matches(name, __all__, 1)
+        hint = f": did you mean {close[0]}?" if close else ""
+        raise AttributeError(f"module 'triptych' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 
-def _suggestion(name: str) -> str:
-    """Return ``: did you mean X?`` with the closest public name, empty if none is close."""
-    import difflib
-
-    near = difflib.get_close_matches(name, __all__, 1)
-    return f": did you mean {near[0]}?" if near else ""
-
-
 def __dir__() -> list[str]:
+    """Return the public names of the package, sorted."""
     return sorted(__all__)

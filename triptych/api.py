@@ -99,9 +99,11 @@ class Plan:
     text: str
 
     def __repr__(self) -> str:
+        """Return the text of the plan."""
         return self.text
 
     def _repr_html_(self) -> str:
+        """Return the text of the plan as HTML, for notebooks."""
         return f"<pre>{html.escape(self.text)}</pre>"
 
 
@@ -130,7 +132,7 @@ def plan(config: Configuration, **changes: Any) -> Plan:
     request = read_request(config_or_path(config), flatten_changes(changes), dry=True, quiet=True)
     run_plan, lines = stages.plan_request(request)
     samples = pd.DataFrame([sample.row() for sample in run_plan.samples])
-    images = run_plan.taken.images if run_plan.taken else len(samples)
+    images = run_plan.external_images.images if run_plan.external_images else len(samples)
     return Plan(run_plan.config, images, samples, "\n".join(lines))
 
 
@@ -164,7 +166,7 @@ def compare(
     from analysis.studies.compare.summary import compared
 
     runs = [one if isinstance(one, LoadedRun) else load_run(os.fspath(one)) for one in (first, second, *more)]
-    return compared([one.run for one in runs], every=every, **options)
+    return compared([each.run for each in runs], every=every, **options)
 
 
 def load_pipeline(
@@ -239,7 +241,7 @@ def sites(pipe: Any) -> pd.DataFrame:
 
 
 def config_or_path(config: Configuration) -> str | Config | Mapping[str, Any]:
-    """Return a configuration as `read_request` takes it: a run's or a file's path, or itself; UserError otherwise."""
+    """Return the path in a configuration that is a run or a path, else the configuration; UserError otherwise."""
     if isinstance(config, LoadedRun):
         return str(config.path)
     if isinstance(config, Config | Mapping):
@@ -253,7 +255,7 @@ def config_or_path(config: Configuration) -> str | Config | Mapping[str, Any]:
 
 
 def flatten_changes(changes: Mapping[str, Any]) -> Overrides:
-    """Return changes of configuration fields as ``{path: (name, value)}``; UserError for an unknown field.
+    """Return changed configuration fields as ``{path of keys: (name, value)}``; UserError for an unknown field.
 
     >>> flatten_changes({"seeds": range(2), "sampler": {"steps": 4}})
     {('seeds',): ('seeds', [0, 1]), ('sampler', 'steps'): ('sampler.steps', 4)}
@@ -273,14 +275,14 @@ def flatten_changes(changes: Mapping[str, Any]) -> Overrides:
 
 
 def _section_models(name: str) -> list[type[BaseModel]]:
-    """Models of the section that a field of `Config` is: several if it may be any of them, none for a plain value."""
+    """Return the pydantic models that a field of `Config` may hold as a section; empty if it is a plain value."""
     annotation = Config.model_fields[name].annotation
     kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
 
 
 def _field_hint(name: str) -> str:
-    """Return a hint for an unknown field name: the section that has it, the closest field, or where all are listed."""
+    """Return a hint on an unknown field name: the section that has it, the closest field, or where all are."""
     close = difflib.get_close_matches(name, [*Config.model_fields, "stage", "overwrite", "progress"], 1)
     for section in () if f"{name}s" in close else Config.model_fields:
         if any(name in kind.model_fields for kind in _section_models(section)):

@@ -1,4 +1,4 @@
-"""A request, one command of ``triptych run`` or one call of `triptych.run`: configuration, stages, hold on the run.
+"""A request, one command of ``triptych run`` or one call of `triptych.run`: configuration and stages.
 
 The configuration is ``triplets.yaml``, a run directory or plain data, with the options put over it.
 """
@@ -32,12 +32,11 @@ Overrides = Mapping[tuple[str, ...], tuple[str, Any]]
 
 @dataclass(frozen=True)
 class Request:
-    """One command of ``triptych run``, or one call of `triptych.run`, before anything is planned."""
+    """The configuration, stages and flags of a command ``triptych run``, or of a call of `triptych.run`."""
 
     config: Config  # with what was chosen over it
-    yaml_source: (
-        YamlSource  # its text is that of the copy that a run keeps, empty where an existing run is resumed
-    )
+    # its text is that of the copy that a run keeps, empty where an existing run is resumed
+    yaml_source: YamlSource
     passed: dict[str, Any]  # for run.json
     loaded: LoadedPrompts | None  # what prompts were read from that do not stand in the file
     overrides: Overrides
@@ -56,25 +55,25 @@ class Request:
         return not set(stages).isdisjoint(self.stages)
 
     def replaces(self, stage: str) -> bool:
-        """Return whether the stored results of a stage are to be replaced."""
+        """Return whether a stage is requested and its stored results are to be replaced."""
         return self.overwrite and stage in self.stages
 
     def location_of(self, field: str) -> str:
-        """Return where a field of the configuration was set, for errors: the flag, or the file and the field."""
+        """Return where a configuration field (dotted) was set, for errors: the flag, or the file and the field."""
         flag, _ = self.overrides.get(tuple(field.split(".")), ("", None))
         return flag or f"{self.yaml_source.name}: {field}"
 
     @property
     def captions(self) -> LoadedPrompts | None:
-        """The captions that prompts were read from; None if prompts come from elsewhere."""
+        """The file or set of captions that prompts were read from; None if prompts come from elsewhere."""
         return self.loaded if self.loaded and self.loaded.source else None
 
     def locate_errors(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context that names, in errors about a configuration field, the file or flag that set it."""
+        """Return a context manager that adds to errors on a configuration field the file or flag that set it."""
         return locate_errors(Config, self.yaml_source, self.overrides)
 
     def print_line(self, text: str) -> None:
-        """Print a line to the user, on stderr; nothing if the command is quiet."""
+        """Print a line of text on stderr, unless the request is quiet."""
         if not self.quiet:
             print(printable(text), file=sys.stderr, flush=True)
 
@@ -90,7 +89,7 @@ def read_request(
 ) -> Request:
     """Return the request for a configuration with overrides; UserError if the configuration is wrong.
 
-    `config_input` is the path of a YAML file or of a run directory, or the configuration itself.
+    `config_input` is the path of a YAML file or of a run directory, or the configuration itself. `dry`: a plan alone.
     """
     folder, before = Path(), None
     loaded: list[LoadedPrompts] = []
@@ -111,7 +110,7 @@ def read_request(
         source = YamlSource("config", "", data)
     if before is None:
         config = build_config(
-            data, source, overrides, {"folder": folder, "loaded": loaded}, _read_external_images
+            data, source, overrides, {"folder": folder, "loaded": loaded}, _complete_configuration
         )
         before = {"file": source.data}
         # the copy that the run keeps; not before it is known to be right
@@ -135,15 +134,15 @@ def read_request(
     return request
 
 
-def _read_external_images(*arguments: Any) -> dict[str, Any]:
-    """Return a configuration completed from its external images; imported here as few runs need it."""
+def _complete_configuration(*arguments: Any) -> dict[str, Any]:
+    """Call `complete_configuration` of external images, imported only here since few runs need it."""
     from probes.stages.external_images.configuration import complete_configuration
 
     return complete_configuration(*arguments)
 
 
 def _recorded_config(path: Path) -> tuple[dict[str, Any], YamlSource]:
-    """Return the arguments that a run began with, and its configuration, from ``run.json``; UserError without them."""
+    """Return a run's arguments and resolved configuration from its ``run.json``; UserError if it has none."""
     record = Run.open(path).meta.get("config")
     before, resolved = (
         record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
@@ -158,7 +157,7 @@ def _recorded_config(path: Path) -> tuple[dict[str, Any], YamlSource]:
 
 
 def to_plain_data(value: Any) -> Any:
-    """Return a value of a configuration as plain data; of a section, the fields that are not left to defaults.
+    """Return a value of a configuration as plain data (YAML types); of a section only the fields that were set.
 
     >>> to_plain_data({"prompts": ("a {person}",), "seeds": range(2), "out": Path("runs")})
     {'prompts': ['a {person}'], 'seeds': [0, 1], 'out': 'runs'}
@@ -177,7 +176,7 @@ def to_plain_data(value: Any) -> Any:
 
 
 def _arguments_record(before: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
-    """Return what ``run.json`` keeps: the arguments `before`, with these flags and changed fields added."""
+    """Return the arguments for ``run.json``: those of `before`, with the flags and changes of fields added."""
     flags = {flag: value for flag, value in overrides.values() if flag.startswith("-")}
     passed = {**before, "command_line": {**before.get("command_line", {}), **flags}}
     if changes := {name: value for name, value in overrides.values() if not name.startswith("-")}:
@@ -186,7 +185,7 @@ def _arguments_record(before: Mapping[str, Any], overrides: Overrides) -> dict[s
 
 
 def _with_windows(config: Config, trace: Trace) -> Trace:
-    """Return the section `trace`, with `WINDOWS` windows of steps if it is of one prompt and sets none."""
+    """Return the section `trace`, with `WINDOWS` windows of steps if it traces one prompt and sets no windows."""
     one = min(len(config.prompts[: config.limit]), trace.prompts) == 1
     if not one or "windows" in trace.model_fields_set:
         return trace

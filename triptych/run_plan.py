@@ -1,4 +1,4 @@
-"""The plan of what a command generates, or its refusal, before anything is written; and its text."""
+"""The plan of what a command generates, or an error, before anything is written; and its text."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ class RunPlan:
     source: Source | None = None  # the model, where a stage asks for one
     samples: Sequence[Sample] = ()
     captions: dict[str, Any] | None = None  # what run.json keeps of captions that the prompts come from
-    taken: ExternalImages | None = None  # images of another program that are taken in instead
+    external_images: ExternalImages | None = None  # images of another program, stored instead
 
     def summary_lines(self, *, samples: bool = False) -> list[str]:
-        """Return lines of text on what is to be generated; with `samples`, a table of all images first."""
+        """Return lines of text on what will be generated; with `samples` the table of all images comes first."""
         config = self.config
-        if self.taken:
-            return [str(self.taken), *filter(None, (contrasts_line(config), few_prompts_warning(config)))]
+        if self.external_images:
+            return [
+                str(self.external_images),
+                *filter(None, (contrasts_line(config), few_prompts_warning(config))),
+            ]
         assert self.source is not None
         from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
@@ -68,19 +71,19 @@ class RunPlan:
 
 def make_plan(request: Request) -> RunPlan:
     """Return the plan of what a request generates; UserError if its model, prompts or disk do not allow it."""
-    config, drawing = request.config, request.dry or request.includes("generate")
+    config, generates = request.config, request.dry or request.includes("generate")
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_no_external_images
 
         require_no_external_images(config)
-    if drawing and config.images is not None:
+    if generates and config.images is not None:
         from probes.stages.external_images import stage
 
-        taken = stage.plan(config, request.yaml_source.name)
-        for line in () if request.dry else taken.lines:
+        images = stage.plan(config, request.yaml_source.name)
+        for line in () if request.dry else images.lines:
             request.print_line(line)
-        result = RunPlan(config, taken=taken)
-    elif drawing or request.includes("trace"):
+        result = RunPlan(config, external_images=images)
+    elif generates or request.includes("trace"):
         result = _plan_generation(request)
     else:
         result = RunPlan(captions.without_recorded_captions(config) if request.captions else config)
@@ -90,7 +93,7 @@ def make_plan(request: Request) -> RunPlan:
 
 
 def _plan_generation(request: Request) -> RunPlan:
-    """Return the plan of the samples for the configured model, once model, prompts and disk are checked."""
+    """Return the plan of a request that generates or traces, after checks of model, prompts and disk."""
     from probes.models import requirements
     from probes.stages import plan
 
@@ -125,7 +128,7 @@ def _plan_generation(request: Request) -> RunPlan:
 
 
 def _resolve_model(request: Request) -> Source:
-    """Return the checked model at the configured revision or that of a begun run; fetched from the hub."""
+    """Return a request's model, checked, at the revision that its run began with; fetch it from the hub if needed."""
     from probes.models import hub, loading, requirements
 
     config, overwrite = request.config, request.overwrite
@@ -145,7 +148,7 @@ def _resolve_model(request: Request) -> Source:
 
 
 def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
-    """Return warnings about too few prompts, words that the model does not know, and unequal numbers of tokens."""
+    """Return warnings: too few prompts, words unknown to the model, words of unequal numbers of tokens."""
     read = PromptTokens.from_texts(samples)
     lines = (
         few_prompts_warning(config),
@@ -156,7 +159,7 @@ def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
 
 
 def _gallery_lines(config: Config) -> list[str]:
-    """A line on the full gallery and its size, if the report will show only some of the triplets; else none."""
+    """Return a line on the gallery of all triplets, if the report will show only some of them; else no line."""
     triplets = len(config.prompts[: config.limit]) * len(config.seeds)
     if config.report.all_triplets != "auto" or config.report.shows_all(triplets):
         return []
@@ -167,7 +170,7 @@ def _gallery_lines(config: Config) -> list[str]:
 
 
 def _word_lines(config: Config) -> list[str]:
-    """Lines with each indicator's word and synonyms; none if no prompt has a placeholder and nothing is compared."""
+    """Return lines with each indicator's word and synonyms; none for fixed prompts that are not compared."""
     if not any(prompt.template for prompt in config.prompts) and not config.compares:
         return []
     sides = {name: [entry.word] for name, entry in config.indicators.items() if not entry.control}
@@ -175,15 +178,15 @@ def _word_lines(config: Config) -> list[str]:
         if entry.control:
             sides[config.reference if entry.control is True else entry.control].append(entry.word)
     lines = [
-        f"  {name}{' (reference)' if name == config.reference else ''}: {_join_first(own, 12)}"
-        for name, own in sides.items()
+        f"  {name}{' (reference)' if name == config.reference else ''}: {_join_first(words, 12)}"
+        for name, words in sides.items()
     ]
     more = [f"  and {len(lines) - SIDES} more sides"] if len(lines) > SIDES else []
     return ["words", *lines[:SIDES], *more]
 
 
 def _prompt_lines(config: Config) -> list[str]:
-    """Return lines for the plan: how many prompts there are, the first five, and how many more."""
+    """Return lines with the number of prompts, the first five, and how many more there are."""
     prompts = config.prompts[: config.limit]
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
@@ -191,13 +194,13 @@ def _prompt_lines(config: Config) -> list[str]:
 
 
 def _join_first(values: Sequence[object], most: int) -> str:
-    """Return the first `most` values, joined by commas, and the number of the others."""
+    """Return text with the first `most` values, joined by commas, and the number of the others."""
     more = f" and {len(values) - most} more" if len(values) > most else ""
     return f"{', '.join(map(str, values[:most]))}{more}"
 
 
 def _sample_table(samples: Sequence[Sample]) -> list[str]:
-    """The samples as lines of text, a header and one row per image."""
+    """Return samples as lines of a text table: a header, then one row per image."""
     width = max(len(sample.sample_id) for sample in samples)
     rows = (
         f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
@@ -208,7 +211,7 @@ def _sample_table(samples: Sequence[Sample]) -> list[str]:
 
 
 def contrasts_line(config: Config) -> str:
-    """Return a line that names the contrasts and the reference, or, with one indicator, what is not measured.
+    """Return a line that names contrasts and reference or, with one indicator, what is not measured.
 
     >>> contrasts_line(Config(prompts=["a {person}"]))
     'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
@@ -230,7 +233,7 @@ def contrasts_line(config: Config) -> str:
 
 
 def _stopping_lines(config: Config) -> list[str]:
-    """Lines on the question at whose answer a run stops and the images that this may take; none without one."""
+    """Return lines on the question whose answer stops the run, and the images it may take; none without one."""
     if config.stop is None:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
@@ -254,7 +257,8 @@ def _stopping_lines(config: Config) -> list[str]:
 
 
 def cluster_lines(config: Config) -> list[str]:
-    """Return a line on the cluster's workers, as a list; empty where no cluster is used.
+    """Return a line on the workers of the configured cluster, in a list; empty without a cluster.
+
 
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
     >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))

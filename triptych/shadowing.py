@@ -14,7 +14,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def require_packages() -> None:
-    """Raise ImportError if a file or folder of the user's hides `hooks`, `probes` or `analysis`, and name it.
+    """Raise ImportError if a file or folder of the user's hides the package `hooks`, `probes` or `analysis`.
 
     The command line has no use for the user's modules: there the folder is taken off ``sys.path`` instead.
     """
@@ -31,7 +31,7 @@ def require_packages() -> None:
 
 
 def _shadowing_path(package: str) -> str | None:
-    """Return the path that `package` is imported from if it is not Triptych's own; None if it is, or is not found."""
+    """Return the path that a package is imported from instead of Triptych's; None if nothing hides it."""
     expected = os.path.realpath(os.path.join(_ROOT, package))
     if package in sys.modules:
         module = sys.modules[package]

@@ -27,33 +27,32 @@ if TYPE_CHECKING:
     from analysis.observe.observer import Observer
 
 _NEXT = {"generate": "observe", "observe": "measure", "trace": "measure"}
-_LIBRARIES = {"measure": "analysis.tables.stage", "report": "analysis.report.saving"}
 
 
 def run(request: Request) -> tuple[Config, list[str]]:
-    """Run the stages of a request; return the configuration as it was planned, and lines on what was done."""
+    """Run the stages of a request; return its configuration with resolved prompts, and lines on what was done."""
     with Helpers() as helpers, request.locate_errors():
-        plan, observers, skipped = _prepare(request, helpers)
+        plan, observers, skipped = _prepare(request)
         if skipped and not observers and request.stages == ("observe",):
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
             request.print_line(f"observe: {line}")
-        command_line.raise_from_here()
+        command_line.raise_on_signals()
         alone = request.overwrite and request.includes("generate", "observe", "trace")
         with directory.claim(plan.config.out_path, alone=alone) as held:
             return plan.config, _run_stages(request, plan, held, helpers)
 
 
 def plan_request(request: Request, *, samples: bool = False) -> tuple[RunPlan, list[str]]:
-    """Return the plan of a dry request, and its lines: what would be generated and observed, and what it would take."""
+    """Return the plan of a request that is not run, and lines on what would be generated and observed."""
     with request.locate_errors():
-        plan, observers, skipped = _prepare(request, Helpers())
+        plan, observers, skipped = _prepare(request)
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
         return plan, [*plan.summary_lines(samples=samples), *looking]
 
 
-def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
-    """Return a request's plan, the observers of its images, and lines on those that cannot run, or raise UserError."""
+def _prepare(request: Request) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
+    """Return a request's plan, the observers of its images, and lines on observers that cannot run."""
     config, place, primary = request.config, request.location_of("measure.primary"), None
     if "primary" in config.measure.model_fields_set:  # every run holds the default
         from analysis.metrics.registry import require_primary
@@ -66,12 +65,6 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
         from analysis.observe.missing import require_preset
 
         require_preset(config)
-    if not request.dry:
-        here = request.includes("generate") and not request.clustered
-        if here and not (config.out_path / "run.json").exists():
-            helpers.start(workers.expected_workers(config, "generate"))
-        if request.stages in (("measure",), ("report",)):
-            _start_helpers(request.stages[0], config, helpers)
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
     missing: Mapping[str, str] = {}
@@ -89,22 +82,15 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
     return plan, chosen, skipped
 
 
-def _start_helpers(stage: str, config: Config, helpers: Helpers) -> dict[str, Any]:
-    """Let helper processes import what measures or reports; return them as keyword arguments of that stage."""
-    count = workers.expected_workers(config, stage)
-    helpers.start(count, _LIBRARIES[stage])
-    return {"helpers": helpers, "processes": count}
-
-
 def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> list[str]:
-    """Run the stages on a run directory that other processes may share; return lines on what was done and is next."""
+    """Run the stages of a request on its run; return lines on what was done and what comes next."""
     config, begins = plan.config, request.includes("generate")
     if not (request.overwrite and begins):
         directory.require_same(
             run,
             config.resolved(),
-            observing_anew=request.replaces("observe"),
-            tracing_anew=request.replaces("trace"),
+            observe_again=request.replaces("observe"),
+            trace_again=request.replaces("trace"),
         )
     connection: Any = contextlib.nullcontext()
     if request.clustered:
@@ -112,7 +98,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
 
         connection = on_ray.connected(config, progress=not request.quiet)
     with connection as cluster:
-        command = StageCall(
+        call = StageCall(
             request.passed,
             request.yaml_source.text,
             request.overwrite,
@@ -122,13 +108,13 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
             cluster,
         )
         if begins:
-            _generate(request, plan, run, command)
+            _generate(request, plan, run, call)
         else:
-            directory.resume(run, config, request.stages[0], request.passed, request.yaml_source.text)
+            directory.prepare_stage(run, config, request.stages[0], request.passed, request.yaml_source.text)
         if request.includes("observe"):
-            _observe(request, run, command)
+            _observe(request, run, call)
         if request.includes("trace"):
-            _trace(request, plan, run, command)
+            _trace(request, plan, run, call)
     if not request.includes("measure", "report"):
         (stage,) = request.stages
         line = f"triptych run {shlex.quote(str(run.path))} --stage {_NEXT[stage]}"
@@ -152,12 +138,12 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         return [f"measure: done in {run.path}; next: triptych report {shlex.quote(str(run.path))}"]
 
 
-def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
-    """Generate the images of the plan, until a stopping question is answered if there is one, or copy external ones."""
-    if plan.taken:
+def _generate(request: Request, plan: RunPlan, run: Run, call: StageCall) -> None:
+    """Generate the images of a plan, or until its stopping question is answered, or store external images."""
+    if plan.external_images:
         from probes.stages.external_images.stage import store_images
 
-        store_images(run, plan.config, plan.taken, command)
+        store_images(run, plan.config, plan.external_images, call)
     else:
         if plan.config.stop is not None:
             from analysis.methods.stopping.generation import generate_until_answered as generate
@@ -165,33 +151,33 @@ def _generate(request: Request, plan: RunPlan, run: Run, command: StageCall) -> 
             from probes.stages.generate import generate
 
         assert plan.source is not None
-        generate(run, plan.config, plan.samples, plan.source, command)
+        generate(run, plan.config, plan.samples, plan.source, call)
     if faulty := run.meta.get("faults"):
         request.print_line(faults_line(faulty, run.meta["images"], [*run.faults()]))
 
 
-def _observe(request: Request, run: Run, command: StageCall) -> None:
-    """Observe the images of a run; earlier results are deleted first if they are to be replaced."""
+def _observe(request: Request, run: Run, call: StageCall) -> None:
+    """Observe the images of a run (vision models); earlier results are removed first if they are to be replaced."""
     from analysis.observe.stage import observe
 
     if request.replaces("observe") and not request.includes("generate"):
         directory.remove_parts(run, OBSERVED_KINDS)
     began = monotonic()
-    skipped = observe(run, progress=command.progress, helpers=command.helpers, cluster=command.cluster)
+    skipped = observe(run, progress=call.progress, helpers=call.helpers, cluster=call.cluster)
     if skipped:
         request.print_line(f"observe: {skipped}")
     else:
         directory.record_stage(run, "observed", monotonic() - began)
 
 
-def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> None:
-    """Generate the images with patched activations; earlier ones are deleted first if they are to be replaced."""
+def _trace(request: Request, plan: RunPlan, run: Run, call: StageCall) -> None:
+    """Generate a run's images with patched activations; earlier ones are removed first if to be replaced."""
     from probes.stages.trace.stage import remove_trace, trace
 
     if request.replaces("trace"):
         remove_trace(run)
     assert plan.source is not None
-    trace(run, plan.source, plan.samples[: run.meta["images"]], command)
+    trace(run, plan.source, plan.samples[: run.meta["images"]], call)
     traced = run.meta["trace"]
     if traced["faults"]:
         request.print_line(f"trace: {faults_line(traced['faults'], traced['rows'])}")
@@ -199,26 +185,26 @@ def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> Non
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:
     """Compute the result tables of a run; UserError if parts of it are missing."""
-    processes = _start_helpers("measure", config, helpers)
-    from analysis.tables.stage import measure
+    with loading_libraries():
+        from analysis.tables.stage import measure
 
     began = monotonic()
     require_matching_parts(run)
     what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
     request.print_line(f"measure: {what}")
-    measure(run, **processes)
+    measure(run, helpers=helpers, processes=workers.process_count(config, "measure"))
     directory.record_stage(run, "measured", monotonic() - began)
 
 
 def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
-    """Write the report and the dataset card of a run; return its answers, and a line with the report's path."""
-    processes = _start_helpers("report", config, helpers)
-    from analysis.export.cards.card import write_dataset_card
-    from analysis.report.page import answers, report
+    """Write the report and the dataset card of a run; return lines with its answers and the report's path."""
+    with loading_libraries():
+        from analysis.export.cards.card import write_dataset_card
+        from analysis.report.page import answers, report
 
     began = monotonic()
     request.print_line("report: drawing figures")
-    page = report(run, **processes)
+    page = report(run, helpers=helpers, processes=workers.process_count(config, "report"))
     if left := write_dataset_card(run):
         request.print_line(f"report: {left}")
     directory.record_stage(run, "complete", monotonic() - began)

@@ -13,7 +13,7 @@ from analysis.observe.features.weights import cached
 from probes.config.observation import Captions, Questions
 from probes.errors import UserError
 from probes.models.pretrained import from_auto_class, quiet, readable
-from probes.paths import expand_model, name_of
+from probes.paths import display_name, expand_model
 from probes.runs.parts import digest
 
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
@@ -41,7 +41,7 @@ class TextGenerator:
         return {**self.__dict__, "_model": None, "_processor": None}
 
     def __str__(self) -> str:
-        return f"weights {name_of(self.weights)}"
+        return f"weights {display_name(self.weights)}"
 
     @cached_property
     def path(self) -> Path:

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.report.format import counted
 from analysis.study import contrasts, indicators
 from probes.config.schema import Config
-from probes.paths import name_of
+from probes.paths import display_name
 
 LONG = 14  # entries: a longer group is folded
 # of ``run.json`` and of its configuration: what may differ between two ways to draw the same run
@@ -65,7 +65,7 @@ def shown(meta: dict) -> dict:
 def _named(data: Any) -> Any:
     """Plain data in which a path of this machine is the name of its file, in keys too."""
     if isinstance(data, str):
-        return name_of(data) if os.path.isabs(data) or data.startswith(("./", "../", "~/")) else data
+        return display_name(data) if os.path.isabs(data) or data.startswith(("./", "../", "~/")) else data
     if isinstance(data, dict):
         return {_named(key): _named(value) for key, value in data.items()}
     return [_named(entry) for entry in data] if isinstance(data, (list, tuple)) else data

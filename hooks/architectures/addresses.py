@@ -67,47 +67,51 @@ def place(address: str) -> Place:
     return Place((_RANK["other"], *map(ord, address)), "other", address, None, None)
 
 
-def readable(address: str) -> str:
-    """Name of a site for running text, such as "mid · attn 0 · cross", from its address.
+def readable_name(address: str) -> str:
+    """Name of a site in texts and figures, such as "mid · attn 0 · cross", from its address.
 
     Examples
     --------
-    >>> readable("unet.mid.attn.0.cross"), readable("text_2.embeddings"), readable("text.pooled")
+    >>> (
+    ...     readable_name("unet.mid.attn.0.cross"),
+    ...     readable_name("text_2.embeddings"),
+    ...     readable_name("text.pooled"),
+    ... )
     ('mid · attn 0 · cross', 'text encoder 2 · embeddings', 'pooled text')
     """
-    where = place(address)
+    position = place(address)
     if address.startswith("text_"):
-        return f"text encoder {where.label}"
+        return f"text encoder {position.label}"
     if address == "text.pooled":
         return "pooled text"
-    if where.group in ("down", "up", "mid", "decoder"):
-        return f"{where.group} {where.label}" if where.group != "mid" else f"mid · {where.label}"
-    return where.label
+    if position.group in ("down", "up", "mid", "decoder"):
+        return f"{position.group} {position.label}" if position.group != "mid" else f"mid · {position.label}"
+    return position.label
 
 
-def space(site: str) -> str:
-    """The space of a site ("prompt", "denoising" or "image"); a ValueError for an unknown address.
+def space(address: str) -> str:
+    """The space of activations at a site: "prompt", "denoising" or "image"; a ValueError for an unknown address.
 
     Examples
     --------
     >>> space("text.layers.3"), space("unet.up.2.attn.1.cross"), space("vae.decoder.mid")
     ('prompt', 'denoising', 'image')
     """
-    result = place(site).space
+    result = place(address).space
     if result is None:
-        raise ValueError(f"site: expected an address such as unet.mid, got {site!r}")
+        raise ValueError(f"site: expected an address such as unet.mid, got {address!r}")
     return result
 
 
-def has_steps(site: str) -> bool:
-    """Return whether a site has a value at every call of the denoiser, instead of one per generated image.
+def has_steps(address: str) -> bool:
+    """Return whether a site has values at every call of the denoiser, not once per generated image.
 
     Examples
     --------
     >>> has_steps("latent"), has_steps("latent.final"), has_steps("vae.decoder.mid")
     (True, False, False)
     """
-    return place(site).moment == DENOISING
+    return place(address).moment == DENOISING
 
 
 _IN_TEXT_LAYER = ("attn.heads", "attn", "middle", "mlp")
@@ -130,7 +134,7 @@ _LAST = 9999  # runs after whatever is numbered
 
 
 def _text_place(encoder: str | None, name: str, layer: str | None, inner: str | None) -> Place:
-    """Place of a text encoder's site: embeddings, a layer or a module in it, final states, pooled text."""
+    """Place of a text encoder's site, from the parts of its address: embeddings, a layer, final or pooled text."""
     label, before = name.replace("layers.", "layer "), int(encoder or 0)
     rank: tuple[int, ...] = (before, -1)
     if layer is not None:
@@ -144,7 +148,7 @@ def _text_place(encoder: str | None, name: str, layer: str | None, inner: str | 
 
 
 def _entrance_place(address: str) -> Place:
-    """Place of the latent and of the modules that embed image and text in the denoiser."""
+    """Place of the latent, or of a module by which image or text enters the denoiser, by address."""
     order, label = {
         "latent": ((0,), "latent"),
         "unet.conv_in": ((1,), "conv_in"),
@@ -156,7 +160,7 @@ def _entrance_place(address: str) -> Place:
 
 
 def _output_place(address: str) -> Place:
-    """Place of a noise prediction, the x0 prediction or the final latent."""
+    """Place of a noise prediction, the x0 prediction or the final latent, by address."""
     final = address == "latent.final"
     label = "final latent" if final else address.replace("noise_pred.", "noise ")
     rank = (_RANK["out"], _OUT.index(address))
@@ -164,7 +168,7 @@ def _output_place(address: str) -> Place:
 
 
 def _unet_block_place(side: str | None, number: str | None, mid: str | None, inner: str | None) -> Place:
-    """Place of a U-Net block, or of the module `inner` in it."""
+    """Place of a U-Net block ("down" or "up" with its number, or "mid"), or of the module `inner` in it."""
     rank, label = _block_rank_and_label(inner)
     group = side or "mid"
     labelled = label if number is None else f"{number} · {label}"
@@ -173,7 +177,7 @@ def _unet_block_place(side: str | None, number: str | None, mid: str | None, inn
 
 
 def _transformer_block_place(group: str, number: str, inner: str) -> Place | None:
-    """Place of a site in a block of a diffusion transformer; None for an unknown `inner` part."""
+    """Place of the site `inner` in a block of a diffusion transformer; None if there is no such site."""
     if inner not in _IN_BLOCK:
         return None
     label = f"{group} {number} · {inner.replace('.', ' ')}"
@@ -182,7 +186,7 @@ def _transformer_block_place(group: str, number: str, inner: str) -> Place | Non
 
 
 def _decoder_place(name: str) -> Place:
-    """Place of a site of the VAE decoder, by its address without the prefix."""
+    """Place of a site of the VAE decoder, by its address without "vae.decoder."."""
     if match := re.fullmatch(r"up\.(\d+)(?:\.(.+))?", name):
         rank: tuple[int, ...] = (3, int(match[1]), *_block_rank_and_label(match[2])[0])
     elif match := re.fullmatch(r"mid(?:\.(.+))?", name):
@@ -194,7 +198,7 @@ def _decoder_place(name: str) -> Place:
 
 
 def _block_rank_and_label(inner: str | None) -> tuple[tuple[int, ...], str]:
-    """Rank and label of a module such as "attn.0.cross" in a U-Net or VAE block; None is the block's output."""
+    """Rank (sort order) and label of a module such as "attn.0.cross" in a block; None is the block's output."""
     if inner is None:
         return (2,), "block output"
     match = re.fullmatch(r"(resnet|attn)\.(\d+)(?:\.(.+))?", inner)
@@ -207,7 +211,7 @@ def _block_rank_and_label(inner: str | None) -> tuple[tuple[int, ...], str]:
 
 
 def _transformer_rank(inner: str) -> tuple[int, ...]:
-    """Rank of a module in a U-Net's transformer, such as "cross.1.key"; the last rank for an unknown one."""
+    """Rank (sort order) of a module such as "cross.1.key" in a U-Net's transformer; the last for an unknown one."""
     match = re.fullmatch(r"(self|cross|ff|block)(?:\.(\d+))?(?:\.(query|key|value|heads))?", inner)
     if not match:
         return (_LAST,)

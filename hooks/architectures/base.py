@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `latents.predict_x0` takes
 MOST_LATENTS = 1024  # along a side; beyond what any model has
+_COMPILED = (
+    "_compiled_call_impl",
+    "forward",
+    "decode",
+)  # by `module.compile()`, or assigned as in `unet.forward = …`
 
 
 class Architecture(ABC):
@@ -38,7 +43,7 @@ class Architecture(ABC):
     name : str
         What drives its schedulers, for messages.
     models : str
-        The models that it draws with, for messages.
+        The models that are of it, for messages.
     denoiser_name : str
         What its denoiser is called, for messages.
     denoiser_part : str
@@ -46,7 +51,7 @@ class Architecture(ABC):
     pipelines : tuple of str
         Names of the pipeline classes that can be read; their subclasses can, too.
     layouts : tuple of Layout
-        The pipelines that a run can draw with.
+        The pipelines that a run can generate images with.
     predicts : tuple of str
         What its denoiser may have been trained to predict; the first holds where a scheduler says nothing.
     scheduler_methods : tuple of str
@@ -86,7 +91,8 @@ class Architecture(ABC):
         name = type(pipe).__name__
         for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             modules = getattr(getattr(pipe, part, None), "modules", list)()
-            compiled = (getattr(module, "_compiled_call_impl", None) is not None for module in modules)
+            methods = (vars(module).get(name) for module in modules for name in _COMPILED)
+            compiled = (hasattr(method, "_torchdynamo_orig_callable") for method in methods)
             if hasattr(getattr(pipe, part, None), "_orig_mod") or any(compiled):
                 raise HookError(
                     f"{name}.{part}: expected a plain module, but got a compiled one, into which no hook reaches: load"
@@ -124,7 +130,7 @@ class Architecture(ABC):
         """
 
     def why_unavailable(self, pipe: Any, address: str) -> str | None:
-        """The reason why the scheduler does not allow computing `x0_pred`; None if it does, or for other addresses."""
+        """The reason why the site "x0_pred" cannot be computed with the pipeline's scheduler; None if any other."""
         if address != "x0_pred":
             return None
         scheduler = pipe.scheduler
@@ -148,10 +154,10 @@ class Architecture(ABC):
     def exchange_texts(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of a denoiser call in which batch row i has the text of row `rows[i]`; all else is unchanged."""
+        """Arguments of a denoiser call with the texts exchanged: batch row i gets that of row `rows[i]`."""
 
     def predictions(self, inputs: Inputs, output: Any, second: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """(address, values) of the noise prediction of each branch of guidance, from the output of a denoiser call.
+        """(address, values) of each guidance branch's noise prediction, from the output of a denoiser call.
 
         `second`: a further call within one step, with `inputs` of the step's first call; it yields nothing here.
         """
@@ -167,7 +173,7 @@ class Architecture(ABC):
         are_prompt_states: Callable[[Tensor], bool],
         encoder_runs: int,
     ) -> tuple[str, ...] | None:
-        """Branches of guidance in the batch, if only comparing text states shows them; None if the pipeline says so.
+        """Branches of guidance in the batch, where only the text states show them; None if the pipeline states them.
 
         A result that is not None is passed to `inputs` as `branches`. `are_prompt_states` returns whether states (rows,
         tokens, width) are the prompts'; `encoder_runs` is how often a text encoder has run before the denoiser.
@@ -177,7 +183,7 @@ class Architecture(ABC):
     def step_predictions(
         self, pipe: Any, inputs: Inputs, step: Step, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:
-        """(address, values) of the guided prediction and, if wanted, of the x0 prediction at one scheduler step.
+        """(address, values) of the guided prediction and, if in `wanted`, of "x0_pred" at one scheduler step.
 
         `inputs` are those of the step's first denoiser call. x0 of a flow is the sample less sigma times the
         velocity; of others, see `hooks.architectures.latents`.
@@ -263,7 +269,7 @@ class Architecture(ABC):
     def step_callback(
         self, pipe: Any, after_step: Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Arguments that make the pipeline call `after_step` after each step, under the name its class has for them.
+        """Arguments of a pipeline's call that make it call `after_step` after each step.
 
         `after_step` gets the pipeline, the step number, the timestep and tensors by name, at least `latents`.
         """
@@ -279,7 +285,7 @@ class Architecture(ABC):
         return scheduler.config.get("prediction_type", self.predicts[0])
 
     def decoding_dtype(self, pipe: Any, dtype: str) -> str:
-        """The number format in which a pipeline run in `dtype` decodes latents: `dtype` itself except for SDXL."""
+        """The dtype in which a pipeline run in `dtype` decodes latents: the same, except for SDXL."""
         return dtype
 
     # Sizes
@@ -309,7 +315,7 @@ class Architecture(ABC):
         return prompt_tokens(pipe)
 
     def tokens(self, pipe: Any, encoder: str) -> int:
-        """Number of token positions in the text that a text encoder ("text", "text_2", …) is given."""
+        """Number of token positions in the text that the text encoder "text", "text_2" or "text_3" is given."""
         return longest_text(getattr(pipe, TEXT_ENCODERS[encoder]))
 
     def image_size(self, pipe: Any, height: int | None = None, width: int | None = None) -> tuple[int, int]:
@@ -320,7 +326,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def image_multiple(self, pipe: Any) -> int:
-        """The number of pixels that an image's height and width must be multiples of."""
+        """Number of pixels of which an image's height and width must be multiples."""
 
     # Without weights
 
@@ -349,7 +355,7 @@ class Architecture(ABC):
 
 
 def set_steps(scheduler: Any, steps: int) -> None:
-    """Set a scheduler's number of steps, on the CPU.
+    """Set a scheduler's number of steps, with its timesteps on the CPU.
 
     Flow pipelines also pass a shift `mu` that depends on the image size; it does not change the number of steps.
     """

@@ -1,4 +1,4 @@
-"""Latents: what they are decoded by (diffusers' AutoencoderKL and its like), and what a guided prediction points to.
+"""Latents: the VAE that decodes them (diffusers' AutoencoderKL and its like), and x0 from a guided prediction.
 
 A denoiser of noise is always given a variance-preserving x_t (sigma schedulers divide by sqrt(sigma^2 + 1) first), so
 that one formula serves all schedulers, with the signal level a:
@@ -40,7 +40,7 @@ def _channels_by_level(config: Any) -> Sequence[int]:
 
 
 def _latent_channels(config: Any) -> int:
-    """Number of channels of the latent, from a VAE's configuration."""
+    """Number of the latent's channels, from the configuration of a VAE."""
     return int(config.z_dim if hasattr(config, "z_dim") else config.latent_channels)
 
 
@@ -49,10 +49,11 @@ def decoder_sites(vae: Any) -> Iterator[Site]:
     decoder = vae.decoder
 
     def site(address: str, path: str, default: bool = False) -> Site:
+        """Return the site of a module of the VAE."""
         return Site(f"vae.{address}", f"vae.{path}", default=default)
 
     def level_sites(address: str, path: str, module: Any) -> Iterator[Site]:
-        """Yield the sites of the middle or one up block of the VAE's decoder in the order they run."""
+        """Yield the sites of the decoder's middle block or of one up block, in the order in which they run."""
         for i in range(len(children(module, "resnets"))):
             yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
             if i < len(children(module, "attentions")) and module.attentions[i] is not None:
@@ -92,14 +93,14 @@ def final_latent(vae: Any, decoder_input: Tensor, normalized: bool = False) -> T
 
 
 def decode(vae: Any, latent: Tensor) -> Tensor:
-    """Decode latents of shape (rows, channels, h, w), as the VAE takes them, to images (rows, 3, height, width)."""
+    """Images (rows, 3, height, width) that a VAE decodes from latents (rows, channels, h, w) in its own scale."""
     values = latent.unsqueeze(2) if hasattr(vae.config, "z_dim") else latent  # a video of one frame
     image = vae.decode(values).sample
     return image.squeeze(2) if image.ndim == 5 else image
 
 
 def check_scaling(config: Any) -> None:
-    """Raise a MisfitError if a VAE's scaling factor, or its mean or deviation of latents, is not usable."""
+    """Raise a MisfitError if a VAE's configuration has no usable scaling factor, or mean and deviation of latents."""
     factor = getattr(config, "scaling_factor", None)
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
     if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
@@ -135,7 +136,7 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 
 @functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
 def _on_device(table: Tensor, device: torch.device) -> Tensor:
-    """A scheduler's table in float32 on this device."""
+    """A scheduler's table (`alphas_cumprod`) in float32 on a device."""
     from hooks.transfer import to_device
 
     return to_device(table.float(), device)

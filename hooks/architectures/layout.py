@@ -78,12 +78,12 @@ class Layout:
         denoiser: tuple[str, *tuple[str, ...]],
         towers: Sequence[tuple[Any, ...]],
         decoder: str = "AutoencoderKL",
-        **more: Any,
+        **attributes: Any,
     ) -> Layout:
-        """Build a layout from (name, *classes) of the denoiser and one tuple for each tokenizer with its text encoder.
+        """Build a layout from (name, *classes) of the denoiser and a tuple per tower (tokenizer with text encoder).
 
         Such a tuple is (classes of the tokenizer, classes of the encoder, most tokens), without the last where that is
-        the tokenizer's own limit. Other arguments are the attributes.
+        the tokenizer's own limit. Other `attributes` are those of the class.
         """
         suffixes = ("", *(f"_{number}" for number in range(2, len(towers) + 1)))
         tokenizers, encoders, *lengths = zip(*towers)
@@ -100,7 +100,7 @@ class Layout:
             Component(denoiser[0], "diffusers", denoiser[1:]),
             Component("vae", "diffusers", (decoder,)),
             lengths=lengths[0] if lengths else (),
-            **more,
+            **attributes,
         )
 
     @property
@@ -114,7 +114,7 @@ class Layout:
         return (*self.tokenizers, *self.networks)
 
     def pipeline_class(self) -> Any:
-        """Import and return the class of the pipeline."""
+        """Import and return the pipeline's class."""
         return getattr(importlib.import_module(self.library), self.pipeline)
 
 
@@ -122,5 +122,6 @@ class MisfitError(HookError):
     """Error for a component whose configuration does not fit the architecture."""
 
     def __init__(self, component: str, expected: str, got: str, remedy: str) -> None:
+        """Make the message of its four parts, which are attributes, too."""
         super().__init__(f"{component}: expected {expected}, but got {got}: {remedy}")
         self.component, self.expected, self.got, self.remedy = component, expected, got, remedy

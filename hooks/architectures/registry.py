@@ -1,4 +1,4 @@
-"""The architectures that are known, which of them a pipeline is of, and why others are not read. Imports no torch."""
+"""The supported architectures, which of them a pipeline is of, and why others are not read. Imports no torch."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ _UNREAD = (
 
 
 def architectures() -> Iterator[Architecture]:
-    """Yield the architectures; those of transformers are imported where a pipeline is of none before them."""
+    """Yield all architectures; those of diffusion transformers come last, and are imported only then."""
     yield from ARCHITECTURES
     yield from _transformers()
 
 
 @cache
 def _transformers() -> list[Architecture]:
+    """Return the architectures of diffusion transformers."""
     from hooks.architectures.transformer import Transformer
     from hooks.architectures.transformer_rows import ROWS
 
@@ -56,7 +57,7 @@ def _transformers() -> list[Architecture]:
 
 
 def supported_pipelines() -> tuple[str, ...]:
-    """Names of the pipeline classes that can be read, as can their subclasses."""
+    """Names of the pipeline classes of diffusers that hooks can read, as can their subclasses."""
     return tuple(name for architecture in architectures() for name in architecture.pipelines)
 
 

@@ -1,4 +1,4 @@
-"""A site: one place where a pipeline is read, and written; and the batch of a call in which it is. Imports no torch."""
+"""A site, a point where a pipeline is read and written; and the batch of a denoiser call. Imports no torch."""
 
 from __future__ import annotations
 
@@ -82,22 +82,22 @@ class Site:
 
     @property
     def layer_norm(self) -> bool:
-        """Return whether values here are compared after the text encoder's final layer norm is applied to them."""
+        """Return whether values here are compared after applying the text encoder's final layer norm to them."""
         return self.place.layer_norm
 
     def values_in(self, container: Any) -> Tensor:
-        """A view of this site's values, for all rows of the batch, in the module's positional arguments or its output.
+        """A view of this site's values, all rows of the batch, in its module's positional arguments or output.
 
         What is written into the view is written into `container`.
         """
         return self._select_view(tensor_of(container, self.element))
 
     def stream_tokens(self, values: Tensor, batch: Batch) -> Tensor:
-        """The positions of this site's stream (image or text) in `values`; all if its module runs over one stream."""
+        """Values at the positions of this site's stream (image or text) alone; all if its module has one stream."""
         return values if self.stream is None else batch.narrow(values, self.stream, self.sequence)
 
     def replace_in(self, container: Any, values: Tensor) -> Any:
-        """Return a copy of the module's arguments or output with `values` at this site; `container` is not changed.
+        """Return a copy of the module's arguments or output (`container`) with other `values` at this site.
 
         Raises a HookError at a read-only site and for values of another shape. Where a module returns the tensor twice
         (a U-Net's down block, to the next block and to the skip connection), both are replaced.
@@ -120,7 +120,7 @@ class Site:
 
     @property
     def is_by_token(self) -> bool:
-        """Return whether a row of values holds one vector for each text token (the pooled text has a single one)."""
+        """Return whether an image's values hold one vector per text token (not so the pooled text)."""
         if self.address == "text.pooled":
             return False
         return self.space == "prompt" or _OF_TOKENS.search(self.address) is not None
@@ -142,6 +142,7 @@ class Site:
 
         @torch.no_grad()
         def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> None:
+            """Pass the site's values to `receive`."""
             values = self.values_in(args if self.read == "input" else output)
             receive(values - self.values_in(args) if self.read == "update" else values)
 
@@ -160,6 +161,7 @@ class Site:
         self.require_writable()
 
         def hook(module: Any, args: tuple[Any, ...], output: Any = None) -> Any:
+            """Return the module's arguments or output with changed values; None if they stay."""
             container = args if self.read == "input" else output
             held = self.values_in(container)
             values = held - self.values_in(args) if self.read == "update" else held
@@ -175,7 +177,7 @@ class Site:
         return module.register_forward_hook(hook, prepend=True)
 
     def _select_view(self, tensor: Tensor) -> Tensor:
-        """A view of the slice of a module's tensor that this site reads, its last dimension split into heads."""
+        """A view of the slice of a module's tensor that this site reads, with heads as a dimension if it has them."""
         if tensor.ndim == 5 and tensor.shape[2] == 1:  # a video of one frame
             tensor = tensor.squeeze(2)
         if self.part is not None:
@@ -187,7 +189,7 @@ class Site:
 
 
 def tensor_of(output: Any, element: int = 0) -> Tensor:
-    """The tensor of a module's output: the output itself, or this element of a tuple, list or mapping."""
+    """The tensor in a module's output: the output itself, or an element of a tuple, list or mapping."""
     return output[element] if isinstance(output, tuple | list | Mapping) else output
 
 
@@ -206,7 +208,7 @@ def _replace_tensor(container: Any, old: Tensor, new: Tensor) -> Any:
 
 
 def module_at(pipe: Any, path: str) -> Any:
-    """The submodule at a dotted path from a pipeline or module; AttributeError if there is none."""
+    """The module at a dotted path from a pipeline or module; AttributeError if there is none."""
     return functools.reduce(getattr, path.split("."), pipe)
 
 
@@ -219,17 +221,17 @@ def has_module(module: Any, path: str) -> bool:
 
 
 def children(module: Any, name: str) -> Sequence[Any]:
-    """The list of submodules that `module` has as this attribute; empty if the attribute is missing or None."""
+    """The submodules that `module` has in a list, its attribute `name`; empty if that is missing or None."""
     modules = getattr(module, name, None)
     return [] if modules is None else modules
 
 
 def attention_part_sites(
-    address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **more: Any
+    address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **attributes: Any
 ) -> Iterator[Site]:
-    """Sites of an attention's query, key, value and head outputs, as far as it has modules for them.
+    """Sites of query, key, value and head outputs of an attention, as far as it has modules for them.
 
-    `names` are those of the projections ({} for q, k, v) and of the output projection; `more` are attributes of `Site`.
+    `names` are those of the projections ({} for q, k, v) and of the output projection; `attributes` those of `Site`.
     """
     for name in ("query", "key", "value"):
         module, part = names[0].format(name[0]), None
@@ -237,10 +239,10 @@ def attention_part_sites(
             module, parts = ("to_kv", "kv") if attention.is_cross_attention else ("to_qkv", "qkv")
             part = (parts.index(name[0]), len(parts))
         if has_module(attention, module):
-            yield Site(f"{address}.{name}", f"{path}.{module}", default=False, part=part, **more)
+            yield Site(f"{address}.{name}", f"{path}.{module}", default=False, part=part, **attributes)
     if has_module(attention, names[1]):
         heads, end = int(attention.heads), f"{path}.{names[1]}"
-        yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **more)
+        yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **attributes)
 
 
 def runs_fused(attention: Any) -> bool:
@@ -269,11 +271,11 @@ class Batch:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Height and width of the latent in image tokens (patches)."""
+        """(height, width) of the latent in image tokens (patches)."""
         return self.height // self.patch, self.width // self.patch
 
     def spans(self, stream: str, sequence: tuple[str | int, ...]) -> list[slice]:
-        """Slice of a stream ("image" or "text") in a joint sequence, for each row of the conditional branch.
+        """Slice of a stream ("image" or "text") in a joint `sequence` of streams, for each conditional batch row.
 
         A number in `sequence` stands for so many positions of neither stream.
 
@@ -291,7 +293,7 @@ class Batch:
         return [self._stream_span(stream, sequence, text) for text in lengths]
 
     def span(self, stream: str, sequence: tuple[str | int, ...], rows: Sequence[int]) -> tuple[int, int]:
-        """Start and end of a stream, padding included, in a joint sequence; a HookError if these batch rows differ.
+        """Start and end of a stream, with padding, in a joint `sequence` of streams; a HookError if the `rows` differ.
 
         Examples
         --------
@@ -313,17 +315,17 @@ class Batch:
         return start, start + self._padded_length(stream, lengths[0])
 
     def _stream_span(self, stream: str, sequence: tuple[str | int, ...], text_tokens: int) -> slice:
-        """Positions of a stream, without padding, in a joint sequence with a text of this many tokens."""
+        """Slice of a stream, without padding, in a joint `sequence` of streams with a text of so many tokens."""
         start = sum(self._padded_length(before, text_tokens) for before in sequence[: sequence.index(stream)])
         return slice(start, start + self._stream_length(stream, text_tokens))
 
     def sequence_length(self, sequence: tuple[str | int, ...]) -> int:
-        """Number of positions of a sequence that joins these streams, padded, for the longest text of the batch."""
+        """Number of positions of a joint `sequence` of streams, with padding, for the longest text of the batch."""
         longest = max(self.lengths, default=self.text_tokens)
         return sum(self._padded_length(stream, longest) for stream in sequence)
 
     def narrow(self, values: Tensor, stream: str, sequence: tuple[str | int, ...], dim: int = 1) -> Tensor:
-        """Positions of a stream along `dim` of the conditional rows' values; shorter rows end in zeros."""
+        """Values of conditional rows at the positions of a stream along `dim`; shorter rows are filled with zeros."""
         spans, dim = self.spans(stream, sequence), dim % values.ndim
         if all(span == spans[0] for span in spans):
             return values.narrow(dim, spans[0].start, spans[0].stop - spans[0].start)
@@ -336,17 +338,17 @@ class Batch:
         return pad_sequence(rows, batch_first=True).movedim(1, dim)
 
     def _stream_length(self, stream: str | int, text_tokens: int) -> int:
-        """Positions of "text" or "image"; a number stands for itself."""
+        """Number of positions of "text" or "image"; a number is that of other positions."""
         if isinstance(stream, int):
             return stream
         return text_tokens if stream == "text" else self.grid[0] * self.grid[1]
 
     def _padded_length(self, stream: str | int, text_tokens: int) -> int:
-        """Positions of a stream, rounded up to the multiple that streams are padded to."""
+        """Number of positions of a stream with padding: rounded up to the multiple of this batch."""
         return -(-self._stream_length(stream, text_tokens) // self.multiple) * self.multiple
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
-        """Rows (rows, ...) of one branch of guidance in values of all branches; HookError if their number differs."""
+        """Values (rows, ...) of one branch of guidance, out of those of all branches; HookError for a wrong number."""
         if values.shape[0] != self.rows * len(self.branches):
             raise HookError(
                 f"{address}: expected {self.rows * len(self.branches)} rows "
@@ -356,18 +358,18 @@ class Batch:
         return values[start : start + self.rows] if len(self.branches) > 1 else values
 
     def require_images(self, pipe: Any, images: int) -> None:
-        """Raise a HookError if the scheduler gets another number of images than the denoiser's batch has."""
+        """Raise a HookError if the number of images that the scheduler is given is not that of this batch."""
         if images != self.rows:
             rows = self.rows * len(self.branches)
             raise branches_error(pipe, self.branches, rows, f"{images} at scheduler.step")
 
     def conditional(self, values: Tensor, address: str) -> Tensor:
-        """Rows of the conditional branch (the prompts'), shape (rows, ...), of values of all branches."""
+        """Values (rows, ...) of the conditional branch, that of the prompts, out of those of all branches."""
         return self.branch("conditional", values, address)
 
 
 def branches_error(pipe: Any, branches: Sequence[str], rows: int, got: str) -> HookError:
-    """The HookError for a denoiser's batch whose number of rows does not fit these branches of guidance."""
+    """The HookError for a denoiser's batch with a number of rows that does not fit the branches of guidance."""
     return HookError(
         f"{type(pipe).__name__}: expected {len(branches)} rows for each image ({', '.join(branches)}) in the "
         f"denoiser's batch of {rows}, but got {got}: its guidance runs other branches than diffusers' own pipelines: "

@@ -1,4 +1,4 @@
-"""The text encoders before denoisers of any architecture, by family, and their sites. Imports no torch.
+"""The text encoders of pipelines of any architecture, by family, and their sites. Imports no torch.
 
 A family is a row of `FAMILIES`: where its embeddings, layers and final norm stand, and what lies within a layer. Sites
 have the same addresses in all: `text.embeddings`, `text.layers.<k>`, and of the second and third encoder `text_2.…`,
@@ -61,7 +61,7 @@ class TextFamily:
     causal: bool = True
 
     def fits(self, core: Any) -> bool:
-        """Return whether a module has the embeddings, layers and norm of this family at its paths."""
+        """Return whether a module (`core`) has embeddings, layers and norm where this family has them."""
         if not all(has_module(core, path) for path in (self.embeddings, self.layers, self.norm)):
             return False
         layers = module_at(core, self.layers)
@@ -122,7 +122,7 @@ FAMILIES = (
 
 
 def text_core(pipe: Any, part: str) -> TextFamily | None:
-    """The family of a pipeline's text encoder ("text_encoder", "text_encoder_2", …), its core's paths made absolute.
+    """The family of a text encoder such as "text_encoder_2", with module paths from the pipeline on.
 
     None if the pipeline has no such encoder, or the encoder is of no known family.
     """
@@ -137,23 +137,23 @@ def text_core(pipe: Any, part: str) -> TextFamily | None:
 
 
 def text_cores(pipe: Any) -> dict[str, TextFamily]:
-    """The `text_core` of each text encoder of a pipeline by its name ("text", "text_2", "text_3"); None left out."""
+    """The families (`text_core`) of a pipeline's text encoders, by "text", "text_2" and "text_3", where known."""
     cores = {name: text_core(pipe, part) for name, part in TEXT_ENCODERS.items()}
     return {name: core for name, core in cores.items() if core is not None}
 
 
 def text_config(encoder: Any) -> Any:
-    """The configuration of a text encoder's language model: its `text_config` if it has one, else its own."""
+    """The configuration of a text encoder's language model: its `text_config`, or its only configuration."""
     return getattr(encoder.config, "text_config", encoder.config)
 
 
 def longest_text(encoder: Any) -> int | None:
-    """Most token positions of a text encoder, from its configuration; None if it sets no limit (as T5)."""
+    """Largest number of tokens that a text encoder takes, from its configuration; None without a limit (T5)."""
     return getattr(text_config(encoder), "max_position_embeddings", None)
 
 
 def prompt_tokens(pipe: Any) -> int:
-    """Token positions of a prompt, from the pipeline's first text encoder with a limit; 77 if none has one."""
+    """Number of token positions of a prompt: the limit of the first text encoder that has one, else 77."""
     for part in TEXT_ENCODERS.values():
         encoder = getattr(pipe, part, None)
         if encoder is not None and hasattr(encoder, "config") and longest_text(encoder) is not None:
@@ -162,7 +162,7 @@ def prompt_tokens(pipe: Any) -> int:
 
 
 def text_sites(pipe: Any, denoiser: str) -> Iterator[Site]:
-    """Sites of all text encoders of a known family, in the order in which they run, then `text.final`."""
+    """Sites of a pipeline's text encoders, in the order in which they run, then `text.final` at the `denoiser`."""
     for name, core in text_cores(pipe).items():
         yield from _encoder_sites(pipe, name, core)
     yield Site("text.final", denoiser, read="pipeline", read_only=_PASSED_ON)
@@ -171,8 +171,9 @@ def text_sites(pipe: Any, denoiser: str) -> Iterator[Site]:
 def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
     """Sites of one text encoder: the embeddings, and the output and inner modules of each layer."""
 
-    def site(address: str, path: str, **more: Any) -> Site:
-        return Site(f"{name}.{address}", path, **more)
+    def site(address: str, path: str, **attributes: Any) -> Site:
+        """Return the site of a module of this encoder."""
+        return Site(f"{name}.{address}", path, **attributes)
 
     yield site("embeddings", core.embeddings)
     for k, layer in enumerate(module_at(pipe, core.layers)):
@@ -191,7 +192,7 @@ def _encoder_sites(pipe: Any, name: str, core: TextFamily) -> Iterator[Site]:
 
 
 def _head_count(layer: Any, projection: str) -> int:
-    """Number of heads of the attention with this output projection, from the module or its configuration."""
+    """Number of heads of a layer's attention, which is the module above the path of its output projection."""
     attention = module_at(layer, projection.rpartition(".")[0])
     for name in ("num_heads", "n_heads"):
         if hasattr(attention, name):

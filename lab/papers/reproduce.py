@@ -29,7 +29,9 @@ def parser() -> argparse.ArgumentParser:
         help="page to write, such as docs/validation/reproduction.md; printed if not given",
     )
     main.add_argument(
-        "--data", type=command_line.folder, help="folder of the reference tables instead of the package's own"
+        "--data",
+        type=command_line.existing_folder,
+        help="folder of the reference tables instead of the package's own",
     )
     return main
 

@@ -418,7 +418,12 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(prog="python -m lab.validate.word_maps", description=__doc__.split("\n\n")[0])
     add = main.add_argument
     add("models", choices=REPORTS, help="of which benchmark models")
-    add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a benchmark model")
+    add(
+        "--prompts",
+        type=command_line.whole_number(2, 1_000_000),
+        default=240,
+        help="prompts a benchmark model",
+    )
     add("--out", type=Path, default=FIGURES.parent, help="folder for the figures and word_maps.md")
     return main
 

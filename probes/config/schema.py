@@ -52,16 +52,14 @@ from probes.fields.types import (
     types_in,
 )
 from probes.fields.yaml import Options, YamlSource, error_line, locate_errors, read_yaml, yaml_text
-from probes.paths import expand_run, name_of
+from probes.paths import display_name, expand_run
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, prompt_defaults
 
 STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
 INDICATORS = 40  # every pair of them is compared at every site and step
 
-ImageReader = Callable[
-    ..., Mapping[str, Any]
-]  # `probes.stages.external_images.configuration.complete_configuration`
+ImageReader = Callable[..., Mapping[str, Any]]  # `complete_configuration` of `probes.stages.external_images`
 Preset = Literal[*checks.PRESETS]  # type: ignore[valid-type]
 _Word = Annotated[Word | Indicator, expects("a word, or {word: ..., plural: ...}")]
 _INDICATOR = "a word, a list of a word and its synonyms, or {word: ..., control: true}"
@@ -261,7 +259,7 @@ class Config(Section):
     @property
     def model_name(self) -> str:
         """Model name for pages and tables: as configured, or the last path component of a file or folder."""
-        return self.model if self.images is not None else name_of(self.model)
+        return self.model if self.images is not None else display_name(self.model)
 
     @property
     def compares(self) -> bool:

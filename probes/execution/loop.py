@@ -25,7 +25,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution.processes import Helpers, Tick, Work
 from probes.execution.workers import worker_count
-from probes.locks import locked, require_there
+from probes.locks import locked, require_not_removed
 from probes.runs import directory
 from probes.runs import parts as files
 from probes.runs.images import fault_counts
@@ -212,7 +212,7 @@ def _lock_parts(
     for part in todo:
         first = next(iter(part.paths.values()))
         lock = first.with_name(f"{first.name}.lock")
-        require_there(lock)
+        require_not_removed(lock)
         locks[id(part)] = held.enter_context(ExitStack())
         if not locks[id(part)].enter_context(locked(lock, wait=False, remove=True)):
             elsewhere.append(part)

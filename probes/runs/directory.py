@@ -1,4 +1,4 @@
-"""Work on a run directory: beside other processes or alone (`probes.locks`), what is recorded, what is cleared away."""
+"""Work on a run directory: who works on it (`probes.locks`), records of stages, removal of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from probes import locks
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.paths import link_of, name_of
+from probes.paths import display_name, outermost_link
 from probes.runs.missing import require_parts
 from probes.runs.parts import disk_error, is_leftover, part_name, write_bytes
 from probes.runs.record import (
@@ -37,7 +37,7 @@ DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of 
 
 @contextlib.contextmanager
 def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
-    """Yield the `Run` of a directory, created if missing, for work `alone` or beside others; else a `UserError`."""
+    """Yield the run of a folder, created if missing, to work on `alone` or beside other processes; else UserError."""
     created = [folder for folder in (path, *path.parents) if not folder.exists()]
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_new_folders, path, created)
@@ -50,18 +50,18 @@ def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
             raise disk_error(path, error) from None
         try:
             yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
-            locks.require_there(path)
+            locks.require_not_removed(path)
         except Exception as error:
             if not isinstance(
-                error, locks.GoneError
-            ):  # whatever goes wrong where it is gone is said to be that
-                locks.require_there(path)
+                error, locks.RemovedRunError
+            ):  # of a folder that is gone this is the error to raise
+                locks.require_not_removed(path)
             raise
 
 
 def _register_process(path: Path, alone: bool, stack: contextlib.ExitStack) -> None:
-    """Mark a run as worked on until `stack` closes, and clean up; a `UserError` if another process must work alone."""
-    others = [found for file in sorted(path.iterdir()) if (found := locks.lock_holder(file))]
+    """Mark a run as in use until `stack` closes, and clean up; UserError if this or another process needs it alone."""
+    others = [holder for file in sorted(path.iterdir()) if (holder := locks.lock_holder(file))]
     if others and (alone or others[0]["how"] == "alone"):
         who = f"process {others[0]['process']} on {others[0]['host']}"
         expected = "the only one writing here" if alone else "one of several writing here"
@@ -72,7 +72,7 @@ def _register_process(path: Path, alone: bool, stack: contextlib.ExitStack) -> N
     mine = path / f"{locks.GATE}-{how}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
     mine.touch()
     stack.enter_context(locks.locked(mine, remove=True))
-    held = locks.lock_of(mine).is_locked
+    held = locks.file_lock(mine).is_locked
     locks.WORKING[mine] = path
     stack.callback(locks.WORKING.pop, mine)
     if not held:
@@ -118,9 +118,9 @@ def now() -> str:
 
 
 def require_same(
-    run: Run, resolved: Mapping[str, Any], *, observing_anew: bool = False, tracing_anew: bool = False
+    run: Run, resolved: Mapping[str, Any], *, observe_again: bool = False, trace_again: bool = False
 ) -> None:
-    """Raise UserError if a configuration differs from the run's in a field that alters what is stored already.
+    """Raise UserError if a resolved configuration differs from a run's in a field that alters what it has stored.
 
     A value that is not resolved yet (``auto``, ``null``: the model's default) equals any.
     """
@@ -128,16 +128,16 @@ def require_same(
         return
     both = run.resolved, resolved
     _require_same_fields(run, *map(generated_fields, both))
-    if run.parts("observed") and not observing_anew:
+    if run.parts("observed") and not observe_again:
         _require_same_fields(run, *(fields_altering(one, "observe") for one in both))
-    if run.parts("traced") and resolved.get("trace") and not tracing_anew:
+    if run.parts("traced") and resolved.get("trace") and not trace_again:
         _require_same_fields(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
 
 def _require_same_fields(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", resolved: bool = False
 ) -> None:
-    """Raise UserError for the first field of `after` that differs from `before`; fields not in `before` are skipped.
+    """Raise UserError for the first field of `after` with another value in `before`; fields not in it are skipped.
 
     An unresolved value (None, "auto") of a section equals any; with `resolved` only one of `after` does.
     """
@@ -150,7 +150,7 @@ def _require_same_fields(
 
 
 def pinned_revision(config: Config) -> str | None:
-    """Return the Hub commit that the run in a configuration's folder began with; None without a run of the same model.
+    """Return the hub commit of the model that a configuration's run began with; None without a run of this model.
 
     A run that is resumed uses this commit, even if the branch has moved since.
     """
@@ -162,7 +162,7 @@ def pinned_revision(config: Config) -> str | None:
 
 
 def another_run_error(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
-    """Return the error that names the field in which a run differs from the requested one."""
+    """Return the error for a run that has an `old` value of a field, where a `new` one is requested."""
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
         field = f"{field}[{index}]"
@@ -177,12 +177,12 @@ def another_run_error(run: Run, field: str, old: Any, new: Any, remedy: str = ""
 
 
 def part_of_another_run_error(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    """Return the error for a part file that was made with another value of a field than is requested."""
+    """Return the error for a part file made with an `old` value of a field, where a `new` one is requested."""
     return UserError(f"{path.name} of {another_run_error(run, field, old, new)}")
 
 
 def _times_until(run: Run, status: str) -> dict[str, Any]:
-    """Return the recorded times and durations, without those of stages after `status`, which have to run again."""
+    """Return a run's recorded times and durations, without those of stages after `status`, which will run again."""
     times = run.meta.get("times", {})
     later = STATUSES[STATUSES.index(status) + 1 :]
     took = {name: value for name, value in times.get("seconds", {}).items() if name not in later}
@@ -190,8 +190,11 @@ def _times_until(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text: str) -> None:
-    """Prepare a generated run for a later stage: record the configuration; UserError if it gives other images."""
+def prepare_stage(run: Run, config: Config, stage: str, passed: Mapping[str, Any], yaml_text: str) -> None:
+    """Record the configuration of a later stage of a generated run; UserError if it is one of other images.
+
+    `passed` is the configuration as it was passed, `yaml_text` as ``triplets.yaml`` (empty: that stays).
+    """
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
         raise UserError(
@@ -201,7 +204,7 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
         )
     before, after = run.resolved, config.resolved()
     sides = [
-        {"model": name_of(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
+        {"model": display_name(side.get("model") or ""), **generated_fields(side)} for side in (before, after)
     ]
     _require_same_fields(run, *sides, resolved=True)
     if stage == "report":
@@ -224,19 +227,19 @@ def resume(run: Run, config: Config, stage: str, passed: Mapping[str, Any], text
         config={"passed": dict(passed), "resolved": {**after, **kept}},
         times=_times_until(run, status),
     )
-    if text:
-        write_bytes(run.path / "triplets.yaml", text.encode())
+    if yaml_text:
+        write_bytes(run.path / "triplets.yaml", yaml_text.encode())
 
 
 def record_stage(run: Run, status: str, seconds: float, **fields: Any) -> None:
-    """Record in ``run.json`` that a stage is done: the status, the time, the duration in seconds, and more fields."""
+    """Record in ``run.json`` that a stage is done: `status`, time, duration in seconds, and other fields."""
     times = _times_until(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
     run.write_meta(**fields, status=status, times={**times, status: now(), "seconds": took})
 
 
 def clear(run: Run) -> None:
-    """Remove all files that a run wrote, by its record, except the record; name all other files on stderr.
+    """Remove all files that a run has written, except its record; name files that are not the run's on stderr.
 
     The record is replaced by that of the next run: if this is interrupted, the folder is still a run's.
     """
@@ -256,30 +259,30 @@ def clear(run: Run) -> None:
 
 
 def remove_parts(run: Run, kinds: Sequence[str]) -> None:
-    """Remove a run's parts of these kinds, and their counts in its record, so that they can be made again."""
+    """Remove a run's parts of these kinds, such as "traced", and their counts in its record."""
     gone = _remove_recorded(run, kinds)
     run.write_meta(**{KINDS: {kind: count for kind, count in run.planned().items() if kind not in gone}})
 
 
 def _remove_recorded(run: Run, folders: Sequence[str], others: Sequence[str] = ()) -> set[str]:
-    """Remove the recorded parts in some folders, other files, and folders then empty; return the kinds of the parts.
+    """Remove recorded parts in some folders, `others` by path, and folders then empty; return the kinds of parts.
 
     UserError, and nothing is removed, if one of them is reached by a link.
     """
-    own = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
+    counts = {kind: count for kind, count in run.planned().items() if kind.partition("/")[0] in folders}
     # of texts there is one part, whatever the images
-    own |= {f"{kind}{end}": 1 for kind in own if "/" in kind for end in ("_texts", "_prompts")}
-    parts = (f"{kind}/{part_name(number)}" for kind, count in own.items() for number in range(count))
+    counts |= {f"{kind}{end}": 1 for kind in counts if "/" in kind for end in ("_texts", "_prompts")}
+    parts = (f"{kind}/{part_name(number)}" for kind, count in counts.items() for number in range(count))
     names = [*parts, *others]
     for name in (*names, *folders):
-        link = link_of(run.path, name)
+        link = outermost_link(run.path, name)
         if link is not None:
             raise UserError(
                 f"{link}: expected a file or folder of the run, got a link: what it leads to is not removed: take the"
                 " link away, or choose another --out"
             )
     run.remove_files(names)
-    for name in (*own, *folders):
+    for name in (*counts, *folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
-    return {*own}
+    return {*counts}

@@ -47,9 +47,9 @@ _ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera
 
 
 def read_image(data: bytes | None) -> Image.Image:
-    """Return a stored image as RGB, rotated as its EXIF says, of several frames the first; ValueError if unreadable.
+    """Return an image file's bytes as an RGB image, rotated as its EXIF says; ValueError if it cannot be read.
 
-    Of 16 bits of gray the 8 upper ones are taken; alpha is dropped.
+    Of several frames it is the first, of 16 bits of gray the 8 upper ones; alpha is dropped.
     """
     with _open_image(data) as image:
         image.load()
@@ -65,7 +65,7 @@ def read_image(data: bytes | None) -> Image.Image:
 
 
 def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the image files (by content) below a folder and the other files, both sorted, without hidden ones."""
+    """Return the image files (by content) below a folder, and the other files, both sorted, without hidden ones."""
     files = sorted(
         file
         for file in folder.rglob("[!.]*")
@@ -77,7 +77,7 @@ def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def skipped_files_note(folder: Path, files: Sequence[Path]) -> str:
-    """Return a line that counts files skipped as they are not images and names the first five; empty if none."""
+    """Return a line that counts files of a folder that are no images, and names the first five; empty if none."""
     shown = ", ".join(file.relative_to(folder).as_posix() for file in files[:5])
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
     what = f"no {', '.join(KINDS[:-1])} or {KINDS[-1]} image by content"
@@ -100,7 +100,7 @@ def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:
 
 @contextlib.contextmanager
 def _open_image(data: bytes | Path | None, limit: int | None = PIXELS) -> Iterator[Image.Image]:
-    """Open an image of one of `FORMATS`; any failure, also of too many pixels, is a ValueError, never a warning."""
+    """Yield an open image of one of `FORMATS`; any failure, also too many pixels, is a ValueError, never a warning."""
     if not data:
         raise ValueError("no bytes are stored")
     try:
@@ -119,7 +119,7 @@ def _open_image(data: bytes | Path | None, limit: int | None = PIXELS) -> Iterat
 
 
 def fault_reason(fault: str) -> str:
-    """Return the reason that tables give for leaving out an image with this fault; an unknown fault is named."""
+    """Return the reason that tables give for leaving out an image with a fault such as "black"."""
     return f"image left out: {WHY.get(fault, fault)}"
 
 
@@ -139,7 +139,7 @@ def fault_of_pixels(pixels: NDArray[np.uint8]) -> str | None:
 def find_faults(
     images: NDArray[np.floating], latents: torch.Tensor | None = None, flagged: Sequence[bool] | None = None
 ) -> list[str | None]:
-    """Return for each image of a batch None or a fault: not finite, replaced by a safety checker, black, or one color.
+    """Return for each image of a batch its fault (not finite, replaced by a safety checker, one color) or None.
 
     Images are of shape (n, height, width, 3), in [0, 1]; `latents` as the last step left them; `flagged` says which
     images a safety checker has replaced (``nsfw_content_detected`` of diffusers).
@@ -160,12 +160,12 @@ def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def fault_counts(faults: Sequence[str | None]) -> dict[str, int]:
-    """Return the number of images with each fault that occurs, in the order of `WHY`; empty if none has one."""
+    """Return the number of images with each fault in a list of faults (None: no fault), in the order of `WHY`."""
     return {fault: faults.count(fault) for fault in WHY if fault in faults}
 
 
 def faults_line(counts: dict[str, int], images: int, sample_ids: Sequence[str] = ()) -> str:
-    """Return a line that counts the images left out, by fault, and names the first five of `sample_ids`."""
+    """Return a line that counts the images left out of means, by fault, and names the first five of `sample_ids`."""
     each = ", ".join(f"{fault}: {n}" for fault, n in counts.items())
     total = sum(counts.values())
     left_out = "is left out" if total == 1 else "are left out"
@@ -180,10 +180,10 @@ def run_lengths(mask: ArrayLike) -> dict[str, Any]:
 
 
 def encode_mask(mask: np.ndarray) -> str:
-    """Return the counts of COCO's compressed run lengths of a (height, width) bool mask, as text."""
+    """Return a (height, width) bool mask as text: the counts of COCO's compressed run lengths."""
     return run_lengths(mask)["counts"].decode("ascii")
 
 
 def decode_mask(counts: str, height: int, width: int) -> np.ndarray:
-    """Return the (height, width) bool mask of COCO's compressed run lengths; their sum is not checked."""
+    """Return the (height, width) bool mask of a text of `encode_mask`; the sum of its run lengths is not checked."""
     return coco.decode({"counts": counts.encode("ascii"), "size": [height, width]}).astype(bool)

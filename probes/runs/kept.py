@@ -68,7 +68,7 @@ def kept_vectors(run: Run, site: str) -> Iterator[Vectors]:
 
 
 def _row_vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.float32]]:
-    """Return call, timestep and place of each vector of a row of ``kept/``, and the vectors (n_vectors, channels)."""
+    """Return columns (call, timestep, place) on each vector of a row of ``kept``, and the vectors (n, channels)."""
     values = flat.astype(np.float32).reshape(row["shape"])
     if "places" not in row:  # the tensor as it is
         if values.ndim == 2:
@@ -76,11 +76,11 @@ def _row_vectors(row: dict[str, Any], flat: NDArray[Any]) -> tuple[dict[str, Any
         elif values.ndim == 4 and not row["site"].endswith(".heads"):
             values = np.moveaxis(values.reshape(*values.shape[:2], -1), 1, 2)
         values = values.reshape(*values.shape[:2], -1)
-    calls, places, channels = values.shape
-    chosen = row.get("places", [*range(places)] * calls)
+    calls, positions, channels = values.shape
+    chosen = row.get("places", [*range(positions)] * calls)
     where = {
-        "call": np.repeat(row["call"], places),
-        "timestep": np.repeat(np.asarray(row["timesteps"], float), places),
+        "call": np.repeat(row["call"], positions),
+        "timestep": np.repeat(np.asarray(row["timesteps"], float), positions),
         "place": np.full(calls, -1) if chosen is None else np.asarray(chosen),  # of a mean there is none
     }
     return where, values.reshape(-1, channels)

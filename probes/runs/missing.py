@@ -1,4 +1,4 @@
-"""Parts that a run lacks, and parts that are of other images than its samples: named, and never counted as empty.
+"""Parts that a run lacks, and parts of other images than its samples: named, and never counted as empty.
 
 ``run.json`` says which kinds of parts a run has, and how many of each. Parts that this program wrote say in their
 metadata what they were made from; of those that another program wrote the rows are compared.
@@ -20,7 +20,7 @@ _NAMED = 3  # kinds that a line names
 
 
 def missing_message(run: Run, missing: Mapping[str, Sequence[int]]) -> str:
-    """Return a line that names missing parts of up to three kinds, their stages, and the command that makes them."""
+    """Return a line on a run's missing parts (numbers by kind), with their stages and the command that makes them."""
     stages = dict.fromkeys(stage_of(kind) for kind in missing)
     kinds = sorted(missing, key=lambda kind: (kind != "samples", kind))
     named = [
@@ -44,13 +44,13 @@ def open_run(path: str | Path) -> Run:
 
 
 def _print_missing_parts(run: Run) -> None:
-    """Name a run's missing parts on stderr, if any."""
+    """Print a line that names a run's missing parts on stderr, if there are any."""
     if missing := run.missing():
         print(printable(f"{run.path}: {missing_message(run, missing)}"), file=sys.stderr)
 
 
 def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "trace")) -> None:
-    """Raise UserError if parts that these stages make are missing, except ``kept`` and ``pooled``."""
+    """Raise UserError if a run lacks parts that these stages make, except ``kept`` and ``pooled``."""
     missing = {
         kind: numbers
         for kind, numbers in run.missing().items()
@@ -61,7 +61,7 @@ def require_parts(run: Run, stages: Sequence[str] = ("generate", "observe", "tra
 
 
 def require_matching_parts(run: Run) -> None:
-    """Raise UserError if parts are missing or do not belong to the images in ``samples/``.
+    """Raise UserError if a run's parts are missing, or were made from other images than those in ``samples``.
 
     ``kept`` and ``pooled``, which no table needs, are only named on stderr where missing; they and ``traced`` are not
     compared with the images.
@@ -88,7 +88,7 @@ def require_matching_parts(run: Run) -> None:
 
 
 def _require_same_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
-    """Raise UserError if a part's rows do not match samples by image, triplet and seed, or number of detections."""
+    """Raise UserError if the rows of a part `file` are of other images than those in the part file `samples`."""
     of_images = "sample_id" in column_names(file)
     columns = ["sample_id"] if of_images else ["triplet", "seed"]
     rows, wanted = (
@@ -110,7 +110,7 @@ def _require_same_rows(run: Run, samples: Path, kind: str, file: Path) -> None:
 
 
 def _mismatch_error(kind: str, file: Path, samples: Path, got: str) -> UserError:
-    """Return the error for a part (`file`) that does not belong to a part of samples; `got` says what it holds."""
+    """Return the error for a part `file` not made from the part file `samples`; `got` says what it has instead."""
     return UserError(
         f"{file}: expected what belongs to {samples.parent.name}/{samples.name}, got {got}: delete it and run --stage"
         f" {stage_of(kind)} again, only this part is made anew"

@@ -41,11 +41,12 @@ _NAME = b"triptych_table"  # of the metadata of a result table; files of other p
 
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
-    """Return a part's identity: format version, part number, the fields that determine its content, and their hash."""
+    """Return a part's identity: format version, part number, the fields that determine its content, their hash."""
     return {"format": version, "part": part, "hash": _hash_fields(fields), "fields": dict(fields)}
 
 
 def _hash_fields(fields: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the fields that determine a part's content, as JSON."""
     return digest(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
@@ -60,14 +61,14 @@ def temporary_path(path: Path) -> Path:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a file name is that of a temporary file, as an interrupted :func:`write_bytes` leaves it."""
+    """Return whether a file name is of a temporary file, such as an interrupted :func:`write_bytes` leaves behind."""
     return _LEFTOVER.fullmatch(name) is not None
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all (temporary file, fsync, rename); UserError if the disk refuses."""
+    """Write a file completely or not at all (temporary file, fsync, rename); UserError if it cannot be written."""
     temporary_file = temporary_path(path)
-    locks.require_there(path)
+    locks.require_not_removed(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
@@ -135,14 +136,14 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> None:
-    """Write rows to a Parquet part file, whole or not at all, with `identity` in its metadata."""
+    """Write rows to a Parquet part file, completely or not at all, with `identity` in its metadata."""
     write_bytes(path, part_bytes(rows, schema, identity))
 
 
 def part_bytes(
     rows: Sequence[Mapping[str, Any]], schema: pa.Schema, identity: Mapping[str, Any]
 ) -> memoryview:
-    """Return a part as a Parquet file, with its identity and its column types for `datasets` as metadata."""
+    """Return rows as a Parquet file, with a part's identity and the column types for `datasets` as metadata."""
     table = pa.Table.from_pylist(list(rows), schema=schema)
     metadata = {
         "huggingface": json.dumps({"info": {"features": _dataset_features(schema)}}),
@@ -166,19 +167,19 @@ def _dataset_feature(kind: pa.DataType) -> Any:
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return one part, or some columns of it; DamagedPartError if it is corrupt, UserError if columns are missing.
+    """Return a part file as a table; DamagedPartError if it is corrupt, UserError if one of `columns` is missing.
 
     The columns of a part that another program wrote are cast to the types in which this one writes them.
     """
     # not pq.read_table: that would take a folder name such as `model=a` for a partition
     with _open_part(path) as file:
         table = file.read(columns=None if columns is None else list(columns))
-        is_own = _stored_identity(file) is not None
+        has_identity = _stored_identity(file) is not None
     fixed = FIXED.get(path.parent.name, pa.schema([]))
-    for name in columns if columns is not None else () if is_own else fixed.names:
+    for name in columns if columns is not None else () if has_identity else fixed.names:
         if (count := table.column_names.count(name)) != 1:
             raise columns_error(path, f"a column `{name}`", "several" if count else "none")
-    if is_own:
+    if has_identity:
         return table
     arrays = {}
     for name, values in zip(table.column_names, table.columns):
@@ -199,7 +200,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def source_hash(identity: Mapping[str, Any]) -> str:
-    """Return what a part stores of the part it was made from: that one's hash, and its batch size if it was reduced."""
+    """Return the hash of a part, and its batch size if that was reduced, which parts made from it store."""
     return "-".join(str(identity[name]) for name in ("hash", "batch") if name in identity)
 
 
@@ -219,7 +220,7 @@ def identity_or_none(path: Path) -> dict[str, Any] | None:
 
 
 def _stored_identity(file: pq.ParquetFile) -> dict[str, Any] | None:
-    """Return the identity in a file's metadata, None if there is none; ValueError if hash or columns do not match."""
+    """Return the identity in a file's metadata, None without one; ValueError if its hash or columns do not match."""
     metadata = file.schema_arrow.metadata or {}
     if b"triptych" not in metadata:
         return None
@@ -234,7 +235,7 @@ def _stored_identity(file: pq.ParquetFile) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def _open_part(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a part file; an error while it is read becomes DamagedPartError, a missing file UserError."""
+    """Yield an open part file; an error while it is read becomes DamagedPartError, a missing file UserError."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
@@ -254,18 +255,18 @@ class DamagedPartError(UserError):
 
 
 def columns_error(path: Path, expected: str, got: str) -> UserError:
-    """Return the error for a file whose columns are not as expected."""
+    """Return the error for a part file with columns that are not as expected."""
     return UserError(f"{path}: expected {expected}, got {got}: mend this file, or delete it and run again")
 
 
 def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:
-    """Return a result table as a Parquet file with its name as metadata; equal frames give equal bytes."""
+    """Return a result table as a Parquet file with its name in the metadata; equal frames give equal bytes."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     return parquet_bytes(table.replace_schema_metadata({**table.schema.metadata, _NAME: name}))
 
 
 def read_table(path: Path, columns: Iterable[str] = (), texts: Collection[str] | None = None) -> pd.DataFrame:
-    """Return a result table; UserError if it holds the table of another name, or lacks one of `columns`.
+    """Return the result table in a file; UserError if it is the table of another name or lacks one of `columns`.
 
     Those of `columns` in `texts` must hold text, the others numbers or booleans; `texts` None: any type is accepted.
     """

@@ -77,7 +77,7 @@ def read_record(file: Path) -> dict[str, Any]:
 
 
 def record_error(file: Path, reason: str) -> UserError:
-    """Return the error for a file that is not the record of a run, with the reason."""
+    """Return the error for a ``run.json`` that is not the record of a run, with the reason."""
     return UserError(
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
         " restore it from a copy, or choose another --out"
@@ -87,8 +87,8 @@ def record_error(file: Path, reason: str) -> UserError:
 def versions() -> dict[str, str]:
     """Return the versions of Python, the system and the main libraries by name, without importing them."""
     # without the version of its kernel, which says of a machine what no result hangs on
-    place = " ".join(name for name in (system(), machine(), *libc_ver()) if name)
-    installed = {"python": python_version(), "system": place}
+    platform = " ".join(name for name in (system(), machine(), *libc_ver()) if name)
+    installed = {"python": python_version(), "system": platform}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
@@ -96,12 +96,12 @@ def versions() -> dict[str, str]:
 
 
 def record_bytes(meta: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a ``run.json`` with these fields and a checksum of them."""
+    """Return the bytes of a ``run.json`` with the fields `meta` and a checksum of them."""
     return f"{_wrapped_json({'checksum': _checksum(meta), **meta})}\n".encode()
 
 
 def _wrapped_json(value: Any, depth: int = 2, indent: str = "") -> str:
-    """Return JSON text; mappings too long for a line are split, one entry per line, down to `depth` levels."""
+    """Return a value as JSON text; mappings longer than a line have an entry per line, down to `depth` levels."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, Mapping) or not depth or len(indent + text) <= _WIDTH:
         return text
@@ -115,12 +115,13 @@ def _wrapped_json(value: Any, depth: int = 2, indent: str = "") -> str:
 
 
 def _checksum(meta: Mapping[str, Any]) -> str:
+    """Return the checksum that ``run.json`` has of its other fields."""
     return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
 
 
 @cache
 def altered_stages() -> dict[str, str]:
-    """Return, by address, what each configuration field alters: a stage, the cut into parts ("part"), or "nothing"."""
+    """Return the stage whose results each configuration field (dotted) alters, or "part" (the cut) or "nothing"."""
     marks = {}
     for name, field in Config.model_fields.items():
         marks[name] = _marked_stage(field, "generate")
@@ -134,12 +135,12 @@ def altered_stages() -> dict[str, str]:
 
 
 def _marked_stage(field: FieldInfo, default: str) -> str:
-    """Return the stage that the schema marks a field to alter; `default` if it has no mark."""
+    """Return the mark ``alters`` of a field in the schema: a stage, "part" or "nothing"; `default` without one."""
     return (field.json_schema_extra or {}).get("alters", default)
 
 
 def fields_altering(config: Mapping[str, Any], *stages: str) -> dict[str, Any]:
-    """Return the fields of a resolved configuration that alter some stages, by address; of indicators name and word."""
+    """Return the fields of a resolved configuration that alter the results of `stages`, by dotted name."""
     fields: dict[str, Any] = {}
     for key, value in config.items():
         if key == "indicators":
@@ -153,7 +154,7 @@ def fields_altering(config: Mapping[str, Any], *stages: str) -> dict[str, Any]:
 
 
 def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a resolved configuration that alter what the generate stage stores, by address.
+    """Return the fields of a resolved configuration that alter what the generate stage stores, by dotted name.
 
     The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
     """
@@ -182,7 +183,7 @@ def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that alter what the trace stage generates, by address; of indicators only the controls."""
+    """Return the fields that alter what the trace stage generates, by dotted name; of indicators only controls."""
     controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
     return {
         "contrasts[0]": next(iter(config.get("contrasts") or []), None),
@@ -193,7 +194,7 @@ def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that alter the result tables of unchanged images, by address."""
+    """Return the fields that alter the result tables of unchanged images, by dotted name."""
     controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
     return {
         "reference": config.get("reference"),
@@ -203,7 +204,7 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_later_fields(section: str, before: Any, after: Any) -> Any:
-    """Return section `before` with those values of `after` that alter only the measure stage, or nothing."""
+    """Return the `section` as it was `before`, with values of `after` that alter only result tables, or nothing."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return before
     later = [

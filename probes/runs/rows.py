@@ -1,4 +1,4 @@
-"""From what a probe saw of one batch to the rows that are stored: plain numbers, no tensors."""
+"""The rows that are stored of what a probe recorded of one batch: plain numbers, no tensors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from probes.runs.images import eight_bits
 from probes.runs.parts import digest
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hooks.probe import Probe
     from hooks.recorder import Chooser
 
 _LARGEST = float(np.finfo(np.float16).max)
 
 
 def capture_rows(
-    samples: Sequence[Sample], pairs: Sequence[tuple[int, int]], probe: Any
+    samples: Sequence[Sample], pairs: Sequence[tuple[int, int]], probe: Probe
 ) -> list[dict[str, Any]]:
-    """Return a row for each pair of images: per site a list of similarities, one per denoiser call or only one."""
+    """Return a row per pair of images of a batch: for each site its similarities, call by call of the denoiser."""
     arrays = {
         site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
     }
@@ -50,12 +53,12 @@ def capture_rows(
 
 
 def image_columns(sample: Sample) -> dict[str, Any]:
-    """Return the columns that identify the image of a row: sample_id, triplet, seed and indicator."""
+    """Return the columns that identify a sample's image in any table: sample_id, triplet, seed and indicator."""
     return {name: getattr(sample, name) for name in ("sample_id", "triplet", "seed", "indicator")}
 
 
-def word_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """Return a row for each (sample, word): its attention map, flattened, with height, width and peak."""
+def word_rows(samples: Sequence[Sample], probe: Probe) -> list[dict[str, Any]]:
+    """Return a row per word of each sample: its attention map, flattened, with height, width and peak."""
     rows = []
     for row, sample in enumerate(samples):
         for index, word in enumerate(sample.words):
@@ -76,16 +79,16 @@ def word_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _word_positions(sample: Sample, index: int, probe: Any) -> dict[str, tuple[int, ...]]:
-    """Return the token positions of word number `index` by text encoder; all but the last encoder have the same."""
+def _word_positions(sample: Sample, index: int, probe: Probe) -> dict[str, tuple[int, ...]]:
+    """Return the token positions of a sample's word number `index` by text encoder; only the last may differ."""
     positions = dict.fromkeys(probe.text_encoders, sample.word_positions[index])
     if sample.word_positions_2 is not None:
         positions[probe.text_encoders[-1]] = sample.word_positions_2[index]
     return positions
 
 
-def pooled_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """Return a row for each (sample, site), at sites of tokens for each group of positions: means call by call.
+def pooled_rows(samples: Sequence[Sample], probe: Probe) -> list[dict[str, Any]]:
+    """Return a row per sample and site, at sites of tokens one per group of positions: means, call by call.
 
     A group without a token has no row.
     """
@@ -105,40 +108,41 @@ def pooled_rows(samples: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _means_by_group(values: Any) -> list[tuple[str | None, Any]]:
-    """Return (group, means) for the groups of token positions that have tokens; [(None, values)] without groups."""
+def _means_by_group(values: Tensor) -> list[tuple[str | None, Tensor]]:
+    """Return (group, means) for each group of token positions that has tokens; [(None, values)] without groups."""
     if values.ndim == 2:
         return [(None, values)]
     groups = [(name, values[:, index]) for index, name in enumerate(GROUPS)]
     return [(name, means) for name, means in groups if np.isfinite(np.asarray(means)).all()]
 
 
-def place_chooser(samples: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
-    """Return "all", "mean", or a function that samples the places (pixels or tokens) whose activations are kept.
+def position_sampler(samples: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+    """Return "all", "mean", or a function that samples positions (pixels or tokens) whose activations are kept.
 
-    The places depend on prompt id, seed, site and call alone: they are the same for all images of a triplet and seed,
+    They depend on prompt id, seed, site and call alone, so they are the same for all images of a triplet and seed,
     in any batch.
     """
     count = capture.keep_places
     if isinstance(count, str):
         return count
 
-    def choose(address: str, call: int, row: int, places: int) -> Sequence[int]:
-        if places <= count:
-            return range(places)
+    def sample_positions(address: str, call: int, row: int, positions: int) -> Sequence[int]:
+        """Return the sampled positions, out of so many, at a call of a site for a row of the batch."""
+        if positions <= count:
+            return range(positions)
         sample = samples[row]
         name = digest(f"{sample.prompt_id}\n{sample.seed}\n{address}\n{call}")
-        return np.random.default_rng(int(name[:16], 16)).random(places).argsort()[:count]
+        return np.random.default_rng(int(name[:16], 16)).random(positions).argsort()[:count]
 
-    return choose
+    return sample_positions
 
 
-def kept_rows(samples: Sequence[Sample], probe: Any, capture: Capture) -> list[dict[str, Any]]:
-    """Return a row for each (sample, site): kept activations over the calls, their shape, and any sampled places.
+def kept_rows(samples: Sequence[Sample], probe: Probe, capture: Capture) -> list[dict[str, Any]]:
+    """Return a row per sample and site: the activations kept of all calls, their shape, and sampled positions.
 
     A site that did not run, such as the unconditional prediction without guidance, has none.
     """
-    choose = place_chooser(samples, capture)
+    sample_positions = position_sampler(samples, capture)
     rows = []
     for index, sample in enumerate(samples):
         for site, record in probe.kept.items():
@@ -153,15 +157,15 @@ def kept_rows(samples: Sequence[Sample], probe: Any, capture: Capture) -> list[d
                 "timesteps": [float(value) for value in record.timestep],
                 "values": _cast_values(values.ravel(), capture.keep_dtype, site),
             }
-            if callable(choose):
-                chosen = [choose(site, int(call), index, record.places) for call in record.call]
+            if callable(sample_positions):
+                chosen = [sample_positions(site, int(call), index, record.places) for call in record.call]
                 row["places"] = np.concatenate(chosen).astype(np.int32)
             rows.append(row)
     return rows
 
 
 def _cast_values(values: NDArray[np.float32], dtype: str, site: str) -> NDArray[Any]:
-    """Return activations in a dtype; UserError if they exceed the range of float16."""
+    """Return activations of a site in a dtype; UserError if that is float16 and they exceed its range."""
     if dtype == "float16":
         finite = np.abs(values[np.isfinite(values)])
         if finite.size and finite.max() > _LARGEST:

@@ -22,8 +22,8 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.locks import GATE, locked, require_there
-from probes.paths import link_of, require_no_address
+from probes.locks import GATE, locked, require_not_removed
+from probes.paths import outermost_link, require_no_address
 from probes.runs.images import fault_reason, read_image
 from probes.runs.parts import (
     column_names,
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """The resolved configuration in ``run.json`` as plain data; empty if there is none yet."""
+        """The resolved configuration in ``run.json`` as plain data; empty if the run has no record yet."""
         return self.meta.get("config", {}).get("resolved", {})
 
     @property
@@ -110,19 +110,19 @@ class Run:
         return self.meta["status"]
 
     def write_meta(self, **fields: Any) -> None:
-        """Update fields of ``run.json``, keeping what other processes have written to its other fields meanwhile.
+        """Set fields of ``run.json``; what other processes have written to its other fields meanwhile is kept.
 
         If another process has reached a later stage meanwhile, its status and times are kept.
         """
         file, fields = self.path / "run.json", json.loads(json.dumps(fields))
-        require_there(file)
+        require_not_removed(file)
         with locked(self.path / GATE):
             current = read_record(file) if self.meta and file.exists() else self.meta
-            noted = {**current, **fields}
+            recorded = {**current, **fields}
             went_on = current.get("status") != self.meta.get("status")
-            if went_on and STATUSES.index(current["status"]) > STATUSES.index(noted["status"]):
-                noted |= {name: current[name] for name in ("status", "times") if name in current}
-            write_bytes(file, record_bytes(noted))
+            if went_on and STATUSES.index(current["status"]) > STATUSES.index(recorded["status"]):
+                recorded |= {name: current[name] for name in ("status", "times") if name in current}
+            write_bytes(file, record_bytes(recorded))
         self.meta = {**self.meta, **fields}
 
     def reload_record(self) -> None:
@@ -144,11 +144,11 @@ class Run:
         return planned
 
     def updated_part_counts(self, names: Iterable[str], count: int) -> dict[str, int]:
-        """Return the planned number of parts by kind, sorted, with the number of some kinds set to `count`."""
+        """Return the planned number of parts by kind, sorted, with that of the kinds `names` set to `count`."""
         return dict(sorted({**self.planned(), **dict.fromkeys(names, count)}.items()))
 
     def missing(self) -> dict[str, list[int]]:
-        """Return the numbers of planned parts without a file, by kind; reads no part."""
+        """Return the numbers of the planned parts that have no file, by kind of part."""
         missing = {
             kind: sorted({*range(count)} - part_files(self.path / kind).keys())
             for kind, count in self.planned().items()
@@ -160,7 +160,7 @@ class Run:
         return self.path / kind / part_name(part)
 
     def parts(self, kind: str) -> list[Path]:
-        """Return the existing part files of a kind, in order, without those beyond the planned number."""
+        """Return the existing part files of a kind, in order, without those beyond the planned number of parts."""
         counts = self.meta.get(KINDS)
         most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
         files = part_files(self.path / kind).items()
@@ -182,7 +182,7 @@ class Run:
             yield table.select(names)
 
     def columns(self, kind: str) -> list[str]:
-        """Return the column names of a kind of part; UserError if it has no parts."""
+        """Return the column names of the parts of a kind; UserError if there are none."""
         return column_names(self._require_files(kind)[0])
 
     def _require_files(self, kind: str) -> list[Path]:
@@ -207,7 +207,7 @@ class Run:
                 )
 
     def read(self, kind: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return all rows of a kind of part, or some columns; the image of ``samples`` only if `columns` names it.
+        """Return the rows of all parts of a kind, all columns by default, except the image of ``samples``.
 
         Kinds and columns: `probes.runs.schemas`. An image in which nothing was found has no row among ``objects``, but
         one in ``observed``; `probes.runs.images.decode_mask` gives a mask as pixels.
@@ -227,7 +227,7 @@ class Run:
         columns: Sequence[str] | None = None,
         part: str | None = None,
     ) -> pd.DataFrame | None:
-        """Return the rows of some samples in parts of a kind, or in the part file named `part`; None without a file."""
+        """Return the rows of some sample ids in parts of a kind, or in the file named `part`; None without a file."""
         wanted, tables = pa.array(sorted({*samples}), pa.string()), list[pa.Table]()
         for file in self.parts(kind):
             if part in (None, file.name):
@@ -339,7 +339,7 @@ class Run:
 
     @contextlib.contextmanager
     def writing(self, stage: str) -> Iterator[None]:
-        """Run a stage in this context: at its end, results of its earlier runs that it did not write again are removed.
+        """Record results written inside a ``with`` block as a stage's; at its end remove the stage's earlier others.
 
         A result is recorded in ``run.json`` before it is written, so that no file is left that the run does not know.
         A stage that fails removes nothing.
@@ -353,23 +353,23 @@ class Run:
             self._stage, self._names = BESIDE, set()
 
     def _record_results(self, names: Iterable[str]) -> None:
-        """Record these paths in ``run.json`` as the results of the current stage, unless they are already."""
-        noted = sorted(names)
-        if self.meta and noted != self.written(self._stage):
-            self.write_meta(written={**(self.meta.get("written") or {}), self._stage: noted})
+        """Record paths in ``run.json`` as the results of the current stage, unless they are recorded already."""
+        recorded = sorted(names)
+        if self.meta and recorded != self.written(self._stage):
+            self.write_meta(written={**(self.meta.get("written") or {}), self._stage: recorded})
 
     def written(self, stage: str | None = None) -> list[str]:
-        """Return the paths in the run, sorted, of the results that a stage wrote, or all stages (None)."""
-        noted = self.meta.get("written")
-        by_stage = noted if isinstance(noted, dict) else {}
+        """Return the paths in the run, sorted, of the results that a stage has written; None: all stages."""
+        recorded = self.meta.get("written")
+        by_stage = recorded if isinstance(recorded, dict) else {}
         lists = [names for key, names in by_stage.items() if stage in (None, key) and isinstance(names, list)]
         return sorted({name for names in lists for name in map(str, names) if _RESULT.fullmatch(name)})
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove existing files by their paths in the run; links, and files reached through a link, are not removed."""
+        """Remove files by their paths in the run, if they exist and are not links or reached through a link."""
         try:
             for name in names:
-                if link_of(self.path, name) is None and (self.path / name).is_file():
+                if outermost_link(self.path, name) is None and (self.path / name).is_file():
                     (self.path / name).unlink()
         except OSError as error:
             raise disk_error(Path(error.filename or str(self.path)), error) from None

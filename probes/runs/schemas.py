@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
+from probes.config.generation import Capture
+
 GENERATED_KINDS = ("samples", "captures", "words", "kept", "pooled")
 UNMEASURED = ("kept", "pooled")  # no table is made of them
-OBSERVED_KINDS = (
-    "observed",
-    "objects",
-    "features",
-    "attributes",
-)  # the last two with a folder for each model
+OBSERVED_KINDS = ("observed", "objects", "features", "attributes")  # the last two with a folder per model
 FOLDERS = (*GENERATED_KINDS, *OBSERVED_KINDS, "traced", "tables", "figures", "gallery")
 _STAGES = {**dict.fromkeys(GENERATED_KINDS, "generate"), "traced": "trace", "tables": "measure"}
 
@@ -25,7 +21,7 @@ IMAGE = pa.struct({"bytes": pa.binary(), "path": TEXT})
 
 
 def _image_schema(**columns: pa.DataType) -> pa.Schema:
-    """Return a schema of some columns after those that identify an image (sample_id, triplet, seed, indicator)."""
+    """Return the schema of a table on images: the columns that identify an image, then `columns`."""
     return pa.schema({"sample_id": TEXT, "triplet": INT, "seed": LONG, "indicator": TEXT, **columns})
 
 
@@ -82,7 +78,7 @@ TRACED = pa.schema(
         "seed": LONG,
         "variant": TEXT,  # unique in the trace of a run
         "kind": TEXT,
-        "recipient": TEXT,  # indicator whose prompt it is drawn from
+        "recipient": TEXT,  # indicator whose prompt it is generated from
         "donor": TEXT,  # indicator; null where nothing is patched
         "floor": pa.bool_(),  # the donor is a control of the recipient
         "sites": TEXT_LIST,
@@ -139,12 +135,12 @@ FIXED = {
 
 
 def captures_schema(sites: Sequence[str]) -> pa.Schema:
-    """Return the schema of ``captures/``: the fixed columns and one list of similarities per site."""
+    """Return the schema of the table ``captures``: the fixed columns, and a list of similarities for each site."""
     return pa.schema([*CAPTURES, *(pa.field(site, SIMILARITIES) for site in sites)])
 
 
-def kept_schema(capture: Any) -> pa.Schema:
-    """Return the schema of ``kept/`` for section ``capture`` of the configuration: dtype, and the column ``places``."""
+def kept_schema(capture: Capture) -> pa.Schema:
+    """Return the schema of the table ``kept``, whose dtype and column ``places`` depend on section `capture`."""
     fields = [*KEPT]
     if capture.keep_dtype == "float16":
         fields[-1] = pa.field("values", pa.list_(pa.float16()))
@@ -153,12 +149,12 @@ def kept_schema(capture: Any) -> pa.Schema:
     return pa.schema(fields)
 
 
-def kinds_of_capture(capture: Any) -> list[str]:
-    """Return the kinds of parts that the generate stage writes for section ``capture`` of the configuration."""
+def kinds_of_capture(capture: Capture) -> list[str]:
+    """Return the kinds of parts that the generate stage writes with a configuration's section `capture`."""
     requested = {"words": capture.words, "kept": capture.keep, "pooled": capture.pool}
     return [*(kind for kind, wanted in requested.items() if wanted), "captures", "samples"]
 
 
 def stage_of(kind: str) -> str:
-    """Return the stage that stores a kind of parts or results; "observe" for kinds not in `_STAGES`."""
+    """Return the stage that writes a kind of file, such as "samples" or "tables"; "observe" if it is not listed."""
     return _STAGES.get(kind, "observe")

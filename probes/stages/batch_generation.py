@@ -230,7 +230,7 @@ def generate_batch(
         pairs=pairs,
         shared_positions=_shared_positions(pipe, members, pairs),
         keep=tuple(capture.keep),
-        keep_places=rows.place_chooser(members, capture),
+        keep_places=rows.position_sampler(members, capture),
         pool=tuple(capture.pool),
         position_groups={name: [one[name] for one in groups] for name in groups[0]} if groups else None,
         word_maps=capture.words and (capture.definition == "default" or capture.definition),

@@ -6,13 +6,13 @@ the model's, so it is known once there is a model, and the record of the run say
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.runs.parts import digest
 from probes.runs.run import Run
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def without_long_captions(
         )
     left_out = [config.prompts[index].id for index in sorted(long)]
     record = {
-        **({"file": str(loaded.file), "sha256": _file_checksum(loaded.file)} if loaded.file else {}),
+        **({"file": str(loaded.file), "sha256": digest(loaded.file.read_bytes())} if loaded.file else {}),
         "format": loaded.format,
         "captions": loaded.read,
         "prompts": len(loaded.prompts),
@@ -81,19 +81,13 @@ def without_recorded_captions(config: Config) -> Config:
 def require_unchanged_captions(config: Config, file: Path | None) -> None:
     """Raise UserError if the file of captions has changed the prompts since a configuration's run was planned."""
     record = _captions_record(config.out_path)
-    if not file or not record or _file_checksum(file) == record.get("sha256"):
+    if not file or not record or digest(file.read_bytes()) == record.get("sha256"):
         return
     if Run.open(config.out_path).config.prompts != config.prompts:
         raise UserError(
             f"{file}: expected the captions that the run was planned from, found others: put them back, go on"
             f" with the prompts that it keeps (triptych run {config.out_path}), or use --overwrite or another --out"
         )
-
-
-def _file_checksum(file: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _captions_record(folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probes.csv_text import csv_bytes, csv_rows, neutral, restored
+from probes.csv_text import csv_bytes, csv_rows, escape_formula, unescape_formula
 
 ROOT = Path(__file__).parents[2]
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\n=1", "- a dog", "-", "＝1", "'=x"]
@@ -21,13 +21,13 @@ HARMLESS = ["a dog", "", "'tis a dog", "-0.5", "+1", "-1e-07", "3", "t00000-s0-n
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_is_neutralised_and_restored(text):
-    assert neutral(text) == f"'{text}" and restored(neutral(text)) == text
-    assert restored(neutral(neutral(text))) == neutral(text)
+    assert escape_formula(text) == f"'{text}" and unescape_formula(escape_formula(text)) == text
+    assert unescape_formula(escape_formula(escape_formula(text))) == escape_formula(text)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_texts_and_numbers_stay(text):
-    assert neutral(text) == text == restored(text)
+    assert escape_formula(text) == text == unescape_formula(text)
 
 
 def test_a_table_is_read_back_as_it_was_and_its_numbers_are_numbers(tmp_path):
@@ -44,7 +44,7 @@ def test_a_table_is_read_back_as_it_was_and_its_numbers_are_numbers(tmp_path):
     assert all([row[place] for _, row in rows] == texts for place in range(3))
     cells = pd.read_csv(io.BytesIO(path.read_bytes()), keep_default_na=False, float_precision="round_trip")
     written = [str(cell) for name in ("text", "'=name", "kind") for cell in cells[name]]
-    assert all(cell.startswith("'") or neutral(cell) == cell for cell in written)
+    assert all(cell.startswith("'") or escape_formula(cell) == cell for cell in written)
     assert (cells["number"] == frame["number"]).all() and (cells["whole"] == frame["whole"]).all()
     assert cells["maybe"].tolist()[:2] in (["-1.5", ""], [-1.5, ""])  # a column that holds no text
 
@@ -79,4 +79,4 @@ def test_the_labelling_sheet_neutralises_in_the_browser():
     texts = FORMULAS + HARMLESS
     line = f"{script}\nconsole.log(JSON.stringify({json.dumps(texts)}.map(safe)))"
     done = subprocess.run([node, "-e", line], capture_output=True, text=True, timeout=120)
-    assert json.loads(done.stdout) == [neutral(text) for text in texts]
+    assert json.loads(done.stdout) == [escape_formula(text) for text in texts]

@@ -33,7 +33,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Compare the runs, and write tables, figures and a page; UserError for fewer than two runs."""
+    """Compare runs, and write tables, figures and a page; UserError for fewer than two runs."""
     from analysis.studies.compare.summary import PAGE, compared
     from probes.runs.missing import open_run
 

@@ -33,24 +33,24 @@ def version(package: str) -> str:
 
 
 def requirements(extra: str = "") -> list[Requirement]:
-    """Return the packages that Triptych requires, or those that one of its extras adds."""
+    """Return the packages that Triptych requires or, if an extra is named, those that it adds."""
     listed = [Requirement(line) for line in metadata.requires("triptych") or []]
     if not extra:
         return [item for item in listed if item.marker is None or item.marker.evaluate({"extra": ""})]
     return [item for item in listed if item.marker is not None and item.marker.evaluate({"extra": extra})]
 
 
-def unmet_requirements(needed: list[Requirement]) -> list[str]:
-    """Return those requirements that are not met, as text, each with the installed version or ``missing``."""
+def unmet_requirements(requirements: list[Requirement]) -> list[str]:
+    """Return unmet requirements as text, each with the version that is installed or "missing"."""
     lines = []
-    for requirement in needed:
+    for requirement in requirements:
         installed = version(requirement.name)
         if not installed or not requirement.specifier.contains(installed, prereleases=True):
             lines.append(f"{requirement.name}{requirement.specifier} ({installed or 'missing'})")
     return lines
 
 
-def versions() -> list[str]:
+def version_lines() -> list[str]:
     """Return two lines: versions of triptych, Python and the system, and of the main packages."""
     packages = ", ".join(f"{name} {version(name)}" for name in NAMED)
     return [
@@ -59,8 +59,8 @@ def versions() -> list[str]:
     ]
 
 
-def optional_parts() -> list[str]:
-    """Return a line for each extra: what it is for, and whether it is installed or how to install it."""
+def extra_lines() -> list[str]:
+    """Return a line for each optional extra: its use, and whether it is installed or how to install it."""
     lines = []
     for extra, use in USES.items():
         missing = [one.partition(" ")[0] for one in unmet_requirements(requirements(extra))]
@@ -70,7 +70,7 @@ def optional_parts() -> list[str]:
 
 
 def _nltk_state() -> str:
-    """Return ``there`` if NLTK and its data are, else the command that fetches the data."""
+    """Return "there" if NLTK and its data are installed, else the command that fetches the data."""
     from probes.prompts.grammar.nouns import nouns
 
     try:
@@ -80,8 +80,8 @@ def _nltk_state() -> str:
     return "there"
 
 
-def machine() -> list[str]:
-    """Return lines on cores, memory, free disk and devices, and on the folder of models of the hub."""
+def machine_lines() -> list[str]:
+    """Return lines on cores, memory, free disk, devices, and the folder of models from the hub."""
     import torch
     from huggingface_hub import constants
 
@@ -104,8 +104,8 @@ def machine() -> list[str]:
     ]
 
 
-def checkpoints() -> list[str]:
-    """Return two lines: which published models for observing images are here, and the sizes of the others."""
+def checkpoint_lines() -> list[str]:
+    """Return two lines: the published models for observing images that are here, and the sizes of the others."""
     from analysis.observe.checkpoints import known, present, size
 
     here = [name for name in known() if present(name)]
@@ -126,15 +126,16 @@ def parser() -> command_line.Parser:
 def work(options: argparse.Namespace) -> None:
     """Print versions, machine, optional parts and checkpoints; UserError if a required package is missing."""
 
-    def section(title: str, lines: list[str]) -> None:
+    def print_section(title: str, lines: list[str]) -> None:
+        """Print indented lines under a title."""
         print(f"{title}:", *(f"  {printable(line)}" for line in lines), "", sep="\n", flush=True)
 
-    section("versions", versions())
+    print_section("versions", version_lines())
     if missing := unmet_requirements(requirements()):
         raise UserError(f"triptych: expected {', '.join(missing)}: install these")
-    section("this machine", machine())
-    section("optional parts", optional_parts())
-    section(
+    print_section("this machine", machine_lines())
+    print_section("optional parts", extra_lines())
+    print_section(
         "checkpoints that observe images (docs/how_to/models.md says how to fetch them)",
-        checkpoints(),
+        checkpoint_lines(),
     )

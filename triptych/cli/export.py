@@ -19,12 +19,12 @@ def parser() -> command_line.Parser:
     )
     main.add_run("directory of a run")
     main.add_argument("--to", choices=list(FORMATS), required=True, help="format, see below")
-    main.add_out(what="folder to write to, new or empty (default: RUN-FORMAT in the working directory)")
+    main.add_out(help="folder to write to, new or empty (default: RUN-FORMAT in the working directory)")
     return main
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Write the run in the chosen format, and print where it is and how to open it."""
+    """Write a run in the chosen format, and print where it is and how to open it."""
     from analysis.export.exporting import export_run
 
     done = export_run(arguments.run, arguments.to, arguments.out)

@@ -65,12 +65,12 @@ def parser() -> command_line.Parser:
 
 
 def start_text(start: str) -> str:
-    """Return the text of the starting configuration of this name in `STARTS`."""
+    """Return the YAML text of a starting configuration by its name in `STARTS`, such as "sdxl"."""
     return (files("triptych.cli") / "starts" / f"{start}.yaml").read_text(encoding="utf-8")
 
 
 def work(options: argparse.Namespace) -> None:
-    """Write a starting configuration; UserError if the file exists or the options contradict each other."""
+    """Write a starting ``triplets.yaml``; UserError if the file exists or the options contradict each other."""
     from probes.errors import UserError, printable
     from probes.prompts import sets
     from probes.runs.parts import write_bytes
@@ -96,7 +96,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def _prompts_section(source: str, column: str | None, path: Path) -> str:
-    """Return the YAML of the section ``prompts`` for a source; a file's path is made relative to that of `path`."""
+    """Return the YAML of the section ``prompts`` with a `source` of captions; files relative to `path`'s folder."""
     if Path(source).exists():
         source = os.path.relpath(source, path.parent)
     entries = {"from": source, **({"column": column} if column else {})}

@@ -50,21 +50,21 @@ def parser() -> command_line.Parser:
     sheet.add_out("label-sheet")
     sheet.add_argument(
         "--images",
-        type=command_line.whole(1, 100_000),
+        type=command_line.whole_number(1, 100_000),
         metavar="N",
         help="images: in all, of whole triplets (objects, default 100), of each word (questions, 15), of each word and"
         " attribute (attributes, 20)",
     )
     sheet.add_argument(
         "--objects",
-        type=command_line.whole(0, 1000),
+        type=command_line.whole_number(0, 1000),
         metavar="N",
         help="objects asked about in an image beside the nouns of its prompt, or statements beside that of its prompt"
         " (default: 8 objects, 3 statements)",
     )
     sheet.add_argument(
         "--annotators",
-        type=command_line.whole(1, 100),
+        type=command_line.whole_number(1, 100),
         default=1,
         metavar="N",
         help="a CSV for each of so many (GEP's paper: 3; the majority counts)",
@@ -86,7 +86,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Write sheets for people to fill in, or store their answers, and print what was done."""
+    """Write sheets on which people label images, or store their answers, and print what was done."""
     from probes.runs.missing import open_run
 
     run = open_run(options.run)
@@ -98,7 +98,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def _write_sheet(run: Run, options: argparse.Namespace) -> str:
-    """Write the sheets of a run's images for people to fill in; return lines on what was written."""
+    """Write sheets on which people label images of a run; return lines on what was written."""
     from analysis.methods.gep import sheet as attributes
     from analysis.observe.features.attribute_audit import places
     from analysis.studies import questions
@@ -127,7 +127,7 @@ def _write_sheet(run: Run, options: argparse.Namespace) -> str:
 
 
 def _store_answers(run: Run, files: Sequence[Path], *, replace: bool) -> str:
-    """Store people's answers in a run, by the kind of sheet that their columns show; return lines on agreement."""
+    """Store people's answers in a run, from CSV files of one kind of sheet; return lines on their agreement."""
     from analysis.methods.gep import sheet as attributes
     from analysis.studies import questions
     from analysis.studies.human_check import detections

@@ -82,7 +82,7 @@ REMOVED = {
 
 
 def help_parser() -> command_line.Parser:
-    """Return a parser with the commands as its arguments, for ``triptych --help`` alone."""
+    """Return the argument parser that prints ``triptych --help``; it lists the commands as arguments."""
     main = command_line.Parser(
         prog="triptych",
         usage="triptych COMMAND ...",
@@ -99,34 +99,35 @@ def help_parser() -> command_line.Parser:
 
 
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command's name, of one word or two, and the arguments after it."""
+    """Return the name of the command in a command line, of one word or two, and the arguments after it."""
     words = 2 if " ".join(arguments[:2]) in COMMANDS else 1
     return " ".join(arguments[:words]), list(arguments[words:])
 
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
-    """Return the command of this name as a function from its arguments to its exit status."""
+    """Return the function that runs a command by name: it takes the arguments and returns the exit status."""
     row = COMMANDS[name]
 
     def main(argv: Sequence[str]) -> int:
+        """Import the command's module and run it with these arguments; return the exit status."""
         module = import_module(row.module)
         parser = module.parser()
         parser.set_defaults(stages=_run_from_arguments)
         interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
-        return command_line.run(module.work, parser, argv, begins=row.begins, **interrupted)
+        return command_line.run(module.work, parser, argv, raise_at_once=row.begins, **interrupted)
 
     return main
 
 
 def _run_from_arguments(argv: Sequence[str]) -> None:
-    """Run the stages from the arguments of ``triptych run``."""
+    """Run the stages that the arguments of ``triptych run`` ask for; given to commands that begin runs."""
     from triptych.cli import run  # not before: the flags of a run are described by its configuration
 
     run.work(run.parser().parse_args(argv))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status, see `probes.command_line.run`."""
+    """Run the command ``triptych`` with arguments (default: those of this process); return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         help_parser().print_help()
@@ -149,5 +150,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def program() -> NoReturn:
-    """Run the command line and end the process with its exit status."""
+    """Run the command ``triptych`` with this process's arguments, and end the process with its exit status."""
     command_line.exit_at_once(main())

@@ -18,7 +18,7 @@ def parser() -> command_line.Parser:
 
 
 def work(options: argparse.Namespace) -> None:
-    """Print the bundled models, the known pipelines and the published models, and how far each was tested."""
+    """Print bundled models, supported pipelines and published models, and how far each was tested."""
     from hooks.architectures.registry import architectures, generating_pipelines, supported_pipelines
     from probes.models import hub
 

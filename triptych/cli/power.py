@@ -38,9 +38,10 @@ def parser() -> command_line.Parser:
         " seeds and words, and the gaps: the smallest that matters, half and all of the spread (default: none)",
         nargs="?",
     )
-    number, whole, probability = command_line.number, command_line.whole, command_line.probability
+    number, whole, probability = command_line.number, command_line.whole_number, command_line.probability
 
-    def add(title: str, *rows: tuple[str, Any, Any, str, str]) -> None:
+    def add_group(title: str, *rows: tuple[str, Any, Any, str, str]) -> None:
+        """Add a group of options, of (flag, type, default, metavar, help) each."""
         group = main.add_argument_group(title)
         for flag, kind, default, metavar, text in rows:
             usual = OF_RUN.get(flag, default)
@@ -50,7 +51,7 @@ def parser() -> command_line.Parser:
             several = "+" if isinstance(usual, list) else None
             group.add_argument(flag, type=kind, nargs=several, default=default, metavar=metavar, help=text)
 
-    add(
+    add_group(
         "the gap between two words",
         ("--gap", number(), None, "X", "mean gaps, in the unit of the standard deviations"),
         ("--sd-prompt", number(0), None, "X", "standard deviation of the gap between prompts"),
@@ -61,12 +62,12 @@ def parser() -> command_line.Parser:
         ("--sd-reference", number(0), None, "X", "standard deviation of the gap between reference words"),
         ("--prompts", whole(2, 1_000_000), None, "N", "prompts at which to give the power against words"),
     )
-    add(
+    add_group(
         "the presence of an object",
         ("--frequency", probability, None, "P", "share of the images of one word that show the object"),
         (
             "--difference",
-            number(-1, 1, ends=False),
+            number(-1, 1, inclusive=False),
             [0.05, 0.1, 0.2],
             "P",
             "how much larger the other word's share is",
@@ -80,7 +81,7 @@ def parser() -> command_line.Parser:
         ),
         ("--simulations", command_line.count, 2000, "N", "simulated data sets for each number of prompts"),
     )
-    add(
+    add_group(
         "the test",
         ("--seeds", whole(1, 10_000), None, "N", "seeds of each prompt"),
         ("--power", probability, 0.8, "P", "probability of finding the difference"),
@@ -88,27 +89,27 @@ def parser() -> command_line.Parser:
         ("--family", command_line.count, 1, "N", "number of tests, by which alpha is divided (Bonferroni)"),
     )
     main.add_seed("the simulations")
-    main.add_out(what="CSV file to write, the tables one below the other (default: none)")
+    main.add_out(help="CSV file to write, the tables one below the other (default: none)")
     return main
 
 
 def work(options: argparse.Namespace) -> None:
-    """Print the tables of power, and write them with ``--out``; UserError if an input is missing or out of range."""
+    """Print tables of statistical power, and write them with ``--out``; UserError for a wrong or missing input."""
     usual = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
     if options.run:
         from analysis.studies.power import run_inputs
         from probes.runs.missing import open_run
 
-        line, found = run_inputs(open_run(options.run))
+        line, inputs = run_inputs(open_run(options.run))
         print(printable(line))
         for name in ("words", "references"):
             spread = f"sd_{name.removesuffix('s')}"
-            if found[name] == [1] < (getattr(options, name) or [1]) and getattr(options, spread) is None:
+            if inputs[name] == [1] < (getattr(options, name) or [1]) and getattr(options, spread) is None:
                 raise UserError(
                     f"--{spread.replace('_', '-')}: expected a number, since {options.run} has one word there and"
                     " does not tell how far synonyms differ, got none: give it"
                 )
-        usual |= found
+        usual |= inputs
     for name, value in usual.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -49,14 +49,15 @@ _FIELDS = {
         "generate.workers": "N",
         "cluster.address": "ADDRESS",
     },
+    "what to report": {"report.figures": "FORMAT"},
 }
-WHAT, HOW, WHERE = _FIELDS
+WHAT, HOW, WHERE, REPORT = _FIELDS
 
 
-def flag_of(path: str) -> str:
-    """Return the flag that overrides the field at this dotted path of ``triplets.yaml``.
+def field_flag(path: str) -> str:
+    """Return the command-line flag that overrides a field of ``triplets.yaml``, given by its dotted path.
 
-    >>> flag_of("sampler.guidance_scale"), flag_of("cluster.address")
+    >>> field_flag("sampler.guidance_scale"), field_flag("cluster.address")
     ('--guidance-scale', '--cluster')
     """
     name = "cluster" if path == "cluster.address" else path.rpartition(".")[2]
@@ -64,7 +65,7 @@ def flag_of(path: str) -> str:
 
 
 def parser() -> command_line.Parser:
-    """Return the parser of ``triptych run``; most of its options override a field of ``triplets.yaml``."""
+    """Return the argument parser of ``triptych run``; most options override a field of ``triplets.yaml``."""
     main = staged_parser(
         "run",
         "Generate triplets of images and measure where inside the model they differ.",
@@ -91,21 +92,21 @@ def staged_parser(
     name: str,
     description: str,
     examples: Mapping[str, str],
-    config: str,
+    config_help: str,
     groups: Sequence[str] = tuple(_FIELDS),
 ) -> command_line.Parser:
     """Return the parser of a command that runs stages, with the flags of some `groups` of options (default: all).
 
-    `config` is the help of its argument; flags of other groups are None in the parsed arguments.
+    `examples` are command lines, each with what it does. Flags of other groups are None in the parsed arguments.
     """
     main = command_line.Parser(prog=f"triptych {name}", description=description, examples=examples)
     # what an option of `triptych run` says, where a command has none
     main.set_defaults(stage=None, until=None, overwrite=False, quiet=False)
-    main.add_argument("config", help=config)
+    main.add_argument("config", help=config_help)
     for title, fields in _FIELDS.items():
         group = main.add_argument_group(title) if title in groups else None
         for path, metavar in fields.items():
-            flag = flag_of(path)
+            flag = field_flag(path)
             if group is None:
                 main.set_defaults(**{flag.strip("-").replace("-", "_"): None})
             else:
@@ -122,18 +123,19 @@ def staged_parser(
 
 
 class _PrintSchema(argparse.Action):
-    """Print the JSON schema of ``triplets.yaml`` and exit, as ``--help`` does."""
+    """The action of ``--schema``: print the JSON schema of ``triplets.yaml`` and exit, as ``--help`` does."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the JSON schema and exit; `parser` is the command's."""
         print(schema_text(), end="")
         parser.exit()
 
 
 def config_overrides(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
-    """Return the options that were given as ``{path in triplets.yaml: (flag, value)}``; UserError for a bad --until."""
+    """Return the given options as ``{path of keys in triplets.yaml: (flag, value)}``; UserError for a bad --until."""
     chosen: dict[tuple[str, ...], tuple[str, object]] = {}
     for path in itertools.chain.from_iterable(_FIELDS.values()):
-        flag = flag_of(path)
+        flag = field_flag(path)
         value = getattr(arguments, flag.strip("-").replace("-", "_"))
         if value is not None:
             given = (
@@ -153,7 +155,7 @@ def config_overrides(arguments: argparse.Namespace) -> dict[tuple[str, ...], tup
 
 
 def _to_number(path: str, text: str) -> object:
-    """Return the text as a number if the field at this path takes one, else (or if it is none) unchanged."""
+    """Return an option's text as a number if the field at its dotted path takes one, else unchanged."""
     for kind in (int, float):
         if kind in types_in(field_at(path).annotation):
             with contextlib.suppress(ValueError):
@@ -162,11 +164,11 @@ def _to_number(path: str, text: str) -> object:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Run the stages that the parsed arguments of a run, report or trace command ask for, and print what was done."""
+    """Run the stages that a command run, report or trace asks for, and print what was done."""
     from triptych.request import read_request  # not before: --help is quick
     from triptych.stages import run
 
-    asked, only = config_overrides(arguments), arguments.stage
-    how = {"overwrite": arguments.overwrite, "quiet": arguments.quiet}
-    _, lines = run(read_request(arguments.config, asked, only, **how))
+    overrides, stage = config_overrides(arguments), arguments.stage
+    flags = {"overwrite": arguments.overwrite, "quiet": arguments.quiet}
+    _, lines = run(read_request(arguments.config, overrides, stage, **flags))
     print(*map(printable, lines), sep="\n")

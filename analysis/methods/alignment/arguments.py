@@ -30,7 +30,7 @@ def parser() -> command_line.Parser:
     main.add_argument("--clip", help="CLIP for R-precision, one of observe.features (default: clip)")
     main.add_argument(
         "--negatives",
-        type=command_line.whole(1, 100_000),
+        type=command_line.whole_number(1, 100_000),
         default=99,
         help="captions in a pool beside the prompt itself",
     )

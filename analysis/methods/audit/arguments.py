@@ -90,14 +90,14 @@ def parser() -> command_line.Parser:
     )
     add(
         "--effect",
-        type=command_line.number(0, 0.5, ends=False),
+        type=command_line.number(0, 0.5, inclusive=False),
         default=0.2,
         metavar="P",
         help="difference of shares for which the tables say how many pictures it takes",
     )
     add(
         "--thumbnails",
-        type=command_line.whole(0, 1000),
+        type=command_line.whole_number(0, 1000),
         default=20,
         metavar="N",
         help="pictures behind each cell of the page",

@@ -33,13 +33,13 @@ def parser() -> command_line.Parser:
     )
     add(
         "--folds",
-        type=command_line.whole(2, 100),
+        type=command_line.whole_number(2, 100),
         default=FOLDS,
         help="folds of the cross-validation, over prompts",
     )
     add(
         "--strength",
-        type=command_line.number(0, ends=False),
+        type=command_line.number(0, inclusive=False),
         default=STRENGTH,
         help="inverse strength of regularisation, C of the logistic regression",
     )

@@ -22,7 +22,7 @@ from analysis.report.figures.style import (
     style,
 )
 from analysis.report.format import MINUS, fixed, over
-from hooks.architectures.addresses import readable
+from hooks.architectures.addresses import readable_name
 
 PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
 MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
@@ -36,7 +36,7 @@ FLOOR = "floor: a word of the reference’s meaning as donor"
 def patch_name(row: pd.Series) -> str:
     """The patched place of a row of shares, as a label: *mid · attn 0 · cross*, *all 3 together*."""
     sites = str(row["site"]).split(", ")
-    where = readable(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
+    where = readable_name(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
     positions = row.get("positions")
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 

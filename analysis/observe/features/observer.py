@@ -19,7 +19,7 @@ from analysis.observe.features.weights import PLACE, cached
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.paths import name_of
+from probes.paths import display_name
 from probes.runs import schemas as runs_schemas
 from probes.runs.run import Run
 from probes.toyworld import MODELS
@@ -61,7 +61,7 @@ class FeatureObserver(ImageObserver):
         """The weights and how an image is prepared for them, under the name of its parts."""
         return {
             self.kind: {
-                "weights": name_of(self.model.weights),
+                "weights": display_name(self.model.weights),
                 **self.model.identity(),
                 "versions": self.versions,
             }

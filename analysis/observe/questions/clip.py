@@ -20,7 +20,7 @@ from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.questions import ResolvedQuestion
 from probes.config.schema import Config
-from probes.paths import name_of
+from probes.paths import display_name
 
 FEATURE = FEATURES["clip"]  # ViT-B/32, as the paper's
 
@@ -40,7 +40,7 @@ class ClipReader(FeatureNetwork):
         self._texts: dict[str, torch.Tensor] = {}
 
     def __str__(self) -> str:
-        return f"zero-shot, weights {name_of(self.weights)}"
+        return f"zero-shot, weights {display_name(self.weights)}"
 
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]

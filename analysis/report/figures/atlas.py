@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from analysis.metrics.registry import METRICS
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
 from analysis.report.format import label
-from hooks.architectures.addresses import place, readable
+from hooks.architectures.addresses import place, readable_name
 
 ROW_HEIGHT = 0.125  # inches: 7.5 pt labels do not touch
 MAX_HEIGHT = 9.0  # inches: a page
@@ -102,7 +102,7 @@ def draw_atlas(
         f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else "."
     )
     data = {
-        "sites": [readable(site) for site in sites],
+        "sites": [readable_name(site) for site in sites],
         "addresses": sites,
         "steps": steps,
         "timesteps": [timesteps.get(step) for step in steps],

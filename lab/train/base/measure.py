@@ -172,8 +172,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
     """Add what says which benchmark model is to draw, and how."""
     add = parser.add_argument
     add("model", choices=(*BENCHMARK_MODELS, *TRANSFORMERS))
-    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the benchmark models")
-    add("--steps", type=command_line.whole(1, 1000), default=steps)
+    add(
+        "--weights",
+        type=command_line.existing_folder,
+        default=WEIGHTS,
+        help="folder that holds the benchmark models",
+    )
+    add("--steps", type=command_line.whole_number(1, 1000), default=steps)
     add("--guidance-scale", type=command_line.number(0), help="as a rule the benchmark model's own")
     add("--threads", type=command_line.threads, default=1)
     add("--device", default="cpu")
@@ -226,7 +231,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--seeds", type=command_line.count, default=64, help="images a noun")
     main.add_argument(
         "--images",
-        type=command_line.whole(2, 1_000_000),
+        type=command_line.whole_number(2, 1_000_000),
         default=512,
         help="images a group of words, for frequencies",
     )

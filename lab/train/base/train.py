@@ -78,7 +78,7 @@ _KINDS = {"often": _repeats}
 def add_options(main: command_line.Parser) -> None:
     """Add the options of this training: one for each field of `Recipe`."""
     main.add_argument("--model", nargs="+", choices=BENCHMARK_MODELS, default=list(BENCHMARK_MODELS))
-    of_type = {int: command_line.whole(1, 10**9), float: command_line.number(0), str: str}
+    of_type = {int: command_line.whole_number(1, 10**9), float: command_line.number(0), str: str}
     for field in dataclasses.fields(Recipe):
         if field.name not in ("seed", "threads"):
             main.add_argument(

@@ -45,12 +45,18 @@ def add_options(main: argparse.ArgumentParser) -> None:
     """Add the options of this training."""
     add, count, number = main.add_argument, command_line.count, command_line.number
     add("--pictures", type=count, default=20_000)
-    add("--drawn", type=command_line.whole(0), default=240, help="images by each model, for ram")
-    add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of toyworld's models, for ram")
+    add("--drawn", type=command_line.whole_number(0), default=240, help="images by each model, for ram")
+    add(
+        "--runs",
+        nargs="+",
+        type=command_line.existing_folder,
+        default=[],
+        help="runs of toyworld's models, for ram",
+    )
     add("--words", type=count, default=4, help="random images of each triplet of a run")
     add(
         "--rare",
-        type=command_line.whole(0),
+        type=command_line.whole_number(0),
         default=0,
         help="further images by each model, whose captions name every tag so many times; a fifth is held back",
     )
@@ -61,10 +67,10 @@ def add_options(main: argparse.ArgumentParser) -> None:
     add("--batch", type=count, default=16)
     add(
         "--learning-rate",
-        type=number(0, ends=False),
+        type=number(0, inclusive=False),
         help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram, 5e-4 for the whole of it",
     )
-    add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
+    add("--head-start", type=command_line.whole_number(0), default=500, help="steps of dino's dense loss")
 
 
 def run_pictures(options: argparse.Namespace) -> None:

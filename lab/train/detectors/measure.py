@@ -279,23 +279,28 @@ def parser() -> argparse.ArgumentParser:
     )
     add, count = main.add_argument, command_line.count
     add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
-    add("--weights", type=command_line.folder, default=WEIGHTS)
+    add("--weights", type=command_line.existing_folder, default=WEIGHTS)
     add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
     add(
         "--drawn",
-        type=command_line.whole(0),
+        type=command_line.whole_number(0),
         default=200,
         help="images by each benchmark model from random captions, for ram",
     )
     add(
         "--rare",
-        type=command_line.whole(0),
+        type=command_line.whole_number(0),
         default=0,
         help="beside these so many captions of each benchmark model that name a tag",
     )
-    add("--steps", type=command_line.whole(1, 1000), default=20, help="of the benchmark model's sampler")
+    add(
+        "--steps",
+        type=command_line.whole_number(1, 1000),
+        default=20,
+        help="of the benchmark model's sampler",
+    )
     add("--threads", type=command_line.threads, default=1)
     return main
 

@@ -162,13 +162,13 @@ def _write_down(stage: Stage, options: Options, minutes: float) -> None:
 
 def add_options(main: command_line.Parser) -> None:
     """Add the options of this training."""
-    add, whole, number = main.add_argument, command_line.whole(1, 10**9), command_line.number(0)
+    add, whole, number = main.add_argument, command_line.whole_number(1, 10**9), command_line.number(0)
     add("--model", nargs="+", choices=list(TEACHERS), default=list(TEACHERS))
     add("--drawings", type=whole, default=16_000)
     add("--steps", type=whole, default=10**6, help="of each model, at most")
     add("--minutes", type=number, default=180.0, help="of base, at most; 0: no limit")
     add("--differences-minutes", type=number, default=40.0, help="of each difference, at most; 0: no limit")
-    add("--batch", type=command_line.whole(4, 4096), default=32)
+    add("--batch", type=command_line.whole_number(4, 4096), default=32)
     add(
         "--target",
         choices=("teacher", "pictures"),
@@ -178,7 +178,7 @@ def add_options(main: command_line.Parser) -> None:
     add("--uses", type=whole, default=3, help="times that a guess of the teacher is learnt from")
     add("--device", default="cpu", help="of pictures as the target; others are asked on the CPU")
     add("--compile", action="store_true", help="compile the denoiser first")
-    add("--processes", type=command_line.whole(1, 512), default=1, help="that draw the pictures")
+    add("--processes", type=command_line.whole_number(1, 512), default=1, help="that draw the pictures")
     add("--rate", type=number, default=1e-3, help="learning rate of base")
     add("--differences-rate", type=number, default=2e-3, help="learning rate of differences")
     add("--rank", type=whole, default=16, help="of differences")

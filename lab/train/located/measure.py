@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--out", type=Path, default=WEIGHTS, help="folder of GROUP/NAME/quality.json")
     main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
     main.add_argument("--images", type=command_line.count, default=4, help="a noun")
-    main.add_argument("--steps", type=command_line.whole(1, 1000), default=10)
+    main.add_argument("--steps", type=command_line.whole_number(1, 1000), default=10)
     main.add_argument("--threads", type=command_line.threads, default=1)
     return main
 

@@ -257,11 +257,11 @@ def parser() -> argparse.ArgumentParser:
     add("--nouns", type=command_line.count, default=16, help="images a noun")
     add(
         "--cells",
-        type=command_line.whole(2, 1_000_000),
+        type=command_line.whole_number(2, 1_000_000),
         default=96,
         help="images a group without profession",
     )
-    add("--steps", type=command_line.whole(1, 1000), default=20)
+    add("--steps", type=command_line.whole_number(1, 1000), default=20)
     add("--threads", type=command_line.threads, default=1)
     return main
 

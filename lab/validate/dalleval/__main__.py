@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     add = main.add_argument
     add("--images", type=command_line.count, default=48, help="a profession and benchmark model")
     add("--audits", type=command_line.count, default=5, help="of toyworld-work, each with noises of its own")
-    add("--steps", type=command_line.whole(1, 1000), default=20)
+    add("--steps", type=command_line.whole_number(1, 1000), default=20)
     add("--seed", type=command_line.seed, default=700_000, help="of the first image of toyworld-work")
     add("--null-seed", type=command_line.seed, default=600_000, help="of the first image of the other two")
     add("--threads", type=command_line.threads, default=1)

@@ -131,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lab.validate.statistics.page",
         description="Simulate how often tests reject and intervals cover, and write the page.",
     )
-    add, whole = main.add_argument, command_line.whole
+    add, whole = main.add_argument, command_line.whole_number
     add("--columns", type=whole(2, 1_000_000), default=4000, help="simulations of a test or interval")
     add("--tables", type=command_line.count, default=800, help="simulations of a test of a whole table")
     add("--families", type=command_line.count, default=600, help="simulations of an adjustment over a family")

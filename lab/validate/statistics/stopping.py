@@ -265,7 +265,7 @@ def parser() -> argparse.ArgumentParser:
     )
     main.add_argument(
         "--audits",
-        type=command_line.whole(0, 100_000),
+        type=command_line.whole_number(0, 100_000),
         default=1000,
         help="of a world; of words half as many (default: %(default)s; 0: only the page)",
     )

@@ -246,8 +246,8 @@ def _parse(field: str, column: str, location: str, value: Any, has_prompt: bool 
             value = int(value)
         if type(value) is not int or not 0 <= value < 2**63:
             raise UserError(
-                f"{location}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or"
-                " say that there are none (images: {seed: null})"
+                f"{location}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it,"
+                " or say that there are none (images: {seed: null})"
             )
         return value
     if field == PROMPT_ID and has_prompt and not str(value).strip():

@@ -72,7 +72,7 @@ def test_its_addresses_patterns_and_shapes(pipe):
     ran = [site.address for site in sites.available(pipe)]
     assert sorted(reversed(ran), key=addresses.place) == ran
     assert addresses.space("transformer.2") == "denoising" and addresses.has_steps("transformer.2")
-    assert addresses.readable("transformer.2") == "mid · block 2"
+    assert addresses.readable_name("transformer.2") == "mid · block 2"
     assert [site.address for site in sites.resolve(pipe, "transformer.*.cross")] == [
         f"transformer.{k}.cross" for k in range(3)
     ]

@@ -143,7 +143,7 @@ def test_another_file_of_the_model_is_refused_by_name(name, saved, started, tmp_
 def taken_up(path, config, stages):
     with claim(path) as run:
         directory.require_same(run, config.resolved())
-        directory.resume(run, config, *stages, run.meta["config"]["passed"], "")
+        directory.prepare_stage(run, config, *stages, run.meta["config"]["passed"], "")
     return Run.open(path)
 
 

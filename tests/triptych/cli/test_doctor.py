@@ -80,4 +80,4 @@ def test_checkpoints_are_looked_for_where_they_are_kept(tmp_path, monkeypatch):
         (root / folder / file).write_text(text)
     here = {name for name in checkpoints.known() if checkpoints.present(name)}
     assert here == {"sam_vit_b_01ec64.pth", "timm/resnet50.tv_in1k"}
-    assert doctor.checkpoints()[0] == "here: sam_vit_b_01ec64.pth, timm/resnet50.tv_in1k"
+    assert doctor.checkpoint_lines()[0] == "here: sam_vit_b_01ec64.pth, timm/resnet50.tv_in1k"

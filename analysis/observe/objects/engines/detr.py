@@ -12,7 +12,7 @@ from analysis.observe.objects.observer import ObjectObserver, description
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.paths import name_of
+from probes.paths import display_name
 
 
 class DetrObserver(ObjectObserver):
@@ -74,7 +74,7 @@ class DetrObserver(ObjectObserver):
     def described(self) -> dict[str, Any]:
         """The detector alone."""
         return {
-            "detector": name_of(str(self.settings.detector)),
+            "detector": display_name(str(self.settings.detector)),
             "revision": revision(self.path),
             "segmenter": None,
             "tags": ["detector"],

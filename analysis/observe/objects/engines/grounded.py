@@ -14,7 +14,7 @@ from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nou
 from analysis.observe.objects.tags.vocabularies import EVERYDAY
 from probes.config.schema import Config, Observe
 from probes.errors import UserError
-from probes.paths import name_of
+from probes.paths import display_name
 from probes.runs.parts import digest
 
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
@@ -107,11 +107,11 @@ class GroundedObserver(ObjectObserver):
         names = ("tags", *THRESHOLDS, "batch")
         fields = {
             "observe.engine": self.engine_name,
-            "observe.text_encoder": name_of(settings.text_encoder),
+            "observe.text_encoder": display_name(settings.text_encoder),
             **{f"observe.{name}": getattr(settings, name) for name in names},
         }
         for kind, files in self.checkpoints.items():
-            fields[f"observe.{kind}"] = sorted(files.values()) or name_of(getattr(settings, kind))
+            fields[f"observe.{kind}"] = sorted(files.values()) or display_name(getattr(settings, kind))
         fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
         if "vocabulary" in sources:
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
@@ -157,11 +157,11 @@ class GroundedObserver(ObjectObserver):
         """Return the models, the sources of tags and the thresholds."""
         settings = self.settings
         return {
-            "detector": name_of(settings.detector),
-            "segmenter": name_of(settings.segmenter),
-            "ram": name_of(settings.ram) if "ram" in settings.tags else None,
+            "detector": display_name(settings.detector),
+            "segmenter": display_name(settings.segmenter),
+            "ram": display_name(settings.ram) if "ram" in settings.tags else None,
             "tags": list(settings.tags),
-            "vocabulary": name_of(settings.vocabulary) if settings.vocabulary else None,
+            "vocabulary": display_name(settings.vocabulary) if settings.vocabulary else None,
             "vocabulary_tags": len(self.vocabulary),
             "checkpoints": self.checkpoints,
             "thresholds": self._thresholds,
