@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from hooks.errors import HookError
+from hooks.transfer import to_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +40,7 @@ def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
         return (dots / norms).clip(-1.0, 1.0)
 
 
-def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def cosine(values: Tensor, left: Tensor | slice, right: Tensor | slice) -> Tensor:
     """Return the cosine (pairs,), float32, of flattened rows `left[p]` and `right[p]` of `values` for each pair p.
 
     By multiplying and summing, which is pairwise and good to 1e-7: `vector_norm` and `matmul` sum naively on a CPU,
@@ -69,8 +70,6 @@ def cosine_of_tokens(
     """
     import torch
 
-    from hooks.transfer import to_device
-
     highest = max((position for a, b in positions for position in (*a, *b)), default=-1)
     if highest >= values.shape[1]:
         raise HookError(
@@ -83,8 +82,7 @@ def cosine_of_tokens(
             places[side, pair, : len(sides[side])] = np.array(sides[side]) + rows[pair] * values.shape[1]
     index = to_device(torch.from_numpy(places.ravel()), values.device)
     tokens = values.flatten(0, 1)[index.clamp(min=0)].float().masked_fill(index[:, None] < 0, 0.0)
-    first = torch.arange(pairs, device=values.device)
-    return cosine(tokens.unflatten(0, (2 * pairs, longest)), first, first + pairs)
+    return cosine(tokens.unflatten(0, (2 * pairs, longest)), slice(pairs), slice(pairs, None))
 
 
 def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from hooks.autoencoder import SparseAutoencoder
 
 PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
-RowGroups = Sequence[
-    Mapping[str, Sequence[int]]
-]  # of each row of the batch: token positions by the group's name
+# of each row of the batch: token positions by the group's name
+RowGroups = Sequence[Mapping[str, Sequence[int]]]
 # address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
 Chooser = Callable[[str, int, int, int], Sequence[int]]
 COMPARED_AT_ONCE = 2**26  # numbers of text sites
@@ -77,9 +76,8 @@ class Recorder:
         self.rows: int | None = None
         self._timesteps: list[Any] = []
         self._devices: set[torch.device] = set()  # that tensors are on the way from
-        self._weights: dict[
-            tuple[str, int], Tensor
-        ] = {}  # of tokens in the means of groups, by address and tokens
+        # of tokens in the means of groups, by address and tokens
+        self._weights: dict[tuple[str, int], Tensor] = {}
         self._last: tuple[Any, ...] = ()  # what was compared last: its place in memory, values, products
 
     def _require_shared(self) -> None:
@@ -194,40 +192,29 @@ class Recorder:
         groups: dict[torch.Size, list[tuple[str, Tensor]]] = {}
         for site, raw, compared in texts:
             if f"{site.address}:cosine_sequence" in self._entries["similarity"]:
-                values = compared.flatten(2)
-                groups.setdefault(values.shape, []).append((site.address, values))
+                groups.setdefault(compared.flatten(2).shape, []).append((site.address, compared.flatten(2)))
             self._store(site.address, 0, raw, repeats)
         for shape, group in groups.items():
             at_once = max(1, COMPARED_AT_ONCE // shape.numel())
             for first in range(0, len(group), at_once):
-                self._compare_texts(dict(group[first : first + at_once]), ends, repeats, places)
-
-    def _compare_texts(
-        self,
-        compared: Mapping[str, Tensor],
-        ends: Tensor | None,
-        repeats: int,
-        places: Mapping[str, Tensor] | None,
-    ) -> None:
-        """Record the similarities of pairs at sites of one shape (rows, tokens, width), by address, all at once."""
-        values, sites = torch.cat([*compared.values()]), len(compared)
-        rows = len(values) // sites
-        starts = torch.arange(sites)[:, None] * rows  # of each site's rows
-        paired = [(starts + side).flatten() for side in torch.from_numpy(self._pairs.T // repeats)]
-        left, right = to_device(torch.stack(paired), values.device)
-        similarities = {"cosine_sequence": cosine(values, left, right)}
-        if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
-            similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
-        else:
-            tokens = torch.arange(len(values)) * values.shape[1] + ends.repeat(sites)
-            end_states = values.flatten(0, 1)[to_device(tokens, values.device)]
-            similarities["cosine_eos"] = cosine(end_states, left, right)
-        if self._shared is not None:
-            positions = self._shared_positions(next(iter(compared)), places)
-            similarities["cosine_words"] = cosine_of_tokens(values, *paired, [*positions] * sites)
-        for metric, by_pair in similarities.items():
-            for address, entry in zip(compared, by_pair.split(len(self._pairs))):
-                self._entries["similarity"][f"{address}:{metric}"].append((0, entry))
+                addresses, states = zip(*group[first : first + at_once])
+                values, sites = torch.cat(states), len(addresses)  # (rows of each site, tokens, width)
+                starts = torch.arange(sites)[:, None] * shape[0]
+                paired = [(starts + side).flatten() for side in torch.from_numpy(self._pairs.T // repeats)]
+                left, right = to_device(torch.stack(paired), values.device)
+                similarities = {"cosine_sequence": cosine(values, left, right)}
+                if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
+                    similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
+                else:
+                    tokens = torch.arange(len(values)) * shape[1] + ends.repeat(sites)
+                    end_states = values.flatten(0, 1)[to_device(tokens, values.device)]
+                    similarities["cosine_eos"] = cosine(end_states, left, right)
+                if self._shared is not None:
+                    positions = [*self._shared_positions(addresses[0], places)] * sites
+                    similarities["cosine_words"] = cosine_of_tokens(values, *paired, positions)
+                for metric, by_pair in similarities.items():
+                    for address, entry in zip(addresses, by_pair.split(len(self._pairs))):
+                        self._entries["similarity"][f"{address}:{metric}"].append((0, entry))
 
     def _shared_positions(self, address: str, places: Mapping[str, Tensor] | None) -> PairPositions:
         """Return each pair's shared token positions in one encoder or, with `places`, in the denoiser's text."""
@@ -303,12 +290,9 @@ class Recorder:
         for device in self._devices:
             torch.cuda.synchronize(device)
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
-        timesteps = np.array(
-            [float(time) for time in to_cpu(dict(enumerate(times))).values()], dtype=np.float64
-        )
+        timesteps = np.array([float(time) for time in to_cpu(times)], dtype=np.float64)
         similarities = self._entries["similarity"].values()
-        on_device = [values for entries in similarities for _, values in entries]
-        moved = iter(to_cpu(dict(enumerate(on_device))).values())
+        moved = iter(to_cpu([values for entries in similarities for _, values in entries]))
         results: dict[str, dict[str, Any]] = {kind: {} for kind in self._entries}
         for kind, by_key in self._entries.items():
             for key, entries in by_key.items():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.layout import MisfitError
 from hooks.architectures.site import Site, children
+from hooks.transfer import to_device
 
 if TYPE_CHECKING:
     import torch
@@ -137,8 +138,6 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 @functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
 def _on_device(table: Tensor, device: torch.device) -> Tensor:
     """A scheduler's table (`alphas_cumprod`) in float32 on a device."""
-    from hooks.transfer import to_device
-
     return to_device(table.float(), device)
 
 

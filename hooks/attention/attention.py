@@ -32,6 +32,7 @@ from hooks.attention.definitions import (
 )
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.errors import HookError
+from hooks.transfer import to_device
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
@@ -91,10 +92,11 @@ def indicators(
     An attention of such values is the attention to each column, by any kernel that takes values as wide as keys.
     """
     room = -(-max(map(len, columns)) // width) * width
-    values = torch.zeros((len(columns), 1, keys, room), dtype=dtype, device=device)
-    for row, places in zip(values[:, 0], columns, strict=True):
-        for column, place in zip(row.T, places):
-            column[place].fill_(1)  # without a copy to the device
+    bounds = [[(p.start, p.stop) if isinstance(p, slice) else (p, p + 1) for p in row] for row in columns]
+    bounds = torch.tensor([[*row, *[(0, 0)] * (room - len(row))] for row in bounds])
+    first, stop = to_device(bounds[:, None, None], device).unbind(-1)
+    positions = torch.arange(keys, device=device)[:, None]
+    values = ((positions >= first) & (positions < stop)).to(dtype)
     return values.split(width, dim=-1)
 
 

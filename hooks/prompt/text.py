@@ -35,9 +35,9 @@ MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 class TextRun:
     """States of one run of a text encoder: `states[0]` are the embeddings, `states[k + 1]` the output of layer k.
 
-    `ids` and `mask` are on the CPU once `match_runs` has read them. `places`, shape (prompts, positions of the
-    denoiser's text), is the number of this run's token at each position, -1 for none; None if the denoiser is given
-    this run's pooled vector alone, or before it is known.
+    `ids` and `mask` are on the CPU once `match_runs` has read them. `places`, shape (rows, positions of the denoiser's
+    text), is the number of this run's token at each position, -1 for none; None if the denoiser is given this run's
+    pooled vector alone, or before it is known.
     """
 
     ids: Tensor | None = None
@@ -92,9 +92,9 @@ def _first_bytes(states: Tensor) -> Tensor:
 
 
 def _hashes(states: Tensor) -> Tensor:
-    """Return an integer for each state of (..., width), 0 for +0.0 throughout; states that differ share none.
+    """Return an integer for each state of (..., width): of all its bytes, weighted by odd numbers, modulo 2^64.
 
-    But for a chance of some 2^-48: a sum of all their bytes, weighted by odd numbers, modulo 2^64.
+    States that differ within eight bytes have others for certain, and else but for a chance of 2^-48 at most.
     """
     words = states.contiguous().view(torch.int64)
     return (words * torch.arange(1, 2 * words.shape[-1], 2, device=words.device) ** 3).sum(-1)
@@ -213,55 +213,47 @@ def match_runs(
     (`num_images_per_prompt`); the width may join several encoders', and positions of several may follow one another. A
     run that gave `text` then knows its places.
     """
-    spans = {reader.name: reader.spans(text.shape[-1]) for reader in readers}
-    runs = [(reader.name, run) for reader in readers for run in reader.runs]
-    parts = {span: text[..., slice(*span)] for span in itertools.chain(*spans.values())}
-    is_filled = {span: part.any(-1) for span, part in parts.items()} | {(): text.any(-1)}
-    asked = {("filled", span): values for span, values in is_filled.items()}
+    runs = [(reader, run) for reader in readers for run in reader.runs]
+    parts = {span: text[..., slice(*span)] for reader in readers for span in reader.spans(text.shape[-1])}
+    filled = {span: part.any(-1) for span, part in parts.items()}
+    asked = {"filled": text.any(-1)} | {("filled", span): values for span, values in filled.items()}
     asked |= {span: _first_bytes(part) for span, part in parts.items()}
     for number, (_, run) in enumerate(runs):
         few = torch.cat([state[..., : 8 // text.itemsize] for state in run.possible_texts()]).to(text.dtype)
         asked[number] = _first_bytes(few).unflatten(0, (-1, len(run.states[0])))
-        asked[number, "ids"] = run.ids
-        if run.mask is not None:
-            asked[number, "mask"] = run.mask.long()
-    read = to_cpu(asked)
-    filled = {span: read["filled", span] for span in is_filled}
-    asked, possible = {span: _hashes(part) * is_filled[span] for span, part in parts.items()}, []
-    for number, (name, run) in enumerate(runs):
-        run.ids, run.mask, run.places = read[number, "ids"], read.get((number, "mask")), None
+        for name in ("ids", "mask"):
+            if getattr(run, name) is not None:
+                asked[number, name] = getattr(run, name).long()
+    read = dict(zip(asked, to_cpu([*asked.values()])))
+    is_filled, candidates = read["filled"].bool(), []
+    asked = {span: _hashes(part) * filled[span] for span, part in parts.items()}
+    for number, (reader, run) in enumerate(runs):
+        run.ids, run.mask, run.places = read.get((number, "ids")), read.get((number, "mask")), None
         images, rest = divmod(len(text), len(run.states[0]))
-        possible.append(
-            [
-                (span, state)
-                for span in (() if rest else spans[name])
-                for state in _with_edges(read[number], read[span][::images], filled[span][::images])
-            ]
-        )
-        for _, state in possible[-1]:
-            asked[number, state] = _hashes(run.possible_texts()[state].to(text.dtype))
+        for span in () if rest else reader.spans(text.shape[-1]):
+            for state in _with_edges(
+                read[number], *(read[key][::images] for key in (span, ("filled", span)))
+            ):
+                candidates.append((number, span, state))
+                asked[number, state] = _hashes(run.possible_texts()[state].to(text.dtype))
         if pooled is not None and run.pooled is not None and run.pooled.shape[-1] <= pooled.shape[-1]:
             width = run.pooled.shape[-1]
             vectors = run.pooled.to(pooled), pooled[:, :width], pooled[:, -width:]
             asked[number, "pooled"] = _hashes(torch.cat(vectors))
-    read, matched = to_cpu(asked), dict.fromkeys(spans)
-    for number, (name, run) in enumerate(runs):
-        images = len(text) // len(run.states[0])
-        for span, state in possible[number] if matched[name] is None else ():
-            by_prompt = read[span][::images]
-            if torch.equal(read[span], by_prompt.repeat_interleave(images, 0)):
-                run.places = matched_tokens(read[number, state], by_prompt)
-            if run.places is not None:
-                matched[name] = run
-                break
-    for number, (name, run) in enumerate(runs):
-        if matched[name] is None and (number, "pooled") in read:
-            rows = len(pooled)
-            vectors, begin, end = read[number, "pooled"].split((len(run.pooled), rows, rows))
-            vectors = vectors.repeat_interleave(rows // len(vectors))
+    read, matched = dict(zip(asked, to_cpu([*asked.values()]))), {reader.name: None for reader in readers}
+    for number, span, state in candidates:
+        reader, run = runs[number]
+        if matched[reader.name] is None:
+            tokens = read[number, state].repeat_interleave(len(text) // len(run.states[0]), 0)
+            run.places = matched_tokens(tokens, read[span])
+            matched[reader.name] = None if run.places is None else run
+    for number, (reader, run) in enumerate(runs):
+        if matched[reader.name] is None and (number, "pooled") in read:
+            vectors, begin, end = read[number, "pooled"].split((len(run.pooled), len(pooled), len(pooled)))
+            vectors = vectors.repeat_interleave(len(pooled) // len(vectors))
             if torch.equal(vectors, begin) or torch.equal(vectors, end):
-                matched[name] = run
-    return matched, filled[()].bool()
+                matched[reader.name] = run
+    return matched, is_filled
 
 
 def select_runs(
@@ -273,10 +265,8 @@ def select_runs(
     """
     matched, filled = match_runs(readers, final, pooled)
     places = [run.places for run in matched.values() if run is not None and run.places is not None]
-    if places:
-        by_image = [(rows >= 0).repeat_interleave(len(final) // len(rows), 0) for rows in places]
-        if bool((filled & ~torch.stack(by_image).any(0)).any()):
-            matched = dict.fromkeys(matched)
+    if places and bool((filled & (torch.stack(places) < 0).all(0)).any()):
+        matched = dict.fromkeys(matched)
     return {reader.name: (reader, matched[reader.name]) for reader in readers}
 
 
@@ -304,9 +294,9 @@ def record_states(
         repeats = final.shape[0] // run.states[0].shape[0]
         ends = reader.end_of_text(run)
         if run.places is not None:
-            places[name] = run.places.repeat_interleave(repeats, 0)
+            places[name] = run.places
             if ends_of_images is None and ends is not None:
-                ends_of_images = _end_positions(run.places, ends).repeat_interleave(repeats)
+                ends_of_images = _end_positions(run.places, ends.repeat_interleave(repeats))
         streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
         texts = [
             (wanted[address], raw, normed if wanted[address].layer_norm else raw)
@@ -320,7 +310,7 @@ def record_states(
 
 
 def _end_positions(places: Tensor, ends: Tensor) -> Tensor:
-    """Return the position (prompts,) in the denoiser's text of each encoder position `ends`, or of the last token."""
+    """Return the position (rows,) in the denoiser's text of each encoder position `ends`, or of the last token."""
     is_end = places == ends[:, None]
     last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
     return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1))
