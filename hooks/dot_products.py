@@ -22,11 +22,6 @@ def gram(values: Tensor, group: int) -> Tensor:
     and on no processor by more than 5e-5, where one matrix product over a whole row is off by 4e-4. Half precision is
     read as it is on CUDA, since a product of two such numbers is exact in float32. Else in float32, and in float64
     where matrix products are not done in single precision (`torch.set_float32_matmul_precision`).
-
-    Examples
-    --------
-    >>> gram(torch.tensor([[3.0, 4.0], [4.0, 3.0]]), 2)
-    tensor([25., 24., 24., 25.])
     """
     device = "cpu" if values.is_cpu else values.device.type  # asked most often, of small tensors
     if torch.is_autocast_enabled(device):  # which would round what it multiplies
@@ -45,9 +40,7 @@ def gram(values: Tensor, group: int) -> Tensor:
     return sum_blocks(values if values.dtype == dtype else values.to(dtype), group, merged, torch.bmm)
 
 
-def sum_blocks(
-    values: Tensor, group: int, merged: int, multiply: Callable[[Tensor, Tensor], Tensor]
-) -> Tensor:
+def sum_blocks(values: Tensor, group: int, merged: int, multiply: Callable[..., Tensor]) -> Tensor:
     """Return the dot products of `gram`, `multiply` taking blocks of `merged` rows, some groups, at once."""
     views, start = _block_views(values.shape, values.stride(), group, merged), values.storage_offset()
     if not views:

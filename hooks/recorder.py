@@ -75,7 +75,7 @@ class Recorder:
         self.rows: int | None = None
         self._timesteps: list[Any] = []
         self._devices: set[torch.device] = set()  # that tensors are on the way from
-        self._last: tuple[Any, ...] = ()  # what was compared last: its place in memory, values, products
+        self._last: tuple[Any, ...] = (None,)  # what was compared last: place in memory, values, products
 
     def _require_shared(self) -> None:
         """Raise HookError unless `shared_positions` has two equally long lists of positions from 0 for each pair."""
@@ -150,13 +150,10 @@ class Recorder:
 
     def _dot_products(self, values: Tensor) -> Tensor:
         """Return `gram` of the values, computed once for a block and its last layer, which are one tensor."""
-        if values.is_inference():  # of which nobody knows whether it was altered in between
-            return gram(values, self._group)
-        memory = (values.untyped_storage()._cdata, values.storage_offset(), values._version)
-        place = (*memory, values.shape, values.stride())
-        if not self._last or self._last[0] != place:
-            # held, so that no other tensor comes to that place
-            self._last = place, values, gram(values, self._group)
+        version = object() if values.is_inference() else values._version  # where alterations are not counted
+        memory = values.untyped_storage()._cdata, values.storage_offset(), values.shape, values.stride()
+        if self._last[0] != (version, *memory):  # the values are held, so that no others come to their place
+            self._last = (version, *memory), values, gram(values, self._group)
         return self._last[2]
 
     def record_decoded(self, address: str, values: Tensor) -> None:
@@ -246,7 +243,7 @@ class Recorder:
                 rows, places, channels = result.shape
                 self._places[address] = places
                 chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-                index = _place_beside(torch.from_numpy(chosen), result)
+                index = torch.from_numpy(chosen).to(result.device, non_blocking=result.is_cuda)
                 result = result.gather(1, index[:, :, None].expand(-1, -1, channels))
             if result.is_cuda:
                 self._devices.add(result.device)
@@ -272,7 +269,7 @@ class Recorder:
                     )
                 weights[row, index, list(positions)] = 1.0
         weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
-        return _place_beside(weights, tokens) @ tokens
+        return weights.to(tokens.device, non_blocking=tokens.is_cuda) @ tokens
 
     # When it has run
 
@@ -302,13 +299,6 @@ class Recorder:
                         values = cosine_of_gram(values, self._group, self._pairs)
                 results[kind][key] = Similarity(values, *when)
         return results
-
-
-def _place_beside(values: Tensor, other: Tensor) -> Tensor:
-    """Return a tensor of the CPU on the device of another, without waiting for a GPU."""
-    return (
-        values.pin_memory().to(other.device, non_blocking=True) if other.is_cuda else values.to(other.device)
-    )
 
 
 def _mean_over_space(site: Site, values: Tensor) -> Tensor:
