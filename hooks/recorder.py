@@ -75,10 +75,7 @@ class Recorder:
         self.rows: int | None = None
         self._timesteps: list[Any] = []
         self._devices: set[torch.device] = set()  # that tensors are on the way from
-        self._weights: dict[
-            tuple[str, int], Tensor
-        ] = {}  # of tokens in the means of groups, by address and tokens
-        self._last: tuple[Any, ...] = ()  # what was compared last: its place in memory, values, products
+        self._last: tuple[Any, ...] = (None,)  # what was compared last: place in memory, values, products
 
     def _require_shared(self) -> None:
         """Raise HookError unless `shared_positions` has two equally long lists of positions from 0 for each pair."""
@@ -153,13 +150,10 @@ class Recorder:
 
     def _dot_products(self, values: Tensor) -> Tensor:
         """Return `gram` of the values, computed once for a block and its last layer, which are one tensor."""
-        if values.is_inference():  # of which nobody knows whether it was altered in between
-            return gram(values, self._group)
-        memory = (values.untyped_storage()._cdata, values.storage_offset(), values._version)
-        place = (*memory, values.shape, values.stride())
-        if not self._last or self._last[0] != place:
-            # held, so that no other tensor comes to that place
-            self._last = place, values, gram(values, self._group)
+        version = object() if values.is_inference() else values._version  # where alterations are not counted
+        memory = values.untyped_storage()._cdata, values.storage_offset(), values.shape, values.stride()
+        if self._last[0] != (version, *memory):  # the values are held, so that no others come to their place
+            self._last = (version, *memory), values, gram(values, self._group)
         return self._last[2]
 
     def record_decoded(self, address: str, values: Tensor) -> None:
@@ -249,17 +243,12 @@ class Recorder:
                 rows, places, channels = result.shape
                 self._places[address] = places
                 chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-                index = torch.from_numpy(chosen)
-                index = index.pin_memory() if result.is_cuda else index
-                index = index.to(result.device, non_blocking=True)
+                index = torch.from_numpy(chosen).to(result.device, non_blocking=result.is_cuda)
                 result = result.gather(1, index[:, :, None].expand(-1, -1, channels))
             if result.is_cuda:
                 self._devices.add(result.device)
-                pinned = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
-                result = pinned.copy_(result, non_blocking=True)
-            else:
-                result = result.to("cpu", torch.float32, copy=True)
-            entries[address].append((call, result))
+            host = torch.empty(result.shape, dtype=result.dtype, pin_memory=result.is_cuda)
+            entries[address].append((call, host.copy_(result, non_blocking=result.is_cuda)))
 
     def _pool(self, site: Site, values: Tensor) -> Tensor:
         """Return means (rows, c) over space or, of tokens, (rows, groups, c) over groups; NaN for an empty group."""
@@ -271,10 +260,16 @@ class Recorder:
                 f"position_groups: expected one a row of the batch ({len(values)}), but got {len(row_groups)}"
             )
         tokens = values.float().flatten(2)
-        key = site.address, tokens.shape[1]
-        if key not in self._weights:
-            self._weights[key] = _group_weights(site.address, row_groups, tokens.shape[1]).to(tokens.device)
-        return self._weights[key] @ tokens
+        weights = torch.zeros(len(values), len(row_groups[0]), tokens.shape[1])
+        for row, groups in enumerate(row_groups):
+            for index, (name, positions) in enumerate(groups.items()):
+                if any(not 0 <= position < tokens.shape[1] for position in positions):
+                    raise HookError(
+                        f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
+                    )
+                weights[row, index, list(positions)] = 1.0
+        weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
+        return weights.to(tokens.device, non_blocking=tokens.is_cuda) @ tokens
 
     # When it has run
 
@@ -293,11 +288,9 @@ class Recorder:
                 per_step = self._sites[key.partition(":")[0]].per_step
                 when = calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
                 if kind != "similarity":
-                    kept = (
-                        torch.stack([values for _, values in entries]).float() if entries else torch.empty(0)
-                    )
+                    kept = torch.stack([values for _, values in entries]) if entries else torch.empty(0)
                     places = self._places.get(key) if kind == "kept" else None
-                    results[kind][key] = Kept(kept, *when, places)
+                    results[kind][key] = Kept(kept.float(), *when, places)
                     continue
                 values = np.empty((0, len(self._pairs)), dtype=np.float32)
                 if entries:
@@ -306,19 +299,6 @@ class Recorder:
                         values = cosine_of_gram(values, self._group, self._pairs)
                 results[kind][key] = Similarity(values, *when)
         return results
-
-
-def _group_weights(address: str, row_groups: RowGroups, tokens: int) -> Tensor:
-    """Return the weight (rows, groups, tokens) of each token in the mean of a group; NaN in an empty group."""
-    weights = torch.zeros(len(row_groups), len(row_groups[0]), tokens)
-    for row, groups in enumerate(row_groups):
-        for index, (name, positions) in enumerate(groups.items()):
-            if any(not 0 <= position < tokens for position in positions):
-                raise HookError(
-                    f"{address}: expected positions below {tokens}, but got {name} at {positions}"
-                )
-            weights[row, index, list(positions)] = 1.0
-    return weights / weights.sum(dim=2, keepdim=True)
 
 
 def _mean_over_space(site: Site, values: Tensor) -> Tensor:

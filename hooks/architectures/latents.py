@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _RESCALED = "it is rescaled before it is decoded: write at vae.post_quant, or pass other latents to the VAE"
 _LAST = "nothing runs after it: change the image that the pipeline returns"
+# a scheduler's table in float32; it is one object at every step, and copying it waits for the GPU
+_on_device = functools.lru_cache(maxsize=1)(lambda table, device: table.float().to(device))
 
 
 def latent_scale(vae: Any) -> int:
@@ -132,12 +134,6 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
         below, above = (table.index_select(0, index.long()) for index in (t.floor(), t.ceil()))
         level = torch.lerp(below, above, (t - t.floor()).float())[0]
     return level if level.is_cpu else level.to(device)
-
-
-@functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
-def _on_device(table: Tensor, device: torch.device) -> Tensor:
-    """A scheduler's table (`alphas_cumprod`) in float32 on a device."""
-    return table.float().to(device)
 
 
 def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
