@@ -115,7 +115,8 @@ def _plan_generation(request: Request) -> RunPlan:
         from analysis.methods.tracing.outcomes import chosen_outcomes
         from probes.stages.trace import requirements as tracing
 
-        tracing.require_traceable(config, source, samples)
+        triplets = tracing.traced_triplets(config, samples, source)
+        tracing.require_positions(triplets, *tracing.trace_plan(config, source))
         # an outcome that the images cannot have; a plan fetches no classifier
         if CLASSIFIER in chosen_outcomes(config.measure.outcomes, config.model) and not (
             request.dry and config.measure.logits.classifier

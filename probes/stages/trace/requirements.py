@@ -73,11 +73,6 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
     return targets, plan(targets, config.trace, config.reference, config.contrasts[0], controls)
 
 
-def require_traceable(config: Config, source: Source, samples: Sequence[Sample]) -> None:
-    """Raise UserError if a run cannot be traced because of its configuration, model or prompts."""
-    require_positions(traced_triplets(config, samples, source), *trace_plan(config, source))
-
-
 def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[SeededTriplet]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
