@@ -33,7 +33,10 @@ def gram(values: Tensor, group: int) -> Tensor:
     if torch.is_autocast_enabled(device):  # which would round what it multiplies
         with torch.autocast(device, enabled=False):
             return gram(values, group)
-    in_groups = 1 if device == "cpu" else max(1, TILE // group)
+    if device == "cpu":
+        in_groups, values = 1, values if values.is_contiguous() else values.flatten(1)
+    else:
+        in_groups = max(1, TILE // group)
     if device == "cuda" and _WIDENS and values.dtype in _HALF:
         return sum_blocks(values, group, in_groups, functools.partial(torch.bmm, out_dtype=torch.float32))
     try:
@@ -68,7 +71,7 @@ def _block_views(
 ) -> list[list[tuple[Any, ...]]]:
     """Return how to view the blocks of the rows of `in_groups` groups, and in their products those within a group.
 
-    By shape, strides and offset; a row's numbers in the order in which memory has them. Empty if they do not lie together.
+    By shape, strides and offset; the numbers of a row as they lie in memory. Empty if they do not lie together.
     """
     numbers, rows, stride = 1, shape[0], strides[0]
     for step, size in sorted(zip(strides[1:], shape[1:])):

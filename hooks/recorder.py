@@ -158,11 +158,8 @@ class Recorder:
         memory = (values.untyped_storage()._cdata, values.storage_offset(), values._version)
         place = (*memory, values.shape, values.stride())
         if not self._last or self._last[0] != place:
-            self._last = (
-                place,
-                values,
-                gram(values, self._group),
-            )  # no other tensor comes there while it is held
+            # held, so that no other tensor comes to that place
+            self._last = place, values, gram(values, self._group)
         return self._last[2]
 
     def record_decoded(self, address: str, values: Tensor) -> None:

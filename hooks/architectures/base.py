@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `latents.predict_x0` takes
 MOST_LATENTS = 1024  # along a side; beyond what any model has
+_COMPILED = (
+    "_compiled_call_impl",
+    "forward",
+    "decode",
+)  # by `module.compile()`, or assigned as in `unet.forward = …`
 
 
 class Architecture(ABC):
@@ -86,7 +91,8 @@ class Architecture(ABC):
         name = type(pipe).__name__
         for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             modules = getattr(getattr(pipe, part, None), "modules", list)()
-            compiled = (getattr(module, "_compiled_call_impl", None) is not None for module in modules)
+            methods = (vars(module).get(name) for module in modules for name in _COMPILED)
+            compiled = (hasattr(method, "_torchdynamo_orig_callable") for method in methods)
             if hasattr(getattr(pipe, part, None), "_orig_mod") or any(compiled):
                 raise HookError(
                     f"{name}.{part}: expected a plain module, but got a compiled one, into which no hook reaches: load"

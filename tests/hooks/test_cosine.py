@@ -7,7 +7,7 @@ from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
-from hooks.dot_products import BLOCK, gram
+from hooks.dot_products import BLOCK, gram, sum_blocks
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))
@@ -117,6 +117,46 @@ def test_a_million_products_lose_no_precision():
     assert (gram(values, 3).view(3, 3).double() / exact - 1).abs().max() < bound
 
 
+def as_on_cuda(dtype, memory):
+    """The product that CUDA has of half precision, which must get it as it lies in `memory`, uncopied."""
+
+    def multiply(left, right):
+        assert left.dtype == right.dtype == dtype
+        assert memory is None or left.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr()
+        return left.float() @ right.float()
+
+    return multiply
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("view", "in_place"),
+    [
+        (lambda values: values, True),
+        (lambda values: values.to(memory_format=torch.channels_last), True),
+        (lambda values: torch.cat([values, values])[18:].flatten(2)[:, 1:4], True),
+        (lambda values: values.chunk(2, dim=-1)[1], False),
+    ],
+)
+def test_half_precision_is_multiplied_as_it_is(dtype, view, in_place):
+    exponents = torch.linspace(-4, 3, 18 * 5)[torch.randperm(90, generator=torch.Generator().manual_seed(2))]
+    values = view((rows(18, 5, 24, 30) * 10 ** exponents.view(18, 5, 1, 1)).to(dtype))
+    # 18 rows in groups of 3, of which a product takes 5, so that the last takes 1
+    found = sum_blocks(values, 3, 5, as_on_cuda(dtype, values if in_place else None)).view(6, 3, 3)
+    flat = values.flatten(1).double().numpy().reshape(6, 3, -1)
+    exact = flat @ flat.transpose(0, 2, 1)
+    lengths = np.linalg.norm(flat, axis=-1)
+    scale = lengths[:, :, None] * lengths[:, None, :]
+    np.testing.assert_allclose(found / scale, exact / scale, rtol=0, atol=product_error(flat.shape[-1]))
+
+
+def test_autocast_does_not_round_products():
+    values = rows(4, 3000)
+    with torch.autocast("cpu", torch.bfloat16):
+        within = gram(values, 2)
+    assert torch.equal(within, gram(values, 2))
+
+
 @pytest.mark.parametrize(
     ("pairs", "count", "size"),
     [
@@ -132,7 +172,7 @@ def test_groups_that_no_pair_crosses(pairs, count, size):
     assert group_size(pairs, count) == size
 
 
-def test_products_of_reduced_precision_are_exact():
+def test_products_of_reduced_precision_are_exact(monkeypatch):
     values = rows(2, 3000)
     exact = gram(values, 2)
     torch.set_float32_matmul_precision("medium")
@@ -140,6 +180,12 @@ def test_products_of_reduced_precision_are_exact():
         torch.testing.assert_close(gram(values, 2), exact, rtol=1e-6, atol=1e-4)
     finally:
         torch.set_float32_matmul_precision("highest")
+
+    def refuse():
+        raise RuntimeError("as where torch.backends.cuda.matmul.fp32_precision was set")
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", refuse)
+    torch.testing.assert_close(gram(values, 2), exact, rtol=1e-6, atol=1e-4)
 
 
 def test_cosines_of_products_are_those_of_the_rows():

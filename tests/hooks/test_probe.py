@@ -11,6 +11,7 @@ import torch
 from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
 from hooks import HookError, Intervention, Patch, Probe
+from hooks.dot_products import gram
 from hooks.sites import Site
 from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
@@ -311,6 +312,29 @@ def test_a_pipeline_is_of_one_thread(toy):
     with ThreadPoolExecutor(2) as both:
         for values in both.map(in_turn, range(2)):
             assert torch.equal(values, probe.kept["latent"].values)
+
+
+def test_a_block_and_its_last_layer_are_compared_once_unless_altered(toy, monkeypatch):
+    sites = ["unet.down.0.downsample", "unet.down.0"]
+    calls = []
+    monkeypatch.setattr("hooks.recorder.gram", lambda *given: calls.append(1) or gram(*given))
+
+    def similarities(addresses, alter):
+        with Probe(toy, sites=addresses, pairs=[(0, 1)]) as probe:
+            layer = toy.unet.down_blocks[0].downsamplers[0]
+            hook = layer.register_forward_hook(
+                lambda module, given, output: output.add_(1) if alter else None
+            )
+            draw(toy)
+            hook.remove()
+        return [probe.similarity[f"{address}:cosine"].values for address in addresses]
+
+    for alter, steps in ((False, 3), (True, 6)):
+        calls.clear()
+        layer, block = similarities(sites, alter)
+        assert len(calls) == steps
+        assert np.array_equal(layer, block) != alter
+        assert np.array_equal(block, *similarities(sites[1:], alter))
 
 
 def test_pndm_repeats_a_timestep_and_overwrites_nothing(pipelines):

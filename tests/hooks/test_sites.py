@@ -106,10 +106,21 @@ def test_other_pipelines_of_three_branches_are_refused_by_name():
 
 
 @pytest.mark.slow
-def test_a_compiled_unet_is_refused():
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("unet", ""), ("unet.mid_block", "compile"), ("text_encoder", "forward"), ("vae", "decode")],
+)
+def test_what_is_compiled_is_refused(path, name):
     pipe = tiny_pipeline("toy")
-    pipe.unet = torch.compile(pipe.unet)
-    with pytest.raises(HookError, match=r"StableDiffusionPipeline\.unet: .*compiled"):
+    module = sites.module_at(pipe, path)
+    if name == "compile":
+        module.compile()
+    elif name:
+        setattr(module, name, torch.compile(getattr(module, name)))
+    else:
+        pipe.unet = torch.compile(pipe.unet)
+    part = path.partition(".")[0]
+    with pytest.raises(HookError, match=rf"StableDiffusionPipeline\.{part}: .*compiled"):
         sites.available(pipe)
 
 

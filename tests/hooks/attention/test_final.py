@@ -125,6 +125,25 @@ def test_layers_apart_and_probes_nest(dit, monkeypatch):
     np.testing.assert_allclose(word.layer(address).step(1).values, kept[1, 1, place], rtol=1e-5)
 
 
+def test_all_tokens_of_a_call_that_is_interrupted(dit):
+    """Which is combined as the block ends, since the planned last call never comes."""
+    pipe = dit("sd3")
+
+    def interrupt(pipe, step, timestep, kwargs):
+        pipe._interrupt = True
+        return kwargs
+
+    with Probe(pipe, word_maps=True) as words, Probe(pipe, word_maps=True, map_tokens="all") as probe:
+        draw(pipe, "sd3", callback_on_step_end=interrupt)
+    tokens = len(probe.maps.columns[1])
+    assert probe.maps.columns == (tuple(range(tokens)),) * len(PROMPTS)
+    np.testing.assert_allclose(probe.maps.values.sum(1), probe.maps.text, rtol=1e-5)
+    assert probe.maps.text.max() < 1, "of one call"
+    columns = words.maps.columns[1]
+    kept = words.maps.heat(1)[: len(columns)]
+    np.testing.assert_allclose(kept, probe.maps.heat(1)[list(columns)], rtol=1e-5)
+
+
 class Unseen:
     """A processor that attends without torch's function, as kernels of other packages do."""
 
