@@ -37,10 +37,8 @@ class RunPlan:
         """Return lines of text on what will be generated; with `samples` the table of all images comes first."""
         config = self.config
         if self.external_images:
-            return [
-                str(self.external_images),
-                *filter(None, (contrasts_line(config), few_prompts_warning(config))),
-            ]
+            lines = (str(self.external_images), contrasts_line(config), few_prompts_warning(config))
+            return [line for line in lines if line]
         assert self.source is not None
         from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
@@ -259,7 +257,6 @@ def _stopping_lines(config: Config) -> list[str]:
 
 def cluster_lines(config: Config) -> list[str]:
     """Return a line on the workers of the configured cluster, in a list; empty without a cluster.
-
 
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
     >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))

@@ -72,12 +72,8 @@ def readable_name(address: str) -> str:
 
     Examples
     --------
-    >>> (
-    ...     readable_name("unet.mid.attn.0.cross"),
-    ...     readable_name("text_2.embeddings"),
-    ...     readable_name("text.pooled"),
-    ... )
-    ('mid · attn 0 · cross', 'text encoder 2 · embeddings', 'pooled text')
+    >>> readable_name("unet.mid.attn.0.cross"), readable_name("text_2.embeddings")
+    ('mid · attn 0 · cross', 'text encoder 2 · embeddings')
     """
     position = place(address)
     if address.startswith("text_"):
