@@ -1,7 +1,7 @@
 """Kills: whatever moment it is, the run goes on to the same bytes.
 
 Each attempt is a process forked from this one, which has loaded the libraries, so that it begins at once; its helper is
-forked from it in turn, where a run of its own spawns one and waits for it to load (`tests/test_same_bytes.py`).
+forked from it in turn.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from probes import command_line
-from probes.execution import processes
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, run_here, saved_yaml
 
@@ -153,23 +152,12 @@ def forked(said, work):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
-        processes.START, processes._start_helper = "fork", begin
         status = work()
     except KeyboardInterrupt:  # between two stages
         status = 143
     finally:
         sys.stderr.flush()
         os._exit(status)
-
-
-def begin(leash, numbers, real=processes._start_helper):
-    """A helper's beginning, forked: it holds no copy of the other end of the pipe by which it finds its run ended."""
-    own = os.readlink(f"/proc/self/fd/{leash.fileno()}")
-    for number in map(int, os.listdir("/proc/self/fd")):
-        with contextlib.suppress(OSError):
-            if number != leash.fileno() and os.readlink(f"/proc/self/fd/{number}") == own:
-                os.close(number)
-    real(leash, numbers)
 
 
 def ended(child):

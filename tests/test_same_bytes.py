@@ -38,7 +38,7 @@ def noted(run):
 
 @pytest.mark.parametrize(
     ("name", "figures"),
-    [("tiny", set()), pytest.param("toyworld", {"pdf", "png"}, marks=pytest.mark.slow)],
+    [("tiny", set()), pytest.param("toyworld", {"svg"}, marks=pytest.mark.slow)],
 )
 def test_two_processes_in_another_folder(name, figures, request, tmp_path, monkeypatch, capfd):
     made = request.getfixturevalue(name)

@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from analysis.observe.observer import Observer
 
 _NEXT = {"generate": "observe", "observe": "measure", "trace": "measure"}
-_LIBRARIES = {"measure": "analysis.tables.stage", "report": "analysis.report.saving"}
 
 
 def run(request: Request) -> tuple[Config, list[str]]:
     """Run the stages of a request; return its configuration with resolved prompts, and lines on what was done."""
     with Helpers() as helpers, request.locate_errors():
-        plan, observers, skipped = _prepare(request, helpers)
+        plan, observers, skipped = _prepare(request)
         if skipped and not observers and request.stages == ("observe",):
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
@@ -47,12 +46,12 @@ def run(request: Request) -> tuple[Config, list[str]]:
 def plan_request(request: Request, *, samples: bool = False) -> tuple[RunPlan, list[str]]:
     """Return the plan of a request that is not run, and lines on what would be generated and observed."""
     with request.locate_errors():
-        plan, observers, skipped = _prepare(request, Helpers())
+        plan, observers, skipped = _prepare(request)
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
         return plan, [*plan.summary_lines(samples=samples), *looking]
 
 
-def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
+def _prepare(request: Request) -> tuple[RunPlan, Sequence[Observer], Sequence[str]]:
     """Return a request's plan, the observers of its images, and lines on observers that cannot run."""
     config, place, primary = request.config, request.location_of("measure.primary"), None
     if "primary" in config.measure.model_fields_set:  # every run holds the default
@@ -66,12 +65,6 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
         from analysis.observe.missing import require_preset
 
         require_preset(config)
-    if not request.dry:
-        here = request.includes("generate") and not request.clustered
-        if here and not (config.out_path / "run.json").exists():
-            helpers.start(workers.expected_workers(config, "generate"))
-        if request.stages in (("measure",), ("report",)):
-            _start_helpers(request.stages[0], config, helpers)
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
     missing: Mapping[str, str] = {}
@@ -87,13 +80,6 @@ def _prepare(request: Request, helpers: Helpers) -> tuple[RunPlan, Sequence[Obse
 
             require_primary_feature(plan.config, place, missing)
     return plan, chosen, skipped
-
-
-def _start_helpers(stage: str, config: Config, helpers: Helpers) -> dict[str, Any]:
-    """Start helper processes for a stage (measure or report); return the arguments with which it uses them."""
-    count = workers.expected_workers(config, stage)
-    helpers.start(count, _LIBRARIES[stage])
-    return {"helpers": helpers, "processes": count}
 
 
 def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> list[str]:
@@ -199,26 +185,26 @@ def _trace(request: Request, plan: RunPlan, run: Run, call: StageCall) -> None:
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:
     """Compute the result tables of a run; UserError if parts of it are missing."""
-    processes = _start_helpers("measure", config, helpers)
-    from analysis.tables.stage import measure
+    with loading_libraries():
+        from analysis.tables.stage import measure
 
     began = monotonic()
     require_matching_parts(run)
     what = "comparing pairs, resampling prompts" if config.compares else "counting, resampling prompts"
     request.print_line(f"measure: {what}")
-    measure(run, **processes)
+    measure(run, helpers=helpers, processes=workers.process_count(config, "measure"))
     directory.record_stage(run, "measured", monotonic() - began)
 
 
 def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
     """Write the report and the dataset card of a run; return lines with its answers and the report's path."""
-    processes = _start_helpers("report", config, helpers)
-    from analysis.export.cards.card import write_dataset_card
-    from analysis.report.page import answers, report
+    with loading_libraries():
+        from analysis.export.cards.card import write_dataset_card
+        from analysis.report.page import answers, report
 
     began = monotonic()
     request.print_line("report: drawing figures")
-    page = report(run, **processes)
+    page = report(run, helpers=helpers, processes=workers.process_count(config, "report"))
     if left := write_dataset_card(run):
         request.print_line(f"report: {left}")
     directory.record_stage(run, "complete", monotonic() - began)

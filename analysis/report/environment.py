@@ -48,6 +48,7 @@ def _environment() -> Environment:
     )
     made.filters["embed"] = _embed
     made.filters["svg"] = lambda drawn: _svg(drawn, made.policies["written"])
+    made.filters["file_names"] = lambda drawn: _file_names(drawn, made.policies["written"])
     made.filters["picture"] = lambda image: encode(image, LARGEST)
     made.globals |= {
         "fixed": fixed,
@@ -82,6 +83,12 @@ def _printable(value: object) -> object:
 def _svg(drawn: Drawn, written: Mapping[str, Saved] | None) -> Markup:
     """A figure as it was written out before, or as it is drawn."""
     return Markup(written[drawn.name].svg if written else inline_svg(drawn))
+
+
+def _file_names(drawn: Drawn, written: Mapping[str, Saved] | None) -> str:
+    """A figure's name with the endings of its files."""
+    names = written[drawn.name].files if written else [f"{drawn.name}.svg"]
+    return drawn.name + ", ".join(name.removeprefix(drawn.name) for name in names)
 
 
 def _embed(data: dict) -> Markup:

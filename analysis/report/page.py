@@ -139,7 +139,7 @@ def report(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> P
     content = read(run)
     figures = draw(content) if run.config.report.figures else {}
     with nullcontext(helpers) if helpers else Helpers() as helpers, run.writing("report"):
-        written = saved(figures, helpers, processes)
+        written = saved(figures, run.config.report.figures, helpers, processes)
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)

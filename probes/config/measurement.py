@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from hooks.prompt.spans import GROUPS, REST
 from probes.fields.types import (
@@ -54,6 +54,15 @@ def _require_sentence_template(value: str) -> str:
     )
 
 
+def _listed_formats(value: Any) -> Any:
+    """Return formats of figures as a list: SVG of true, none of false, two of ``pdf,png``."""
+    if isinstance(value, bool):
+        return ["svg"] if value else []
+    texts = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    return ",".join(value).split(",") if texts and value else value
+
+
+FigureFormat = Literal["svg", "pdf", "png"]
 Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_require_sentence_template)]
 Step = Annotated[int, Field(ge=0, le=STEPS)]
@@ -332,9 +341,13 @@ class Report(Section):
     all_triplets: AutoOrBool = option("auto", example=True)
     """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
     its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
-    figures: bool = True
-    """Whether figures are drawn, on the page and under `figures/`. Without them a report takes a fraction of
-    the time; its sentences and tables are the same."""
+    figures: Annotated[
+        Unique[FigureFormat],
+        BeforeValidator(_listed_formats, json_schema_input_type=bool | list[FigureFormat]),
+        expects("true, false or a list of svg, pdf and png"),
+    ] = option(["svg"], example=["pdf", "png"])
+    """Formats in which figures are written under `figures/`: `svg`, `pdf` and `png`. `true`: svg. `false`: there
+    are none, on the page neither; a report then takes a fraction of the time, with the same sentences and tables."""
 
     def shows_all(self, triplets: int) -> bool:
         """Return whether ``gallery/``, pages of every triplet, is written for a run of so many (prompts x seeds)."""

@@ -1,14 +1,15 @@
 """Helpers: processes of one machine that share the items of a stage with this one (`concurrent.futures`).
 
-A helper is spawned, so it shares no thread and no lock with this one. It keeps one work open, a model that is loaded,
-and is given one item after another. It ends when this process does, whatever becomes of that. Loads no torch.
+On Linux a helper is a fork of this process, which has the libraries and the model of a stage loaded, and ends with the
+stage. Where a fork would not work (a GPU in use, several threads of torch, another system) it is spawned, loads them
+itself, and goes on to the next stage. It is given one item after another, and ends when this process does, whatever
+becomes of that. Loads no torch.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import multiprocessing
 import os
 import pickle
@@ -29,10 +30,7 @@ from tqdm import tqdm
 from probes.errors import UserError
 from probes.fields.types import WORKER
 
-DRAWING = (
-    "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
-)
-START = "spawn"
+FORKS = sys.platform == "linux"
 
 Tick = Callable[[float], None]
 Do = Callable[[Any, Tick], Any]
@@ -47,40 +45,14 @@ class Work(Protocol):
 
 
 class Helpers(contextlib.ExitStack):
-    """Helper processes of this one, which outlive a stage, since to start one takes seconds.
+    """Helper processes of this one; those that are spawned outlive a stage, since to start one takes seconds.
 
     A context manager; at its end, however it ends, they end too. They do not import the script that has them, which
     needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
     """
 
     _executor: ProcessPoolExecutor
-    _count = 0
-
-    def start(self, workers: int, library: str = DRAWING) -> None:
-        """Start ``workers - 1`` helper processes (this process is the other worker) and let them import a library."""
-        if workers < 2:
-            return
-        if self._count < workers - 1:
-            self.close()
-            self._count, context = workers - 1, multiprocessing.get_context(START)
-            (reader, leash), numbers = context.Pipe(duplex=False), context.SimpleQueue()
-            for number in range(1, workers):
-                numbers.put(number)
-            self._executor = ProcessPoolExecutor(
-                self._count, context, initializer=_start_helper, initargs=(reader, numbers)
-            )
-            self.callback(self._executor.shutdown, cancel_futures=True)
-            self.callback(leash.close)  # before: whatever they are at
-        try:
-            with blocked(signal.SIGINT, signal.SIGTERM), _without_main():
-                for _ in range(workers - 1):
-                    self._executor.submit(_import_library, library)
-        except OSError as error:
-            raise UserError(
-                f"--workers: expected room for another process, got `{error.strerror}`: use fewer workers"
-            ) from None
-        except BrokenProcessPool as error:
-            raise _to_exception(error) from None
+    _count = 0  # of those that are spawned
 
     def results(
         self,
@@ -93,8 +65,6 @@ class Helpers(contextlib.ExitStack):
 
         An item's error is raised once the items before it are done, so results and error are those of one worker.
         """
-        if workers - 1 > self._count:
-            self.start(workers, "probes")
         key, lock, left = key_of(work) if workers > 1 else b"", threading.Lock(), enumerate(items)
         made, faults = deque[tuple[Any, Any, float]](), dict[float, Exception]()
         opened = list[threading.Thread]()
@@ -104,22 +74,36 @@ class Helpers(contextlib.ExitStack):
             with lock:
                 return None if faults else next(left, None)
 
-        def serve() -> None:
+        def serve(executor: ProcessPoolExecutor) -> None:
             """Send a helper one item after another, from a thread of its own."""
             index = inf
             try:
-                self._executor.submit(_work_on_item, key, work).result()
+                executor.submit(_work_on_item, key, work).result()
                 opened.append(threading.current_thread())
                 while following := take():
                     index, (name, item) = following
-                    made.append((name, *self._executor.submit(_work_on_item, key, work, item).result()))
+                    made.append((name, *executor.submit(_work_on_item, key, work, item).result()))
             except BaseException as error:
                 faults.setdefault(index, _to_exception(error))
 
-        for _ in range(workers - 1):
-            threading.Thread(target=serve, daemon=True).start()
+        def begin(executor: ProcessPoolExecutor) -> None:
+            for _ in range(workers - 1):
+                threading.Thread(target=serve, args=(executor,), daemon=True).start()
+
+        spawned = self._count >= workers - 1
+        if spawned and workers > 1:
+            begin(self._executor)  # they open the work meanwhile
         try:
-            with work.opened() as do:
+            with contextlib.ExitStack() as stage:
+                with loading_libraries():
+                    do = stage.enter_context(work.opened())
+                if not spawned and _can_fork():
+                    begin(_start_helpers(stage, workers - 1, (key, contextlib.ExitStack(), do)))
+                elif not spawned:
+                    self.close()
+                    self._executor = _start_helpers(self, workers - 1)
+                    self._count = workers - 1
+                    begin(self._executor)
                 following = take()
                 while following or opened:
                     if following:
@@ -135,10 +119,43 @@ class Helpers(contextlib.ExitStack):
                         tick(images)
                         yield name, result
                     following = following and take()
-            if faults:
-                raise faults[min(faults)]
+                if faults:  # of the items, not those of threads whose forks end with the stage
+                    raise faults[min(faults)]
         finally:
             left = iter(())  # nobody is given more
+
+
+def _can_fork() -> bool:
+    """Return whether a fork of this process can compute: on Linux, with one thread of torch, and no GPU in use."""
+    torch = sys.modules.get("torch")
+    return FORKS and (torch is None or (torch.get_num_threads() == 1 and not torch.cuda.is_initialized()))
+
+
+def _start_helpers(
+    stack: contextlib.ExitStack, count: int, opened: tuple[bytes, contextlib.ExitStack, Do] | None = None
+) -> ProcessPoolExecutor:
+    """Return `count` processes that end with `stack`: forks of this one, with the work that is `opened`, or spawned."""
+    context = multiprocessing.get_context("fork" if opened else "spawn")
+    (reader, leash), numbers = context.Pipe(duplex=False), context.SimpleQueue()
+    for number in range(1, count + 1):
+        numbers.put(number)
+    inherited = (leash, opened) if opened else ()
+    executor = ProcessPoolExecutor(
+        count, context, initializer=_start_helper, initargs=(reader, numbers, *inherited)
+    )
+    stack.callback(executor.shutdown, cancel_futures=True)
+    stack.callback(leash.close)  # before: whatever they are at
+    try:
+        with blocked(signal.SIGINT, signal.SIGTERM), _without_main():
+            for _ in range(count):
+                executor.submit(os.getpid)
+    except OSError as error:
+        raise UserError(
+            f"--workers: expected room for another process, got `{error.strerror}`: use fewer workers"
+        ) from None
+    except BrokenProcessPool as error:
+        raise _to_exception(error) from None
+    return executor
 
 
 def _to_exception(error: BaseException) -> Exception:
@@ -198,8 +215,21 @@ def loading_libraries() -> Iterator[None]:
 # In a helper, and in a worker of Ray
 
 
-def _start_helper(leash: Connection, numbers: Any) -> None:
-    """Set up a helper: take a worker's number, ignore SIGINT, end when the other end of `leash` is closed."""
+def _start_helper(
+    leash: Connection,
+    numbers: Any,
+    other_end: Connection | None = None,
+    opened: tuple[bytes, contextlib.ExitStack, Do] | None = None,
+) -> None:
+    """Set up a helper: take a worker's number, ignore SIGINT, end when the other end of `leash` is closed.
+
+    A fork closes its copy of that `other_end`, and has a work opened.
+    """
+    global _kept
+    if other_end is not None:
+        other_end.close()
+        gc.freeze()  # else a collection would copy all that is shared with the other process
+    _kept = opened
     os.environ[WORKER] = str(numbers.get())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared between processes, and would outlive this one
@@ -211,12 +241,6 @@ def _exit_when_closed(leash: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
         leash.recv()
     os._exit(1)
-
-
-def _import_library(library: str) -> None:
-    """Import a library without garbage collection meanwhile."""
-    with loading_libraries():
-        importlib.import_module(library)
 
 
 key_of = pickle.dumps  # by what it is pickled as a process that has a work open knows it again

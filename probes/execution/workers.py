@@ -22,14 +22,12 @@ from probes.config.schema import Config
 from probes.errors import UserError, pip_line
 from probes.runs.parts import read_identity
 from probes.runs.run import Run
-from probes.toyworld import MODELS
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
 PROCESS_BYTES = 2.5e9  # of the machine's memory, for each process
 # images that make a further process worth its start, some 10 s of one core: of the bundled model in 20 steps
 EACH = 32
 _EACH_MEASURED = 100  # the same where they are measured, in a process that starts in 3 s
-_GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
@@ -90,19 +88,13 @@ def worker_count(
     return int(max(1, min(core_count() // threads, total_memory() / PROCESS_BYTES, images / per_worker)))
 
 
-def expected_workers(config: Config, stage: str) -> int:
-    """Return the number of workers a stage will use, as far as the configuration tells; one where it does not.
-
-    Helpers take as long to load their libraries as this process does, so they are best started first. A new run's
-    images are drawn by several where the model is a bundled one, on a CPU.
-    """
-    generate, each = config.generate, {"generate": EACH, "measure": _EACH_MEASURED}.get(stage, 1)
-    images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
-    on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
-    if stage == "generate" and not (config.images is None and config.model in MODELS and on_cpu):
-        images = 0
-    images = inf if stage == "report" else images
-    return worker_count(generate.workers, device="cpu", threads=1, images=images, per_worker=each)
+def process_count(config: Config, stage: str) -> int:
+    """Return the number of processes that measure a run or write its report; in a report one for each core."""
+    images = inf if stage == "report" else len(config.prompts[: config.limit]) * len(config.seeds)
+    images *= len(config.indicators)
+    return worker_count(
+        config.generate.workers, device="cpu", threads=1, images=images, per_worker=_EACH_MEASURED
+    )
 
 
 def require_cluster(config: Config, place: str = "--cluster") -> None:

@@ -189,7 +189,8 @@ def load(
         raise UserError(
             f"--device {place}: expected room for the model, found too little: use float16 or another device"
         ) from None
-    require_finite(source, pipe, dtype, "use --dtype bfloat16 or float32")
+    if dtype != "float32":
+        require_finite(source, pipe, dtype, "use --dtype bfloat16 or float32")
     pipe.set_progress_bar_config(disable=True)
     path = os.path.abspath(source.path)
     record = {

@@ -154,11 +154,12 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
     """Raise a `UserError`, which names `dtype` and `remedy`, if a weight of the pipeline is NaN or infinite."""
     import torch
 
-    for name, module in weighted_networks(pipe).items():
-        for key, parameter in module.named_parameters():
-            if not torch.isfinite(parameter).all():
-                got = f"NaN or infinity in {key:.80}"
-                raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
+    with deterministic(1):  # several threads wait for one another at each of many small weights
+        for name, module in weighted_networks(pipe).items():
+            for key, parameter in module.named_parameters():
+                if not torch.isfinite(torch.stack(torch.aminmax(parameter.detach()))).all():
+                    got = f"NaN or infinity in {key:.80}"
+                    raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
 
 
 def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> torch.device:

@@ -130,10 +130,7 @@ def test_two_runs_are_compared(tmp_path):
 
 @pytest.mark.slow
 def test_a_script_needs_no_guard_for_its_helpers(tmp_path):
-    """Helpers are spawned, and `multiprocessing` would have each of them run the script again.
-
-    That of measuring loads no torch: any stage has them of one `Team`.
-    """
+    """`multiprocessing` would have each helper that it spawns run the script again."""
     measured_by(2, tmp_path / "run")
     script = tmp_path / "script.py"
     script.write_text("""

@@ -49,8 +49,9 @@ _FIELDS = {
         "generate.workers": "N",
         "cluster.address": "ADDRESS",
     },
+    "what to report": {"report.figures": "FORMAT"},
 }
-WHAT, HOW, WHERE = _FIELDS
+WHAT, HOW, WHERE, REPORT = _FIELDS
 
 
 def field_flag(path: str) -> str:

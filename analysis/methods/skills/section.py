@@ -41,7 +41,7 @@ def write_report(run: Run, helpers: Helpers | None = None, processes: int = 1) -
     """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
     drawn = draw_skills(accuracy) if run.config.report.figures else None
-    written = saved({drawn.name: drawn} if drawn else {}, helpers, processes)
+    written = saved({drawn.name: drawn} if drawn else {}, run.config.report.figures, helpers, processes)
     with run.writing("report"):
         for figure in written.values():
             for name, data in figure.files.items():

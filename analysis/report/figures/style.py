@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ DASHES = (
 # ColorBrewer's PuOr, safe for colour-blind readers, without its nearly black ends, where no mark is seen.
 DIVERGING = LinearSegmentedColormap.from_list("puor", mpl.colormaps["PuOr"](np.linspace(0.1, 0.9, 65)))
 
+_CLIP = re.compile(rb'(?<=["#])p[0-9a-f]{10}(?=[")])')  # an id that Matplotlib gives a clip
 INK = "#1c2b33"  # text and axes on paper; in the report it becomes the colour of the page's text
 FAINT = "#b9c2c7"
 _SETTINGS = {
@@ -86,9 +87,8 @@ class Drawn:
     def __post_init__(self) -> None:
         """Lay the figure out for good, so that PDF, PNG and page show the same."""
         with style():
-            # twice: ticks follow the size of the axes, and the size of the axes their labels
-            self.figure.get_layout_engine().execute(self.figure)
-            self.figure.draw_without_rendering()
+            for _ in range(2):  # ticks follow the size of the axes, and the size of the axes their labels
+                self.figure.get_layout_engine().execute(self.figure)
             self.figure.set_layout_engine(
                 None
             )  # "none" would draw each file twice, to lay out what is laid out
@@ -139,28 +139,34 @@ def bare(axes: Axes) -> None:
     axes.spines[:].set_visible(False)
 
 
-def files(drawn: Drawn) -> dict[str, bytes]:
-    """Make ``NAME.pdf`` (TrueType fonts) and ``NAME.png`` (300 dpi), with no date in either."""
-    pdf, png = io.BytesIO(), io.BytesIO()
-    nothing = {"CreationDate": None, "Producer": None, "Creator": None}
-    with style():
-        drawn.figure.savefig(pdf, format="pdf", metadata={**nothing, "Title": drawn.title})
-        drawn.figure.savefig(png, format="png", dpi=300, facecolor="white", metadata={"Software": None})
-    return {f"{drawn.name}.pdf": pdf.getvalue(), f"{drawn.name}.png": png.getvalue()}
+def files(drawn: Drawn, formats: Sequence[str] = ("pdf", "png")) -> dict[str, bytes]:
+    """Return a figure's files by name: SVG, PDF (TrueType fonts) or PNG (300 dpi), with no date in them."""
+    options = {
+        "svg": {"metadata": dict.fromkeys(("Date", "Creator", "Format", "Type"))},
+        "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None, "Title": drawn.title}},
+        "png": {"metadata": {"Software": None}, "dpi": 300, "facecolor": "white"},
+    }
+    result = dict[str, bytes]()
+    with style(), mpl.rc_context({"svg.hashsalt": drawn.name}):
+        for name in formats:
+            data = io.BytesIO()
+            drawn.figure.savefig(data, format=name, **options[name])
+            result[f"{drawn.name}.{name}"] = data.getvalue()
+    if svg := result.get(f"{drawn.name}.svg"):
+        # ids of clips are hashes of coordinates, whose last bits differ from time to time
+        clips = {clip: b"clip%d" % number for number, clip in enumerate(dict.fromkeys(_CLIP.findall(svg)))}
+        result[f"{drawn.name}.svg"] = _CLIP.sub(lambda clip: clips[clip[0]], svg)
+    return result
 
 
-def inline_svg(drawn: Drawn) -> str:
-    """Turn a figure into an ``<svg>`` element to stand inside a page.
+def inline_svg(drawn: Drawn, file: bytes | None = None) -> str:
+    """Turn a figure, or its SVG `file`, into an ``<svg>`` element to stand inside a page.
 
     Text and axes take the colour of the page's text, and lines the page's ``--series-0`` … where it sets
     them, so the figure suits a light and a dark page. Identifiers carry the figure's name, so several can
     stand in one page.
     """
-    buffer = io.StringIO()
-    with style(), mpl.rc_context({"svg.hashsalt": drawn.name}):
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        drawn.figure.savefig(buffer, format="svg", metadata=nothing)
-    svg = buffer.getvalue()
+    svg = (file or files(drawn, ["svg"])[f"{drawn.name}.svg"]).decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.S)

@@ -43,13 +43,13 @@ def test_a_row_brings_table_section_figure_and_latex(small):
     table = run.table("brightness")
     assert list(table.columns) == ["indicator", "brightness", "n"] and len(table) == 4
     assert pd.read_csv(run.path / "tables" / "brightness.csv")["n"].tolist() == [6] * 4
-    assert (run.path / "figures" / "brightness.pdf").exists()
+    assert (run.path / "figures" / "brightness.svg").exists()
     assert "Mean brightness of images." in (run.path / "tables" / "brightness.tex").read_text("utf-8")
     report = (run.path / "report.html").read_text("utf-8")
     assert '<a href="#brightness">Brightness</a>' in report and report.count('<section id="brightness">') == 1
     assert report.index('<section id="brightness">') < report.index('<section id="gallery">')
     assert f'value="{table["brightness"][0]}"' in report and "over prompts</p>" in report
-    assert 'id="brightness"' in report and "figures/brightness.pdf, .png" in report
+    assert 'id="brightness"' in report and "figures/brightness.svg" in report
     assert "## Of any run with images" in page and "### `brightness`" in page
     assert "- `indicator` (text): Indicator of the images." in page
 

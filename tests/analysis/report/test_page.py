@@ -114,7 +114,9 @@ def test_figures_stand_beside_the_page(run, page):
         "triplets",
     }
     written = {path.name for path in (run.path / "figures").iterdir()}
-    assert written == {f"{name}.{kind}" for name in names for kind in ("pdf", "png")}
+    assert written == {f"{name}.svg" for name in names}
+    text = (run.path / "report.html").read_text("utf-8")
+    assert text.count('<span class="files">figures/') == text.count(".svg</span>") == len(names) - 1
     assert sum(tag == "svg" for tag, _ in page.tags) == len(names) - 1  # the gallery stands for the triplets
 
 

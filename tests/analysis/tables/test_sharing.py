@@ -66,10 +66,11 @@ def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
 def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unmeasured, alone, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
-    with Deadly() as helpers:
-        helpers.start(2, "analysis.tables.stage")
-        with pytest.raises(UserError, match="worker processes to go on, found one ended") as error:
-            measure(Run.open(path), helpers=helpers, processes=2)
+    with (
+        Deadly() as helpers,
+        pytest.raises(UserError, match="worker processes to go on, found one ended") as error,
+    ):
+        measure(Run.open(path), helpers=helpers, processes=2)
     assert "\n" not in str(error.value)
     written = bytes_of(path / "tables") if (path / "tables").exists() else {}
     assert written.items() <= alone.items()  # each is whole, and the same

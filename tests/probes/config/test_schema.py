@@ -215,6 +215,28 @@ def test_an_option_is_named_as_it_was_given():
         config(PROMPTS, {("seeds",): ("--seeds", [0, "a"])})
 
 
+@pytest.mark.parametrize(
+    ("written", "formats"),
+    [
+        ("true", ["svg"]),
+        ("false", []),
+        ("[]", []),
+        ("[pdf, png]", ["pdf", "png"]),
+        (["pdf,png"], ["pdf", "png"]),
+    ],
+)
+def test_formats_of_figures(written, formats):
+    text = PROMPTS if isinstance(written, list) else f"{PROMPTS}report: {{figures: {written}}}\n"
+    flag = {("report", "figures"): ("--figures", written)} if isinstance(written, list) else None
+    assert config(text, flag).report.figures == formats
+
+
+@pytest.mark.parametrize("written", ["tif", "[tif]", "[pdf, pdf]", "1"])
+def test_a_wrong_format_of_figures_is_one_line(written):
+    with pytest.raises(UserError, match=r"^triplets.yaml: report.figures.*: (expected|'pdf' stands twice)"):
+        config(f"{PROMPTS}report: {{figures: {written}}}\n")
+
+
 def test_a_byte_order_mark_and_a_missing_file(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + PROMPTS.encode())
     assert load_config(tmp_path / "a.yaml").resolved()["prompts"] == ["a {person} with a dog"]

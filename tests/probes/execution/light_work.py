@@ -1,4 +1,4 @@
-"""Work for the tests of workers that needs no model: helpers are there in a second."""
+"""Work for the tests of workers that needs no model."""
 
 import contextlib
 import multiprocessing
@@ -9,20 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 
 from probes.errors import UserError
 from probes.execution.loop import Part, RowsOfKind
 from probes.fields.types import WORKER
 from probes.runs import parts
-
-
-def alive(process):
-    """Whether a helper still runs."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return "spawn_main" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 @dataclass(frozen=True)
@@ -47,7 +39,7 @@ class Marks:
                 time.sleep(0.01)
                 tick(0)
             if "killed" in self.faults.values():  # it has work left when the helper is gone
-                while any(alive(child) for child in psutil.Process().children()) and time.monotonic() < until:
+                while multiprocessing.active_children() and time.monotonic() < until:
                     time.sleep(0.01)
                     tick(0)  # as it would between two steps: else a helper waits for its next piece
         else:

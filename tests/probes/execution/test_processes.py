@@ -1,16 +1,17 @@
 """Helpers: every item once, the error of one, and no process left behind; libraries load without collections."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import traceback
 from pathlib import Path
 
-import psutil
 import pytest
 
 from probes.errors import UserError
-from probes.execution.processes import Helpers
+from probes.execution import processes
+from probes.execution.processes import FORKS, Helpers
 from probes.fields.types import WORKER
 from tests.probes.execution.light_work import Marks, Numbers
 
@@ -44,9 +45,11 @@ assert len({pid for _, pid, *_ in made.values()}) == 2
 """
 
 
-def running():
-    """Helpers that are there now."""
-    return [p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())]
+@pytest.fixture(params=[pytest.param(True, marks=pytest.mark.skipif(not FORKS, reason="needs Linux")), False])
+def forks(request, monkeypatch):
+    """Whether helpers are forked, or spawned."""
+    monkeypatch.setattr(processes, "FORKS", request.param)
+    return request.param
 
 
 def done(work, items=8, workers=2, tick=lambda images: None, size=10):
@@ -58,12 +61,12 @@ def done(work, items=8, workers=2, tick=lambda images: None, size=10):
                 made.append((index, *one))
     except Exception as caught:
         error = caught
-    assert not running()
+    assert not multiprocessing.active_children()
     return made, error
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_every_item_is_worked_on_once(workers, tmp_path):
+def test_every_item_is_worked_on_once(workers, tmp_path, forks):
     if workers == 1:
         (tmp_path / "mark").touch()  # no helper will leave one
     ticks = []
@@ -75,7 +78,7 @@ def test_every_item_is_worked_on_once(workers, tmp_path):
     assert HERE in pids and 2 - (workers == 1) <= len(pids) <= workers
 
 
-def test_what_does_not_fit_into_a_pipe_comes_through(tmp_path):
+def test_what_does_not_fit_into_a_pipe_comes_through(tmp_path, forks):
     made, error = done(Marks(tmp_path, payload=3_000_000), 9, 2, size=2_000_000)
     assert error is None
     assert {(size, len(data)) for *_, size, data in made} == {(2_000_000, 3_000_000)}
@@ -90,7 +93,7 @@ def test_the_error_of_the_first_item_that_fails_is_raised_and_all_before_it_is_k
     assert {0, 1, 2, 3} <= {index for index, *_ in made} <= {0, 1, 2, 3, 7}
 
 
-def test_a_bug_in_a_helper_keeps_its_traceback(tmp_path):
+def test_a_bug_in_a_helper_keeps_its_traceback(tmp_path, forks):
     _, error = done(Marks(tmp_path, {1: "bug"}))
     assert isinstance(error, ZeroDivisionError)
     text = "".join(traceback.format_exception(error))
@@ -98,7 +101,7 @@ def test_a_bug_in_a_helper_keeps_its_traceback(tmp_path):
 
 
 @pytest.mark.parametrize("at", [1, "opening"])
-def test_a_killed_helper_is_one_line_with_a_remedy(at, tmp_path):
+def test_a_killed_helper_is_one_line_with_a_remedy(at, tmp_path, forks):
     made, error = done(Marks(tmp_path, {at: "killed"}), 3)
     if at == "opening" and error is None:  # it was found out when all was done
         assert len(made) == 3
@@ -108,17 +111,17 @@ def test_a_killed_helper_is_one_line_with_a_remedy(at, tmp_path):
     assert 0 in [index for index, *_ in made]
 
 
-def test_control_c_ends_the_helpers(tmp_path):
+def test_control_c_ends_the_helpers(tmp_path, forks):
     def pressed(images):
         if any(tmp_path.iterdir()):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         done(Marks(tmp_path, {5: "killed"}), tick=pressed)
-    assert not running()
+    assert not multiprocessing.active_children()
 
 
-def test_helpers_go_from_stage_to_stage(tmp_path):
+def test_spawned_helpers_go_from_stage_to_stage_and_forks_end_with_it(tmp_path, forks):
     pids = []
     with Helpers() as helpers:
         for stage in ("one", "two"):
@@ -126,10 +129,10 @@ def test_helpers_go_from_stage_to_stage(tmp_path):
             items = [(i, (i, b"")) for i in range(6)]
             made = dict(helpers.results(Marks(tmp_path / stage), items, 2))
             pids.append({pid for _, pid, *_ in made.values()})
-    assert pids[0] == pids[1] and len(pids[0]) == 2
+    assert len(pids[0]) == 2 and (pids[0] & pids[1] == {HERE}) == forks and (pids[0] == pids[1]) != forks
 
 
-def test_helpers_have_numbers_of_their_own(tmp_path):
+def test_helpers_have_numbers_of_their_own(tmp_path, forks):
     with Helpers() as helpers:
         numbers = [number for _, number in helpers.results(Numbers(tmp_path, 2), enumerate(range(3)), 3)]
     assert sorted(numbers) == ["", "1", "2"] and WORKER not in os.environ

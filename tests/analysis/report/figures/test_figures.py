@@ -165,8 +165,9 @@ def test_nothing_is_cut_off(drawn):
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
     name = "atlas-masculine-feminine"
     figure, again = drawn[name], atlas(run.table("gap"))
-    first, second = files(figure), files(again)
-    assert first == second and set(first) == {f"{name}.pdf", f"{name}.png"}
+    first, second = (files(one, ["svg", "pdf", "png"]) for one in (figure, again))
+    assert first == second and set(first) == {f"{name}.svg", f"{name}.pdf", f"{name}.png"}
+    assert b"<dc:date>" not in first[f"{name}.svg"]
     assert b"CreationDate" not in first[f"{name}.pdf"]
     assert b"/Type3" not in first[f"{name}.pdf"] and b"FontFile2" in first[f"{name}.pdf"]  # TrueType
     assert inline_svg(figure) == inline_svg(again)
@@ -175,7 +176,16 @@ def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
 def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn):
     name = "gap-decoder"
     sent = pickle.loads(pickle.dumps(drawn[name]))
-    assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
+    assert saved({name: sent}, ["png"]) == {name: Saved(files(drawn[name], ["png"]), inline_svg(drawn[name]))}
+
+
+def test_ids_of_clips_do_not_follow_the_last_bits_of_coordinates(drawn):
+    figure = pickle.loads(pickle.dumps(drawn["gap-decoder"]))
+    before = files(figure, ["svg"])
+    assert any(b"clip-path" in file for file in before.values())
+    for axes in figure.figure.axes:
+        axes.set_position([value * (1 + 2**-52) for value in axes.get_position().bounds])
+    assert files(figure, ["svg"]) == before
 
 
 def test_svg_names_do_not_clash_and_load_nothing(drawn):

@@ -82,6 +82,7 @@ def drawn(request):
 
 
 def test_figures_fit_a_column_and_nothing_is_cut_off_or_covered(drawn):
+    drawn.figure.draw_without_rendering()  # places the labels of its axes
     width, height = drawn.figure.get_size_inches()
     assert width in (SINGLE, DOUBLE) and height <= 9
     texts = [
