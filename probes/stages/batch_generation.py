@@ -22,7 +22,7 @@ from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.loop import RowsByKind, RowsOfKind
 from probes.execution.processes import Tick
-from probes.execution.workers import BatchSize, auto_batch, is_out_of_memory
+from probes.execution.workers import BatchSize, is_out_of_memory, triplets_per_batch
 from probes.models import loading, requirements
 from probes.models.weights import deterministic, parameter_count
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
@@ -144,7 +144,7 @@ class ResolvedSettings:
 
 
 def resolve_settings(source: loading.Source, config: Config, triplet: Sequence[Sample]) -> ResolvedSettings:
-    """Load a run's model and return the settings that depend on it, memory measured with one triplet's samples."""
+    """Load a run's model and return the settings that depend on it, the batch size by a trial `triplet`."""
     loaded = load_run_model(source, config, config.generate.device)
     on_gpu = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
@@ -152,7 +152,7 @@ def resolve_settings(source: loading.Source, config: Config, triplet: Sequence[S
     if config.generate.batch_triplets == "auto":
         measured = measure_image_bytes(loaded, settings.apply_to(config), triplet) if on_gpu else None
         settings.image_bytes = measured
-        settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
+        settings.batch_triplets = triplets_per_batch(loaded.pipe, loaded.device, config, measured)
     return settings
 
 
