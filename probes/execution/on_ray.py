@@ -59,7 +59,7 @@ class RayWorkers:
         self._most = Counter[str]()  # workers of a stage at one time
         self._needs = {"CPU": float(options.cpus_per_worker), "GPU": float(gpus)}
         needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
-        self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call_in_folder)
+        self._call = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(_call_in)
 
     def available_workers(self) -> int:
         """Return how many workers the cluster has resources for: at least one, at most as many as configured."""
@@ -150,9 +150,7 @@ class RayWorkers:
 # In a worker
 
 
-def _call_in_folder(
-    folder: str, function: Callable[..., Any], *arguments: Any
-) -> tuple[str, dict[str, str], Any]:
+def _call_in(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, str], Any]:
     """Return host, versions of libraries and ``function(*arguments)``, called with this working directory."""
     with contextlib.suppress(OSError):
         os.chdir(folder)

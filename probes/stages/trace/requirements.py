@@ -78,9 +78,8 @@ def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -
     assert config.trace is not None
     towers, seeds = TextTowers.from_pipeline(meta_pipeline(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    return [
-        SeededTriplet.from_samples(members, towers) for members in batched(chosen, len(config.indicators))
-    ]
+    triplets = batched(chosen, len(config.indicators))
+    return [SeededTriplet.from_samples(samples, towers) for samples in triplets]
 
 
 def require_positions(
