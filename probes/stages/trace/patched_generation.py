@@ -165,7 +165,7 @@ class _BatchRows:
         ]
 
     def add_rows(self, scheduler: Any, call: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return latents and prompt embeddings with the rows that begin after `call`; extend the scheduler's, too."""
+        """Return latents and embeddings with the rows that begin after `call`, which the scheduler gets, too."""
         held, shape = len(tensors["latents"]), tensors["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:
