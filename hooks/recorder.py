@@ -24,7 +24,7 @@ RowGroups = Sequence[
     Mapping[str, Sequence[int]]
 ]  # of each row of the batch: token positions by the group's name
 # address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
-Chooser = Callable[[str, int, int, int], Sequence[int]]
+PositionSampler = Callable[[str, int, int, int], Sequence[int]]
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
@@ -44,7 +44,7 @@ class Recorder:
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         position_groups: RowGroups | Mapping[str, RowGroups] | None,
-        keep_places: Chooser | Literal["all", "mean"],
+        keep_places: PositionSampler | Literal["all", "mean"],
         autoencoders: Mapping[str, SparseAutoencoder],
     ) -> None:
         for p, pair in enumerate(pairs):
