@@ -45,31 +45,38 @@ def _byte_characters() -> list[str]:
     return [table[b] for b in range(256)]
 
 
-@functools.cache
-def vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges of byte-pair encoding trained on `WORDS` until each word is one token."""
-    characters = _byte_characters()
-    symbols = characters + [c + "</w>" for c in characters]
-    spelled = [[*word[:-1], word[-1] + "</w>"] for word in WORDS]
-    merges: list[tuple[str, str]] = []
+def _merges(spelled: list[list[str]]) -> list[tuple[str, str]]:
+    """Merges of byte-pair encoding trained until each of the spelled words is one symbol."""
+    spelled = [list(word) for word in spelled]
+    merges = []
     while True:
         counts: dict[tuple[str, str], int] = {}
         for word in spelled:
             for pair in itertools.pairwise(word):
                 counts[pair] = counts.get(pair, 0) + 1
         if not counts:
-            break
+            return merges
         best = max(counts, key=lambda pair: (counts[pair], pair))
         merges.append(best)
-        symbols.append(best[0] + best[1])
         for word in spelled:
             i = 0
             while i < len(word) - 1:
                 if (word[i], word[i + 1]) == best:
                     word[i : i + 2] = [best[0] + best[1]]
                 i += 1
-    unique = list(dict.fromkeys([*symbols, START, END]))
-    return {symbol: i for i, symbol in enumerate(unique)}, merges
+
+
+def _numbered(symbols: list[str]) -> dict[str, int]:
+    return {symbol: index for index, symbol in enumerate(dict.fromkeys(symbols))}
+
+
+@functools.cache
+def vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Vocabulary and merges of byte-pair encoding trained on `WORDS` until each word is one token."""
+    characters = _byte_characters()
+    merges = _merges([[*word[:-1], word[-1] + "</w>"] for word in WORDS])
+    ends = [character + "</w>" for character in characters]
+    return _numbered([*characters, *ends, *(a + b for a, b in merges), START, END]), merges
 
 
 def tiny_tokenizer(length: int = 77, pad_token: str = END) -> CLIPTokenizer:
@@ -81,7 +88,7 @@ def tiny_tokenizer(length: int = 77, pad_token: str = END) -> CLIPTokenizer:
 def _text_config(
     tokenizer: CLIPTokenizer, width: int, layers: int, heads: int, **more: Any
 ) -> CLIPTextConfig:
-    return CLIPTextConfig(
+    settings: dict[str, Any] = dict(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=2 * width,
@@ -91,23 +98,21 @@ def _text_config(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        **more,
     )
+    return CLIPTextConfig(**(settings | more))
 
 
-def _vae(levels: int, scaling_factor: float = 0.18215) -> AutoencoderKL:
-    return AutoencoderKL(
+def _vae(levels: int, **more: Any) -> AutoencoderKL:
+    settings: dict[str, Any] = dict(
         block_out_channels=(8, 16, 16, 16)[:levels],
         down_block_types=("DownEncoderBlock2D",) * levels,
         up_block_types=("UpDecoderBlock2D",) * levels,
-        in_channels=3,
-        out_channels=3,
         latent_channels=4,
         layers_per_block=1,
         norm_num_groups=4,
         sample_size=64,
-        scaling_factor=scaling_factor,
     )
+    return AutoencoderKL(**(settings | more))
 
 
 def _noise_schedule(**more: Any) -> dict[str, Any]:
