@@ -41,7 +41,7 @@ def require_no_external_images(config: Config) -> None:
     """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
-            "trace: expected a model that triplets the images, got images of another program (`images`): trace a run"
+            "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
             " that names a `model`"
         )
 
