@@ -259,30 +259,12 @@ def tiny_pipeline(
 ) -> Any:
     """A diffusers pipeline of real classes, tiny, with seeded random weights, on the CPU.
 
-    Parameters
-    ----------
-    kind : {"toy", "sd1", "sd2", "sdxl"}
-        "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels,
-        convolutional projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM,
-        v_prediction. "sdxl": 32 px, two text encoders, up to three transformer blocks a layer, DDIM, epsilon.
-        Latents are 4x16x16 in all.
-    seed : int
-        Of the weights. The same seed gives the same weights; the global generator is left as it was.
-    prediction_type : str, optional
-        "epsilon", "v_prediction" or "sample", in place of the kind's own.
-    scheduler : optional
-        A scheduler class, built from the kind's scheduler's configuration, or a ready scheduler.
-    unet, vae : dict, optional
-        Settings put over the kind's own.
-    pipeline_class : type, optional
-        In place of `StableDiffusionPipeline` or `StableDiffusionXLPipeline` (an inpainting pipeline, say).
-    **components
-        Ready components in place of the kind's own, such as `image_encoder`.
-
-    Returns
-    -------
-    DiffusionPipeline
-        Without safety checker and with its progress bar off; `save_pretrained` and `from_pretrained` work.
+    "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels, convolutional
+    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "sdxl": 32 px,
+    two text encoders, up to three transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same
+    seed gives the same weights; the global generator is left as it was. `scheduler` is a class, built from the
+    kind's scheduler's configuration, or a ready one; `unet` and `vae` are settings put over the kind's own; other
+    keywords are ready components.
     """
     parts = tiny_components(kind, seed=seed, prediction_type=prediction_type, unet=unet, vae=vae)
     if isinstance(scheduler, type):
