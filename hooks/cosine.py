@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from hooks.errors import HookError
-from hooks.transfer import to_device
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,13 +44,6 @@ def cosine(values: Tensor, left: Tensor | slice, right: Tensor | slice) -> Tenso
 
     By multiplying and summing, which is pairwise and good to 1e-7: `vector_norm` and `matmul` sum naively on a CPU,
     and on a GPU a matmul may be rounded to TF32.
-
-    Examples
-    --------
-    >>> import torch
-    >>> values = torch.tensor([[3.0, 4.0], [4.0, 3.0], [-3.0, -4.0]])
-    >>> cosine(values, torch.tensor([0, 0]), torch.tensor([1, 2]))
-    tensor([ 0.9600, -1.0000])
     """
     from torch.linalg import vecdot
 
@@ -80,21 +72,13 @@ def cosine_of_tokens(
     for side, rows in enumerate((left.tolist(), right.tolist())):
         for pair, sides in enumerate(positions):
             places[side, pair, : len(sides[side])] = np.array(sides[side]) + rows[pair] * values.shape[1]
-    index = to_device(torch.from_numpy(places.ravel()), values.device)
+    index = torch.from_numpy(places.ravel()).to(values.device, non_blocking=values.is_cuda)
     tokens = values.flatten(0, 1)[index.clamp(min=0)].float().masked_fill(index[:, None] < 0, 0.0)
     return cosine(tokens.unflatten(0, (2 * pairs, longest)), slice(pairs), slice(pairs, None))
 
 
 def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:
-    """Return the smallest size of equal groups of consecutive rows such that both rows of every pair are in one group.
-
-    Examples
-    --------
-    >>> group_size([(0, 1), (0, 2), (3, 5)], rows=6)
-    3
-    >>> group_size([(0, 1), (2, 3)], rows=4)
-    2
-    """
+    """Return the smallest size of equal groups of consecutive rows such that no pair is in two groups."""
     for size in range(1, rows):
         if rows % size == 0 and all(i // size == j // size for i, j in pairs):
             return size

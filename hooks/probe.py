@@ -35,7 +35,7 @@ from hooks.attention.definitions import Definition, default_name, get
 from hooks.errors import HookError
 from hooks.prompt.text import TextReader, record_states, select_runs
 from hooks.prompt.wordlist import PromptWords
-from hooks.recorder import Chooser, PairPositions, Recorder, RowGroups
+from hooks.recorder import PairPositions, PositionSampler, Recorder, RowGroups
 from hooks.results import ProbeResults
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
@@ -129,7 +129,7 @@ class Probe(ProbeResults):
         word_maps: bool | str | Definition = False,
         layer_maps: int = 0,
         prompts: str | Sequence[str] | None = None,
-        keep_places: Chooser | Literal["all", "mean"] = "all",
+        keep_places: PositionSampler | Literal["all", "mean"] = "all",
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
         system_prompt: str | None = None,
         map_tokens: Literal["words", "all"] = "words",

@@ -15,7 +15,7 @@ from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
 from hooks.dot_products import gram
 from hooks.errors import HookError
 from hooks.results import Kept, Similarity
-from hooks.transfer import to_cpu, to_device
+from hooks.transfer import to_cpu
 
 if TYPE_CHECKING:
     from hooks.autoencoder import SparseAutoencoder
@@ -24,7 +24,7 @@ PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
 # of each row of the batch: token positions by the group's name
 RowGroups = Sequence[Mapping[str, Sequence[int]]]
 # address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
-Chooser = Callable[[str, int, int, int], Sequence[int]]
+PositionSampler = Callable[[str, int, int, int], Sequence[int]]
 COMPARED_AT_ONCE = 2**26  # numbers of text sites
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
@@ -45,7 +45,7 @@ class Recorder:
         pairs: Sequence[tuple[int, int]],
         shared_positions: PairPositions | Mapping[str, PairPositions] | None,
         position_groups: RowGroups | Mapping[str, RowGroups] | None,
-        keep_places: Chooser | Literal["all", "mean"],
+        keep_places: PositionSampler | Literal["all", "mean"],
         autoencoders: Mapping[str, SparseAutoencoder],
     ) -> None:
         for p, pair in enumerate(pairs):
@@ -76,9 +76,7 @@ class Recorder:
         self.rows: int | None = None
         self._timesteps: list[Any] = []
         self._devices: set[torch.device] = set()  # that tensors are on the way from
-        # of tokens in the means of groups, by address and tokens
-        self._weights: dict[tuple[str, int], Tensor] = {}
-        self._last: tuple[Any, ...] = ()  # what was compared last: its place in memory, values, products
+        self._last: tuple[Any, ...] = (None,)  # what was compared last: place in memory, values, products
 
     def _require_shared(self) -> None:
         """Raise HookError unless `shared_positions` has two equally long lists of positions from 0 for each pair."""
@@ -153,13 +151,10 @@ class Recorder:
 
     def _dot_products(self, values: Tensor) -> Tensor:
         """Return `gram` of the values, computed once for a block and its last layer, which are one tensor."""
-        if values.is_inference():  # of which nobody knows whether it was altered in between
-            return gram(values, self._group)
-        memory = (values.untyped_storage()._cdata, values.storage_offset(), values._version)
-        place = (*memory, values.shape, values.stride())
-        if not self._last or self._last[0] != place:
-            # held, so that no other tensor comes to that place
-            self._last = place, values, gram(values, self._group)
+        version = object() if values.is_inference() else values._version  # where alterations are not counted
+        memory = values.untyped_storage()._cdata, values.storage_offset(), values.shape, values.stride()
+        if self._last[0] != (version, *memory):  # the values are held, so that no others come to their place
+            self._last = (version, *memory), values, gram(values, self._group)
         return self._last[2]
 
     def record_decoded(self, address: str, values: Tensor) -> None:
@@ -201,14 +196,14 @@ class Recorder:
                 values, sites = torch.cat(states), len(addresses)  # (rows of each site, tokens, width)
                 starts = torch.arange(sites)[:, None] * shape[0]
                 paired = [(starts + side).flatten() for side in torch.from_numpy(self._pairs.T // repeats)]
-                left, right = to_device(torch.stack(paired), values.device)
+                left, right = torch.stack(paired).to(values.device, non_blocking=values.is_cuda)
                 similarities = {"cosine_sequence": cosine(values, left, right)}
                 if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
                     similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
                 else:
                     tokens = torch.arange(len(values)) * shape[1] + ends.repeat(sites)
-                    end_states = values.flatten(0, 1)[to_device(tokens, values.device)]
-                    similarities["cosine_eos"] = cosine(end_states, left, right)
+                    tokens = tokens.to(values.device, non_blocking=values.is_cuda)
+                    similarities["cosine_eos"] = cosine(values.flatten(0, 1)[tokens], left, right)
                 if self._shared is not None:
                     positions = [*self._shared_positions(addresses[0], places)] * sites
                     similarities["cosine_words"] = cosine_of_tokens(values, *paired, positions)
@@ -257,15 +252,12 @@ class Recorder:
                 rows, places, channels = result.shape
                 self._places[address] = places
                 chosen = np.array([self._choose(address, call, row, places) for row in range(rows)])
-                index = to_device(torch.from_numpy(chosen), result.device)
+                index = torch.from_numpy(chosen).to(result.device, non_blocking=result.is_cuda)
                 result = result.gather(1, index[:, :, None].expand(-1, -1, channels))
             if result.is_cuda:
                 self._devices.add(result.device)
-                pinned = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
-                result = pinned.copy_(result, non_blocking=True)
-            else:
-                result = result.to("cpu", torch.float32, copy=True)
-            entries[address].append((call, result))
+            host = torch.empty(result.shape, dtype=result.dtype, pin_memory=result.is_cuda)
+            entries[address].append((call, host.copy_(result, non_blocking=result.is_cuda)))
 
     def _pool(self, site: Site, values: Tensor) -> Tensor:
         """Return means (rows, c) over space or, of tokens, (rows, groups, c) over groups; NaN for an empty group."""
@@ -277,11 +269,16 @@ class Recorder:
                 f"position_groups: expected one a row of the batch ({len(values)}), but got {len(row_groups)}"
             )
         tokens = values.float().flatten(2)
-        key = site.address, tokens.shape[1]
-        if key not in self._weights:
-            weights = _group_weights(site.address, row_groups, tokens.shape[1])
-            self._weights[key] = to_device(weights, tokens.device)
-        return self._weights[key] @ tokens
+        weights = torch.zeros(len(values), len(row_groups[0]), tokens.shape[1])
+        for row, groups in enumerate(row_groups):
+            for index, (name, positions) in enumerate(groups.items()):
+                if any(not 0 <= position < tokens.shape[1] for position in positions):
+                    raise HookError(
+                        f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
+                    )
+                weights[row, index, list(positions)] = 1.0
+        weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
+        return weights.to(tokens.device, non_blocking=tokens.is_cuda) @ tokens
 
     # When it has run
 
@@ -300,11 +297,9 @@ class Recorder:
                 per_step = self._sites[key.partition(":")[0]].per_step
                 when = calls, timesteps[calls] if per_step else np.full(len(calls), np.nan)
                 if kind != "similarity":
-                    kept = (
-                        torch.stack([values for _, values in entries]).float() if entries else torch.empty(0)
-                    )
+                    kept = torch.stack([values for _, values in entries]) if entries else torch.empty(0)
                     places = self._places.get(key) if kind == "kept" else None
-                    results[kind][key] = Kept(kept, *when, places)
+                    results[kind][key] = Kept(kept.float(), *when, places)
                     continue
                 values = np.empty((0, len(self._pairs)), dtype=np.float32)
                 if entries:
@@ -313,19 +308,6 @@ class Recorder:
                         values = cosine_of_gram(values, self._group, self._pairs)
                 results[kind][key] = Similarity(values, *when)
         return results
-
-
-def _group_weights(address: str, row_groups: RowGroups, tokens: int) -> Tensor:
-    """Return the weight (rows, groups, tokens) of each token in the mean of a group; NaN in an empty group."""
-    weights = torch.zeros(len(row_groups), len(row_groups[0]), tokens)
-    for row, groups in enumerate(row_groups):
-        for index, (name, positions) in enumerate(groups.items()):
-            if any(not 0 <= position < tokens for position in positions):
-                raise HookError(
-                    f"{address}: expected positions below {tokens}, but got {name} at {positions}"
-                )
-            weights[row, index, list(positions)] = 1.0
-    return weights / weights.sum(dim=2, keepdim=True)
 
 
 def _mean_over_space(site: Site, values: Tensor) -> Tensor:

@@ -50,7 +50,6 @@ class Similarity:
     timestep: np.ndarray
 
     def __repr__(self) -> str:
-        """Return the numbers of calls and pairs, and the range of values."""
         calls, pairs = self.values.shape
         known = self.values[np.isfinite(self.values)]
         ends = f", {known.min():.4f} to {known.max():.4f}" if known.size else ""
@@ -76,7 +75,6 @@ class Kept:
     places: int | None = None
 
     def __repr__(self) -> str:
-        """Return the number of calls and the shape of a call's tensor."""
         return f"Kept({counted(len(self.call), 'call')}, each of shape {tuple(self.values.shape[1:])})"
 
 

@@ -236,22 +236,22 @@ def whole_number(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], in
     return convert
 
 
-def number(least: float = -1e100, most: float = 1e100, *, inclusive: bool = True) -> Callable[[str], float]:
-    """Return an `argparse` type: a function that turns text into a finite number from `least` to `most`."""
+def number(least: float = -1e100, most: float = 1e100, *, closed: bool = True) -> Callable[[str], float]:
+    """Return an `argparse` type: text to a finite number in the interval from `least` to `most`, `closed` or open."""
     if most == 1e100:
         described = (
-            "a number" if least == -1e100 else f"a number {'of at least' if inclusive else 'above'} {least:g}"
+            "a number" if least == -1e100 else f"a number {'of at least' if closed else 'above'} {least:g}"
         )
     else:
         described = (
-            f"a number {'from' if inclusive else 'between'} {least:g} {'to' if inclusive else 'and'} {most:g}"
+            f"a number {'from' if closed else 'between'} {least:g} {'to' if closed else 'and'} {most:g}"
         )
 
     def convert(text: str) -> float:
         """Return the number in a text; an error of `argparse` if it is none in the range."""
         with contextlib.suppress(ValueError):
             value = float(text)
-            if math.isfinite(value) and (least <= value <= most if inclusive else least < value < most):
+            if math.isfinite(value) and (least <= value <= most if closed else least < value < most):
                 return value
         raise _argument_error(described, text)
 
@@ -260,7 +260,7 @@ def number(least: float = -1e100, most: float = 1e100, *, inclusive: bool = True
 
 seed = whole_number(0)
 count = whole_number(1, 1_000_000)
-probability = number(0, 1, inclusive=False)
+probability = number(0, 1, closed=False)
 threads = whole_number(1, 1024)
 
 

@@ -90,9 +90,7 @@ def csv_rows(path: Path, delimiters: str = ",") -> list[tuple[str, list[str]]]:
         cells = {one: next(csv.reader([line], delimiter=one), []) for one in delimiters}
         best = max(delimiters, key=lambda one: sum('"' not in cell for cell in cells[one]))
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=best, strict=True)
-        rows = [
-            (f"line {reader.line_num}", [unescape_formula(cell) for cell in row]) for row in reader if row
-        ]
+        rows = [(f"line {reader.line_num}", [*map(unescape_formula, row)]) for row in reader if row]
         return rows[1:] if named else rows
     except csv.Error as error:
         at = f"line {reader.line_num}"

@@ -19,7 +19,7 @@ _LONG = re.compile(r"""(?<!\w)'[^']*'(?!\w)|`[^`]*`|"[^"]*"|\[[^\]]*\]|\S{30,}""
 def printable(text: str) -> str:
     """Return a text with control characters, marks that reorder text and invisible characters written as escapes.
 
-    Terminal escape codes begin with a control character. Letters of any script stay.
+    Letters of any script stay.
     """
     if text.isprintable():
         return text
@@ -79,8 +79,6 @@ def nearest(kind: str, got: object, known: Iterable[str], remedy: str = "choose 
 
 def close_names(got: str, known: Iterable[str]) -> list[str]:
     """Return up to three known names that begin with `got` or are spelled like it.
-
-    Names that begin with it (three letters or more) are like it, however long they are.
 
     >>> close_names("atlas", ["gap-text", "atlas-masculine-feminine"])
     ['atlas-masculine-feminine']

@@ -135,7 +135,7 @@ def test_run_again_changes_nothing_and_a_damaged_part_is_made_again(copy, whole,
 def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch):
     """After the first part, at a batch of the second."""
     shutil.rmtree(copy / "traced")
-    file, real, batches = settings(tmp_path, model), stage.draw, []
+    file, real, batches = settings(tmp_path, model), stage.generate_variants, []
 
     def interrupted(*arguments, **options):
         batches.append(arguments)
@@ -143,7 +143,7 @@ def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch)
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(stage, "draw", interrupted)
+    monkeypatch.setattr(stage, "generate_variants", interrupted)
     assert run(file, copy, "--stage", "trace") == 130
     there = stored(copy)
     assert list(there) == ["part-00000.parquet"] and there.items() <= stored(whole).items()

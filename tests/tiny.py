@@ -45,31 +45,38 @@ def _byte_characters() -> list[str]:
     return [table[b] for b in range(256)]
 
 
-@functools.cache
-def vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges of byte-pair encoding trained on `WORDS` until each word is one token."""
-    characters = _byte_characters()
-    symbols = characters + [c + "</w>" for c in characters]
-    spelled = [[*word[:-1], word[-1] + "</w>"] for word in WORDS]
-    merges: list[tuple[str, str]] = []
+def _merges(spelled: list[list[str]]) -> list[tuple[str, str]]:
+    """Merges of byte-pair encoding trained until each of the spelled words is one symbol."""
+    spelled = [list(word) for word in spelled]
+    merges = []
     while True:
         counts: dict[tuple[str, str], int] = {}
         for word in spelled:
             for pair in itertools.pairwise(word):
                 counts[pair] = counts.get(pair, 0) + 1
         if not counts:
-            break
+            return merges
         best = max(counts, key=lambda pair: (counts[pair], pair))
         merges.append(best)
-        symbols.append(best[0] + best[1])
         for word in spelled:
             i = 0
             while i < len(word) - 1:
                 if (word[i], word[i + 1]) == best:
                     word[i : i + 2] = [best[0] + best[1]]
                 i += 1
-    unique = list(dict.fromkeys([*symbols, START, END]))
-    return {symbol: i for i, symbol in enumerate(unique)}, merges
+
+
+def _numbered(symbols: list[str]) -> dict[str, int]:
+    return {symbol: index for index, symbol in enumerate(dict.fromkeys(symbols))}
+
+
+@functools.cache
+def vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Vocabulary and merges of byte-pair encoding trained on `WORDS` until each word is one token."""
+    characters = _byte_characters()
+    merges = _merges([[*word[:-1], word[-1] + "</w>"] for word in WORDS])
+    ends = [character + "</w>" for character in characters]
+    return _numbered([*characters, *ends, *(a + b for a, b in merges), START, END]), merges
 
 
 def tiny_tokenizer(length: int = 77, pad_token: str = END) -> CLIPTokenizer:
@@ -81,7 +88,7 @@ def tiny_tokenizer(length: int = 77, pad_token: str = END) -> CLIPTokenizer:
 def _text_config(
     tokenizer: CLIPTokenizer, width: int, layers: int, heads: int, **more: Any
 ) -> CLIPTextConfig:
-    return CLIPTextConfig(
+    settings: dict[str, Any] = dict(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=2 * width,
@@ -91,23 +98,21 @@ def _text_config(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        **more,
     )
+    return CLIPTextConfig(**(settings | more))
 
 
-def _vae(levels: int, scaling_factor: float = 0.18215) -> AutoencoderKL:
-    return AutoencoderKL(
+def _vae(levels: int, **more: Any) -> AutoencoderKL:
+    settings: dict[str, Any] = dict(
         block_out_channels=(8, 16, 16, 16)[:levels],
         down_block_types=("DownEncoderBlock2D",) * levels,
         up_block_types=("UpDecoderBlock2D",) * levels,
-        in_channels=3,
-        out_channels=3,
         latent_channels=4,
         layers_per_block=1,
         norm_num_groups=4,
         sample_size=64,
-        scaling_factor=scaling_factor,
     )
+    return AutoencoderKL(**(settings | more))
 
 
 def _noise_schedule(**more: Any) -> dict[str, Any]:
@@ -254,30 +259,12 @@ def tiny_pipeline(
 ) -> Any:
     """A diffusers pipeline of real classes, tiny, with seeded random weights, on the CPU.
 
-    Parameters
-    ----------
-    kind : {"toy", "sd1", "sd2", "sdxl"}
-        "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels,
-        convolutional projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM,
-        v_prediction. "sdxl": 32 px, two text encoders, up to three transformer blocks a layer, DDIM, epsilon.
-        Latents are 4x16x16 in all.
-    seed : int
-        Of the weights. The same seed gives the same weights; the global generator is left as it was.
-    prediction_type : str, optional
-        "epsilon", "v_prediction" or "sample", in place of the kind's own.
-    scheduler : optional
-        A scheduler class, built from the kind's scheduler's configuration, or a ready scheduler.
-    unet, vae : dict, optional
-        Settings put over the kind's own.
-    pipeline_class : type, optional
-        In place of `StableDiffusionPipeline` or `StableDiffusionXLPipeline` (an inpainting pipeline, say).
-    **components
-        Ready components in place of the kind's own, such as `image_encoder`.
-
-    Returns
-    -------
-    DiffusionPipeline
-        Without safety checker and with its progress bar off; `save_pretrained` and `from_pretrained` work.
+    "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels, convolutional
+    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "sdxl": 32 px,
+    two text encoders, up to three transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same
+    seed gives the same weights; the global generator is left as it was. `scheduler` is a class, built from the
+    kind's scheduler's configuration, or a ready one; `unet` and `vae` are settings put over the kind's own; other
+    keywords are ready components.
     """
     parts = tiny_components(kind, seed=seed, prediction_type=prediction_type, unet=unet, vae=vae)
     if isinstance(scheduler, type):

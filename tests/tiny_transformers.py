@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import diffusers
 import torch
 from diffusers import (
     AutoencoderDC,
-    AutoencoderKL,
     AutoencoderKLQwenImage,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
 )
 from transformers import (
-    CLIPTextConfig,
     CLIPTextModel,
     CLIPTextModelWithProjection,
     Gemma2Config,
@@ -43,7 +40,16 @@ from transformers import (
     UMT5EncoderModel,
 )
 
-from tests.tiny import WORDS, _byte_characters, _enliven, _text_config, tiny_tokenizer
+from tests.tiny import (
+    WORDS,
+    _byte_characters,
+    _enliven,
+    _merges,
+    _numbered,
+    _text_config,
+    _vae,
+    tiny_tokenizer,
+)
 
 # Lumina2's system prompt, which would be longer than the prompts by far if its words were spelled in characters.
 SYSTEM_WORDS = """
@@ -69,31 +75,6 @@ CHAT_TEMPLATE = (
 )
 
 PRINTABLE = [chr(code) for code in range(33, 127)]
-
-
-def _merges(spelled: list[list[str]]) -> list[tuple[str, str]]:
-    """Merges of byte-pair encoding trained until each of the spelled words is one symbol."""
-    spelled = [list(word) for word in spelled]
-    merges = []
-    while True:
-        counts: dict[tuple[str, str], int] = {}
-        for word in spelled:
-            for pair in itertools.pairwise(word):
-                counts[pair] = counts.get(pair, 0) + 1
-        if not counts:
-            return merges
-        best = max(counts, key=lambda pair: (counts[pair], pair))
-        merges.append(best)
-        for word in spelled:
-            i = 0
-            while i < len(word) - 1:
-                if (word[i], word[i + 1]) == best:
-                    word[i : i + 2] = [best[0] + best[1]]
-                i += 1
-
-
-def _numbered(symbols: list[str]) -> dict[str, int]:
-    return {symbol: index for index, symbol in enumerate(dict.fromkeys(symbols))}
 
 
 def t5_tokenizer(length: int = 512) -> T5Tokenizer:
@@ -139,20 +120,18 @@ def qwen_tokenizer() -> Qwen2Tokenizer:
     )
 
 
-def _clip(width: int, layers: int, projection: bool = True) -> dict[str, Any]:
+def _clip(width: int, layers: int, projection: bool = True) -> tuple[Any, Any]:
     """Tokenizer and encoder of CLIP's text, of `width` channels; the pooled vector has as many."""
     tokenizer = tiny_tokenizer(77)
     config = _text_config(tokenizer, width, layers, 2, hidden_act="quick_gelu", projection_dim=width)
-    assert isinstance(config, CLIPTextConfig)
-    return {"": tokenizer, "encoder": (CLIPTextModelWithProjection if projection else CLIPTextModel)(config)}
+    return tokenizer, (CLIPTextModelWithProjection if projection else CLIPTextModel)(config)
 
 
-def _t5(width: int = 48, kind: str = "t5") -> dict[str, Any]:
+def _t5(config: Any = T5Config, model: Any = T5EncoderModel, **over: Any) -> tuple[Any, Any]:
     tokenizer = t5_tokenizer()
-    config, model = {"t5": (T5Config, T5EncoderModel), "umt5": (UMT5Config, UMT5EncoderModel)}[kind]
     settings: dict[str, Any] = dict(
         vocab_size=len(tokenizer),
-        d_model=width,
+        d_model=48,
         d_kv=12,
         d_ff=64,
         num_layers=3,
@@ -160,15 +139,15 @@ def _t5(width: int = 48, kind: str = "t5") -> dict[str, Any]:
         feed_forward_proj="gated-gelu",
         tie_word_embeddings=False,
     )
-    return {"": tokenizer, "encoder": model(config(**settings))}
+    return tokenizer, model(config(**(settings | over)))
 
 
-def _decoder_settings(tokenizer: Any, width: int, layers: int) -> dict[str, Any]:
+def _decoder_settings(tokenizer: Any) -> dict[str, Any]:
     return dict(
         vocab_size=len(tokenizer),
-        hidden_size=width,
+        hidden_size=48,
         intermediate_size=64,
-        num_hidden_layers=layers,
+        num_hidden_layers=3,
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=12,
@@ -179,54 +158,40 @@ def _decoder_settings(tokenizer: Any, width: int, layers: int) -> dict[str, Any]
     )
 
 
-def _gemma(width: int = 48) -> dict[str, Any]:
+def _gemma() -> tuple[Any, Any]:
     tokenizer = gemma_tokenizer()
-    settings = _decoder_settings(tokenizer, width, 3)
-    return {"": tokenizer, "encoder": Gemma2Model(Gemma2Config(**settings, sliding_window=512))}
+    settings = _decoder_settings(tokenizer)
+    return tokenizer, Gemma2Model(Gemma2Config(**settings, sliding_window=512))
 
 
-def _qwen3(width: int = 48) -> dict[str, Any]:
+def _qwen3() -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
-    return {"": tokenizer, "encoder": Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer, width, 3)))}
+    return tokenizer, Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer)))
 
 
-def _qwen_vl(width: int = 48) -> dict[str, Any]:
+def _qwen_vl() -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
-    text = _decoder_settings(tokenizer, width, 3)
+    text = _decoder_settings(tokenizer)
     text["rope_scaling"] = {"type": "mrope", "mrope_section": [2, 2, 2], "rope_type": "default"}
     vision = dict(
         depth=1,
         hidden_size=16,
         intermediate_size=16,
         num_heads=2,
-        out_hidden_size=width,
+        out_hidden_size=48,
         patch_size=14,
         window_size=112,
         fullatt_block_indexes=[0],
     )
     marks = {f"{name}_token_id": 0 for name in ("image", "video", "vision_start", "vision_end")}
     config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **marks)
-    return {"": tokenizer, "encoder": Qwen2_5_VLForConditionalGeneration(config)}
+    return tokenizer, Qwen2_5_VLForConditionalGeneration(config)
 
 
-def _vae(levels: int = 2, channels: int = 4, **more: Any) -> AutoencoderKL:
-    return AutoencoderKL(
-        block_out_channels=(8, 16, 16, 16)[:levels],
-        down_block_types=("DownEncoderBlock2D",) * levels,
-        up_block_types=("UpDecoderBlock2D",) * levels,
-        latent_channels=channels,
-        layers_per_block=1,
-        norm_num_groups=4,
-        sample_size=32,
-        **more,
-    )
-
-
-def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159) -> AutoencoderKL:
+def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159) -> Any:
     """As those of SD3 and Flux: a shift, no convolutions around the latents."""
-    return _vae(
-        levels, scaling_factor=scaling, shift_factor=shift, use_quant_conv=False, use_post_quant_conv=False
-    )
+    settings = dict(use_quant_conv=False, use_post_quant_conv=False, sample_size=32)
+    return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings)
 
 
 def _sana_vae() -> AutoencoderDC:
@@ -262,227 +227,97 @@ def _qwen_vae() -> AutoencoderKLQwenImage:
     )
 
 
-def _flow(**settings: Any) -> FlowMatchEulerDiscreteScheduler:
-    return FlowMatchEulerDiscreteScheduler(**settings)
+SD3: dict[str, Any] = dict(
+    sample_size=16,
+    patch_size=2,
+    in_channels=4,
+    out_channels=4,
+    num_layers=3,
+    attention_head_dim=8,
+    num_attention_heads=4,
+    joint_attention_dim=48,
+    caption_projection_dim=32,
+    pooled_projection_dim=16 + 24,
+    pos_embed_max_size=24,
+)
+JOINT: dict[str, Any] = dict(
+    in_channels=16,
+    attention_head_dim=16,
+    num_attention_heads=2,
+    joint_attention_dim=48,
+    axes_dims_rope=(4, 6, 6),
+)
+FLUX = JOINT | dict(num_layers=2, num_single_layers=3)
+CHROMA = FLUX | dict(approximator_num_channels=8, approximator_hidden_dim=16, approximator_layers=1)
+PIXART: dict[str, Any] = dict(
+    sample_size=16,
+    num_layers=3,
+    attention_head_dim=8,
+    num_attention_heads=4,
+    in_channels=4,
+    out_channels=8,
+    cross_attention_dim=32,
+    caption_channels=48,
+    norm_num_groups=4,
+    use_additional_conditions=False,
+)
+SANA: dict[str, Any] = dict(
+    in_channels=4,
+    out_channels=4,
+    num_attention_heads=4,
+    attention_head_dim=8,
+    num_layers=3,
+    num_cross_attention_heads=2,
+    cross_attention_head_dim=16,
+    cross_attention_dim=32,
+    caption_channels=48,
+    sample_size=32,
+)
+LUMINA2: dict[str, Any] = dict(
+    sample_size=16,
+    in_channels=4,
+    hidden_size=48,
+    num_layers=3,
+    num_refiner_layers=1,
+    num_attention_heads=4,
+    num_kv_heads=2,
+    multiple_of=16,
+    axes_dim_rope=(4, 4, 4),
+    axes_lens=(300, 64, 64),
+    cap_feat_dim=48,
+)
+Z_IMAGE: dict[str, Any] = dict(
+    in_channels=4,
+    dim=48,
+    n_layers=3,
+    n_refiner_layers=1,
+    n_heads=4,
+    n_kv_heads=4,
+    cap_feat_dim=48,
+    axes_dims=[4, 4, 4],
+    axes_lens=[1024, 64, 64],
+)
+AURAFLOW: dict[str, Any] = dict(
+    sample_size=16,
+    patch_size=2,
+    in_channels=4,
+    out_channels=4,
+    num_mmdit_layers=2,
+    num_single_dit_layers=2,
+    attention_head_dim=8,
+    num_attention_heads=4,
+    joint_attention_dim=48,
+    caption_projection_dim=32,
+    pos_embed_max_size=256,
+)
 
 
-def _sd3(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        sample_size=16,
-        patch_size=2,
-        in_channels=4,
-        out_channels=4,
-        num_layers=3,
-        attention_head_dim=8,
-        num_attention_heads=4,
-        joint_attention_dim=48,
-        caption_projection_dim=32,
-        pooled_projection_dim=16 + 24,
-        pos_embed_max_size=24,
-    )
-    return dict(
-        clips=[_clip(16, 3), _clip(24, 4), _t5()],
-        transformer=diffusers.SD3Transformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(scaling=1.5305, shift=0.0609),
-        scheduler=_flow(shift=3.0),
-    )
+def _flow(shift: float, **settings: Any) -> Callable[[], Any]:
+    return functools.partial(FlowMatchEulerDiscreteScheduler, shift=shift, **settings)
 
 
-def _flux(distilled: bool, **transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=16,
-        num_layers=2,
-        num_single_layers=3,
-        attention_head_dim=16,
-        num_attention_heads=2,
-        joint_attention_dim=48,
-        pooled_projection_dim=24,
-        axes_dims_rope=(4, 6, 6),
-        guidance_embeds=distilled,
-    )
-    flow = dict(shift=3.0, use_dynamic_shifting=True) if distilled else dict(shift=1.0)
-    return dict(
-        clips=[_clip(24, 3, projection=False), _t5()],
-        transformer=diffusers.FluxTransformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(),
-        scheduler=_flow(
-            base_shift=0.5, max_shift=1.15, base_image_seq_len=256, max_image_seq_len=4096, **flow
-        ),
-    )
-
-
-def _ovis_image(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=16,
-        out_channels=16,
-        num_layers=2,
-        num_single_layers=3,
-        attention_head_dim=16,
-        num_attention_heads=2,
-        joint_attention_dim=48,
-        axes_dims_rope=(4, 6, 6),
-    )
-    return dict(
-        clips=[_qwen3()],
-        transformer=diffusers.OvisImageTransformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(),
-        scheduler=_flow(shift=3.0, use_dynamic_shifting=True),
-    )
-
-
-def _chroma(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=16,
-        num_layers=2,
-        num_single_layers=3,
-        attention_head_dim=16,
-        num_attention_heads=2,
-        joint_attention_dim=48,
-        axes_dims_rope=(4, 6, 6),
-        approximator_num_channels=8,
-        approximator_hidden_dim=16,
-        approximator_layers=1,
-    )
-    return dict(
-        clips=[_t5()],
-        transformer=diffusers.ChromaTransformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(),
-        scheduler=_flow(shift=1.0),
-    )
-
-
-def _pixart(sigma: bool, **transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        sample_size=16,
-        num_layers=3,
-        attention_head_dim=8,
-        num_attention_heads=4,
-        in_channels=4,
-        out_channels=8,
-        cross_attention_dim=32,
-        caption_channels=48,
-        norm_num_groups=4,
-        use_additional_conditions=False,
-    )
-    betas = dict(beta_start=0.0001, beta_end=0.02, beta_schedule="linear")
-    return dict(
-        clips=[_t5()],
-        transformer=diffusers.PixArtTransformer2DModel(**(settings | transformer)),
-        vae=_vae(scaling_factor=0.13025 if sigma else 0.18215),
-        scheduler=DPMSolverMultistepScheduler(**betas),
-    )
-
-
-def _sana(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=4,
-        out_channels=4,
-        num_attention_heads=4,
-        attention_head_dim=8,
-        num_layers=3,
-        num_cross_attention_heads=2,
-        cross_attention_head_dim=16,
-        cross_attention_dim=32,
-        caption_channels=48,
-        sample_size=32,
-    )
-    return dict(
-        clips=[_gemma()],
-        transformer=diffusers.SanaTransformer2DModel(**(settings | transformer)),
-        vae=_sana_vae(),
-        scheduler=DPMSolverMultistepScheduler(
-            prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0
-        ),
-    )
-
-
-def _qwen_image(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=16,
-        out_channels=4,
-        num_layers=3,
-        attention_head_dim=16,
-        num_attention_heads=2,
-        joint_attention_dim=48,
-        axes_dims_rope=(4, 6, 6),
-    )
-    flow: dict[str, Any] = dict(
-        use_dynamic_shifting=True,
-        base_shift=0.5,
-        max_shift=0.9,
-        max_image_seq_len=8192,
-        time_shift_type="exponential",
-    )
-    return dict(
-        clips=[_qwen_vl()],
-        transformer=diffusers.QwenImageTransformer2DModel(**(settings | transformer)),
-        vae=_qwen_vae(),
-        scheduler=_flow(shift=1.0, shift_terminal=0.02, **flow),
-    )
-
-
-def _lumina2(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        sample_size=16,
-        in_channels=4,
-        hidden_size=48,
-        num_layers=3,
-        num_refiner_layers=1,
-        num_attention_heads=4,
-        num_kv_heads=2,
-        multiple_of=16,
-        axes_dim_rope=(4, 4, 4),
-        axes_lens=(300, 64, 64),
-        cap_feat_dim=48,
-    )
-    return dict(
-        clips=[_gemma()],
-        transformer=diffusers.Lumina2Transformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(levels=4),
-        scheduler=_flow(shift=6.0),
-    )
-
-
-def _z_image(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        in_channels=4,
-        dim=48,
-        n_layers=3,
-        n_refiner_layers=1,
-        n_heads=4,
-        n_kv_heads=4,
-        cap_feat_dim=48,
-        axes_dims=[4, 4, 4],
-        axes_lens=[1024, 64, 64],
-    )
-    return dict(
-        clips=[_qwen3()],
-        transformer=diffusers.ZImageTransformer2DModel(**(settings | transformer)),
-        vae=_shifted_vae(),
-        scheduler=_flow(shift=3.0),
-    )
-
-
-def _auraflow(**transformer: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(
-        sample_size=16,
-        patch_size=2,
-        in_channels=4,
-        out_channels=4,
-        num_mmdit_layers=2,
-        num_single_dit_layers=2,
-        attention_head_dim=8,
-        num_attention_heads=4,
-        joint_attention_dim=48,
-        caption_projection_dim=32,
-        pos_embed_max_size=256,
-    )
-    return dict(
-        clips=[_t5(kind="umt5")],
-        transformer=diffusers.AuraFlowTransformer2DModel(**(settings | transformer)),
-        vae=_vae(scaling_factor=0.13025),
-        scheduler=_flow(shift=1.73),
-    )
+def _diffusion(**settings: Any) -> Callable[[], Any]:
+    return functools.partial(DPMSolverMultistepScheduler, **settings)
 
 
 @dataclass(frozen=True)
@@ -490,7 +325,11 @@ class Kind:
     """How one layout is made, and what a call of it takes beside the prompts."""
 
     pipeline: str
-    make: Callable[..., dict[str, Any]]
+    transformer: str
+    settings: dict[str, Any]
+    towers: Callable[[], list[tuple[Any, Any]]]
+    scheduler: Callable[[], Any]
+    vae: Callable[[], Any] = _shifted_vae
     call: dict[str, Any] = field(default_factory=dict)
     size: int = 32
 
@@ -498,23 +337,95 @@ class Kind:
 # Guidance: two branches where the model has them, so that tests meet both.
 NEGATIVE = {"negative_prompt": "", "true_cfg_scale": 3.0}
 UNBINNED = {"use_resolution_binning": False}
+FLUX_NOISE = dict(base_shift=0.5, max_shift=1.15, base_image_seq_len=256, max_image_seq_len=4096)
+QWEN_NOISE: dict[str, Any] = dict(
+    shift_terminal=0.02, base_shift=0.5, max_shift=0.9, max_image_seq_len=8192, time_shift_type="exponential"
+)
+LINEAR = dict(beta_start=0.0001, beta_end=0.02, beta_schedule="linear")
 ROWS = {
-    "sd3": Kind("StableDiffusion3Pipeline", _sd3),
-    "sd35": Kind(
-        "StableDiffusion3Pipeline", functools.partial(_sd3, dual_attention_layers=(0, 1), qk_norm="rms_norm")
+    "sd3": Kind(
+        "StableDiffusion3Pipeline",
+        "SD3Transformer2DModel",
+        SD3,
+        lambda: [_clip(16, 3), _clip(24, 4), _t5()],
+        _flow(3.0),
+        functools.partial(_shifted_vae, scaling=1.5305, shift=0.0609),
     ),
-    "flux-dev": Kind("FluxPipeline", functools.partial(_flux, True)),
-    "flux-schnell": Kind("FluxPipeline", functools.partial(_flux, False)),
-    "pixart-alpha": Kind("PixArtAlphaPipeline", functools.partial(_pixart, False), UNBINNED),
-    "pixart-sigma": Kind("PixArtSigmaPipeline", functools.partial(_pixart, True), UNBINNED),
-    "sana": Kind("SanaPipeline", _sana, UNBINNED, 64),
-    "qwen-image": Kind("QwenImagePipeline", _qwen_image, NEGATIVE, 64),
-    "lumina2": Kind("Lumina2Pipeline", _lumina2, size=128),
-    "z-image": Kind("ZImagePipeline", _z_image),
-    "auraflow": Kind("AuraFlowPipeline", _auraflow),
-    "chroma": Kind("ChromaPipeline", _chroma),
-    "ovis-image": Kind("OvisImagePipeline", _ovis_image, {"guidance_scale": 8.0}),
+    "flux-dev": Kind(
+        "FluxPipeline",
+        "FluxTransformer2DModel",
+        FLUX | dict(pooled_projection_dim=24, guidance_embeds=True),
+        lambda: [_clip(24, 3, projection=False), _t5()],
+        _flow(3.0, use_dynamic_shifting=True, **FLUX_NOISE),
+    ),
+    "pixart-alpha": Kind(
+        "PixArtAlphaPipeline",
+        "PixArtTransformer2DModel",
+        PIXART,
+        lambda: [_t5()],
+        _diffusion(**LINEAR),
+        lambda: _vae(2, scaling_factor=0.18215, sample_size=32),
+        UNBINNED,
+    ),
+    "sana": Kind(
+        "SanaPipeline",
+        "SanaTransformer2DModel",
+        SANA,
+        lambda: [_gemma()],
+        _diffusion(prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0),
+        _sana_vae,
+        UNBINNED,
+        64,
+    ),
+    "qwen-image": Kind(
+        "QwenImagePipeline",
+        "QwenImageTransformer2DModel",
+        JOINT | dict(out_channels=4, num_layers=3),
+        lambda: [_qwen_vl()],
+        _flow(1.0, use_dynamic_shifting=True, **QWEN_NOISE),
+        _qwen_vae,
+        NEGATIVE,
+        64,
+    ),
+    "lumina2": Kind(
+        "Lumina2Pipeline",
+        "Lumina2Transformer2DModel",
+        LUMINA2,
+        lambda: [_gemma()],
+        _flow(6.0),
+        lambda: _shifted_vae(levels=4),
+        size=128,
+    ),
+    "z-image": Kind("ZImagePipeline", "ZImageTransformer2DModel", Z_IMAGE, lambda: [_qwen3()], _flow(3.0)),
+    "auraflow": Kind(
+        "AuraFlowPipeline",
+        "AuraFlowTransformer2DModel",
+        AURAFLOW,
+        lambda: [_t5(UMT5Config, UMT5EncoderModel)],
+        _flow(1.73),
+        lambda: _vae(2, scaling_factor=0.13025, sample_size=32),
+    ),
+    "chroma": Kind("ChromaPipeline", "ChromaTransformer2DModel", CHROMA, lambda: [_t5()], _flow(1.0)),
+    "ovis-image": Kind(
+        "OvisImagePipeline",
+        "OvisImageTransformer2DModel",
+        FLUX | dict(out_channels=16),
+        lambda: [_qwen3()],
+        _flow(3.0, use_dynamic_shifting=True),
+        call={"guidance_scale": 8.0},
+    ),
 }
+ROWS["sd35"] = replace(ROWS["sd3"], settings=SD3 | dict(dual_attention_layers=(0, 1), qk_norm="rms_norm"))
+ROWS["flux-schnell"] = replace(
+    ROWS["flux-dev"],
+    settings=FLUX | dict(pooled_projection_dim=24, guidance_embeds=False),
+    scheduler=_flow(1.0, **FLUX_NOISE),
+)
+ROWS["pixart-sigma"] = replace(
+    ROWS["pixart-alpha"],
+    pipeline="PixArtSigmaPipeline",
+    vae=lambda: _vae(2, scaling_factor=0.13025, sample_size=32),
+)
 KINDS = tuple(ROWS)
 
 
@@ -527,6 +438,15 @@ def call_options(kind: str) -> dict[str, Any]:
     return {"height": row.size, "width": row.size, **row.call}
 
 
+def named_towers(towers: list[tuple[Any, Any]]) -> dict[str, Any]:
+    """Tokenizers and text encoders by the names that pipelines have for them."""
+    components = {}
+    for number, (tokenizer, encoder) in enumerate(towers, 1):
+        suffix = f"_{number}" if number > 1 else ""
+        components |= {f"tokenizer{suffix}": tokenizer, f"text_encoder{suffix}": encoder}
+    return components
+
+
 def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -> Any:
     """A diffusers pipeline of the kind, with seeded random weights, on the CPU; `transformer` goes over its settings.
 
@@ -535,12 +455,10 @@ def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -
     row = ROWS[kind]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = row.make(**transformer)
-    components: dict[str, Any] = {name: made[name] for name in ("transformer", "vae", "scheduler")}
-    for number, tower in enumerate(made["clips"], 1):
-        suffix = f"_{number}" if number > 1 else ""
-        components[f"tokenizer{suffix}"] = tower[""]
-        components[f"text_encoder{suffix}"] = tower["encoder"]
+        towers = row.towers()
+        denoiser = getattr(diffusers, row.transformer)(**(row.settings | transformer))
+        components: dict[str, Any] = dict(transformer=denoiser, vae=row.vae(), scheduler=row.scheduler())
+    components |= named_towers(towers)
     models = [part for part in components.values() if isinstance(part, torch.nn.Module)]
     _enliven(*models, seed=seed)
     for model in models:

@@ -99,7 +99,6 @@ class Plan:
     text: str
 
     def __repr__(self) -> str:
-        """Return the text of the plan."""
         return self.text
 
     def _repr_html_(self) -> str:

@@ -37,10 +37,8 @@ class RunPlan:
         """Return lines of text on what will be generated; with `samples` the table of all images comes first."""
         config = self.config
         if self.external_images:
-            return [
-                str(self.external_images),
-                *filter(None, (contrasts_line(config), few_prompts_warning(config))),
-            ]
+            lines = (str(self.external_images), contrasts_line(config), few_prompts_warning(config))
+            return [line for line in lines if line]
         assert self.source is not None
         from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
@@ -115,7 +113,8 @@ def _plan_generation(request: Request) -> RunPlan:
         from analysis.methods.tracing.outcomes import chosen_outcomes
         from probes.stages.trace import requirements as tracing
 
-        tracing.require_traceable(config, source, samples)
+        triplets = tracing.traced_triplets(config, samples, source)
+        tracing.require_positions(triplets, *tracing.trace_plan(config, source))
         # an outcome that the images cannot have; a plan fetches no classifier
         if CLASSIFIER in chosen_outcomes(config.measure.outcomes, config.model) and not (
             request.dry and config.measure.logits.classifier
@@ -258,7 +257,6 @@ def _stopping_lines(config: Config) -> list[str]:
 
 def cluster_lines(config: Config) -> list[str]:
     """Return a line on the workers of the configured cluster, in a list; empty without a cluster.
-
 
     >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
     >>> cluster_lines(Config(prompts=["a {person}"], cluster=options))

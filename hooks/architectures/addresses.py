@@ -16,32 +16,17 @@ ENCODING, DENOISING, DECODING = "encoding", "denoising", "decoding"
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Position of a site in the network; sorts in the order in which data passes.
+    """Position of a site in the network; sorts in the order in which data passes."""
 
-    Attributes
-    ----------
-    rank : tuple of int
-        Begins with the number of the group in `GROUPS`.
-    group : str
-        One of `GROUPS`.
-    label : str
-        What is written beside a row of that group.
-    space : {"prompt", "denoising", "image"} or None
-        None for an address that is not known.
-    moment : {"encoding", "denoising", "decoding"} or None
-        When it is read: once before the denoiser runs, at every call of it, once after.
-    layer_norm : bool
-        Whether the text encoder's final layer norm belongs to it: its values are compared behind that norm.
-    between_blocks : bool
-        Whether these are the image's states between two blocks of the denoiser, which its depth is counted in.
-    """
-
-    rank: tuple[int, ...]
-    group: str
-    label: str
-    space: str | None
+    rank: tuple[int, ...]  # begins with the number of the group in `GROUPS`
+    group: str  # one of `GROUPS`
+    label: str  # what is written beside a row of that group
+    space: str | None  # "prompt", "denoising" or "image"; None for an address that is not known
+    # when it is read: "encoding" (once before the denoiser runs), "denoising" (at every call of it) or "decoding"
     moment: str | None
+    # whether the text encoder's final layer norm belongs to it: its values are compared behind that norm
     layer_norm: bool = False
+    # whether these are the image's states between two blocks of the denoiser, which its depth is counted in
     between_blocks: bool = False
 
 
@@ -72,12 +57,8 @@ def readable_name(address: str) -> str:
 
     Examples
     --------
-    >>> (
-    ...     readable_name("unet.mid.attn.0.cross"),
-    ...     readable_name("text_2.embeddings"),
-    ...     readable_name("text.pooled"),
-    ... )
-    ('mid · attn 0 · cross', 'text encoder 2 · embeddings', 'pooled text')
+    >>> readable_name("unet.mid.attn.0.cross"), readable_name("text_2.embeddings")
+    ('mid · attn 0 · cross', 'text encoder 2 · embeddings')
     """
     position = place(address)
     if address.startswith("text_"):

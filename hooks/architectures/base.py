@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 UNDER_SIGNAL_LEVELS = ("epsilon", "v_prediction", "sample")  # what `latents.predict_x0` takes
 MOST_LATENTS = 1024  # along a side; beyond what any model has
-_COMPILED = (
-    "_compiled_call_impl",
-    "forward",
-    "decode",
-)  # by `module.compile()`, or assigned as in `unet.forward = …`
 
 
 class Architecture(ABC):
@@ -91,7 +86,12 @@ class Architecture(ABC):
         name = type(pipe).__name__
         for part in (self.denoiser_part, "vae", *TEXT_ENCODERS.values()):
             modules = getattr(getattr(pipe, part, None), "modules", list)()
-            methods = (vars(module).get(name) for module in modules for name in _COMPILED)
+            names = (
+                "_compiled_call_impl",
+                "forward",
+                "decode",
+            )  # of what `compile` makes, or users put in place
+            methods = (vars(module).get(name) for module in modules for name in names)
             compiled = (hasattr(method, "_torchdynamo_orig_callable") for method in methods)
             if hasattr(getattr(pipe, part, None), "_orig_mod") or any(compiled):
                 raise HookError(

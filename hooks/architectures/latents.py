@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.layout import MisfitError
 from hooks.architectures.site import Site, children
-from hooks.transfer import to_device
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 _RESCALED = "it is rescaled before it is decoded: write at vae.post_quant, or pass other latents to the VAE"
 _LAST = "nothing runs after it: change the image that the pipeline returns"
+# a scheduler's table in float32, which is one object at every step
+_on_device = functools.lru_cache(maxsize=1)(
+    lambda table, device: table.float().to(device, non_blocking=device.type == "cuda")
+)
 
 
 def latent_scale(vae: Any) -> int:
@@ -135,21 +138,13 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
     return level if level.is_cpu else level.to(device)
 
 
-@functools.lru_cache(maxsize=1)  # by the object, which is the same at every step
-def _on_device(table: Tensor, device: torch.device) -> Tensor:
-    """A scheduler's table (`alphas_cumprod`) in float32 on a device."""
-    return to_device(table.float(), device)
-
-
 def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
     """Sigma of the scheduler's current step, shape (); None for a scheduler without `sigmas` or `step_index`."""
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None
     if scheduler.step_index is None:
-        scheduler._init_step_index(
-            timestep
-        )  # as its step would do next: a GPU is waited for once and not twice
+        scheduler._init_step_index(timestep)  # as its step does, which waits for a GPU
     if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
         sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
     return sigmas[scheduler.step_index]

@@ -12,21 +12,11 @@ from hooks.errors import HookError
 
 @dataclass(frozen=True)
 class Component:
-    """One component of a pipeline, such as its U-Net or a tokenizer: name, library and allowed classes.
+    """One component of a pipeline, such as its U-Net or a tokenizer: name, library and allowed classes."""
 
-    Attributes
-    ----------
-    name : str
-        In the pipeline, its ``model_index.json`` and the folder of its files: "unet".
-    library : str
-        "diffusers" or "transformers".
-    classes : tuple of str
-        Of which it may be one.
-    """
-
-    name: str
-    library: str
-    classes: tuple[str, ...]
+    name: str  # in the pipeline, its ``model_index.json`` and the folder of its files: "unet"
+    library: str  # "diffusers" or "transformers"
+    classes: tuple[str, ...]  # of which it may be one
 
 
 @dataclass(frozen=True)

@@ -233,9 +233,11 @@ def attention_part_sites(
 
     `names` are those of the projections ({} for q, k, v) and of the output projection; `attributes` those of `Site`.
     """
+    processor = type(getattr(attention, "processor", None)).__name__
+    fused = getattr(attention, "fused_projections", False) and processor.startswith("Fused")
     for name in ("query", "key", "value"):
         module, part = names[0].format(name[0]), None
-        if runs_fused(attention) and not (attention.is_cross_attention and name == "query"):
+        if fused and not (attention.is_cross_attention and name == "query"):
             module, parts = ("to_kv", "kv") if attention.is_cross_attention else ("to_qkv", "qkv")
             part = (parts.index(name[0]), len(parts))
         if has_module(attention, module):
@@ -243,12 +245,6 @@ def attention_part_sites(
     if has_module(attention, names[1]):
         heads, end = int(attention.heads), f"{path}.{names[1]}"
         yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **attributes)
-
-
-def runs_fused(attention: Any) -> bool:
-    """Return whether an attention's processor uses its fused projection of query, key and value."""
-    processor = type(getattr(attention, "processor", None)).__name__
-    return getattr(attention, "fused_projections", False) and processor.startswith("Fused")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
 _SKIPPING = re.compile(
     "cache|fbc|pyramid|skip"
 )  # names of diffusers' hooks that may leave out a block or an attention
+# row and column of the image's last token; positions are one object at every step, and reading them waits for the GPU
+_last_position = functools.lru_cache(maxsize=1)(lambda positions: positions.flatten(0, -2)[-1, -2:].tolist())
 
 
 class Transformer(Architecture):
@@ -355,14 +357,6 @@ class Transformer(Architecture):
         limit = self.row.layout.lengths[[*TEXT_ENCODERS].index(encoder)]
         tower = getattr(pipe, TEXT_ENCODERS[encoder], None)
         return min(limit, longest_text(tower) or limit) if tower else limit
-
-
-@functools.lru_cache(
-    maxsize=1
-)  # by the object, which is the same at every step: reading waits for the device
-def _last_position(positions: Tensor) -> list[float]:
-    """Row and column of the last token of the image, from all tokens' positions."""
-    return positions.flatten(0, -2)[-1, -2:].tolist()
 
 
 def _pipeline_site(address: str, read_only: str) -> Site:

@@ -32,7 +32,6 @@ from hooks.attention.definitions import (
 )
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.errors import HookError
-from hooks.transfer import to_device
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once, if a head has no more: 512 KiB in float32, twice
 CHUNK = 2**24  # on any other device: 64 MiB, twice
@@ -94,9 +93,9 @@ def indicators(
     room = -(-max(map(len, columns)) // width) * width
     bounds = [[(p.start, p.stop) if isinstance(p, slice) else (p, p + 1) for p in row] for row in columns]
     bounds = torch.tensor([[*row, *[(0, 0)] * (room - len(row))] for row in bounds])
-    first, stop = to_device(bounds[:, None, None], device).unbind(-1)
+    bounds = bounds[:, None, None].to(device, non_blocking=device.type == "cuda")
     positions = torch.arange(keys, device=device)[:, None]
-    values = ((positions >= first) & (positions < stop)).to(dtype)
+    values = ((positions >= bounds[..., 0]) & (positions < bounds[..., 1])).to(dtype)
     return values.split(width, dim=-1)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS
 from hooks.errors import HookError
-from hooks.prompt.given import prompt_tokenizer, spell_out_placeholders
+from hooks.prompt.given import PromptTokenizer, prompt_tokenizer, spell_out_placeholders
 from hooks.prompt.spans import (
     Span,
     encode,
@@ -331,7 +331,7 @@ class PromptWords:
         return tuple(range(1, min(max(ends), tokens)) if ends else range(tokens))
 
     def denoiser_columns(self, row: int) -> tuple[int, ...]:
-        """Return the positions in the denoiser's text between the first and the last word of a row's prompt.
+        """Return the positions in the denoiser's text of a row's prompt: its words, and the signs beside them.
 
         For each encoder that gives the denoiser states; HookError if none does.
         """
@@ -344,7 +344,7 @@ class PromptWords:
         tokens: dict[str, list[int]] = {}
         for word in self.words(row):
             tokens.setdefault(word.encoder, []).extend(word.positions)
-        ranges = {name: range(min(span), max(span) + 1) for name, span in tokens.items() if span}
+        ranges = {name: self._text_range(name, row, words) for name, words in tokens.items() if words}
         result = self.denoiser_positions(ranges, row)
         if not result and self._prompts is not None and tokens:
             raise HookError(
@@ -352,6 +352,16 @@ class PromptWords:
                 "what the denoiser is given: pass the prompts in the order of the call"
             )
         return result
+
+    def _text_range(self, encoder: str, row: int, words: Sequence[int]) -> range:
+        """Return the token positions of a row's prompt in a text encoder, given those of its words."""
+        tokenizer, ids = tokenizer_of(self._pipe, encoder, self._system), self._ids[encoder][row]
+        special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id} | {tokenizer.eos_token_id}
+        first, stop = min(words), max(words) + 1
+        if not (isinstance(tokenizer, PromptTokenizer) and tokenizer.template.before):  # which is no prompt
+            first -= len([*itertools.takewhile(lambda token: token not in special, ids[:first][::-1])])
+        stop += len([*itertools.takewhile(lambda token: token not in special, ids[stop:])])
+        return range(first, stop)
 
     def denoiser_positions(self, positions: Mapping[str, Sequence[int]], row: int) -> tuple[int, ...]:
         """Return where tokens of a row, given as positions by encoder, stand in the denoiser's text (sorted)."""

@@ -59,18 +59,18 @@ class Part:
     images: int  # images in it
     pieces: Sequence[Any]  # what the work of the stage is given one by one; each gives a `RowsByKind`
 
-    def file_contents(self, pieces: Sequence[RowsByKind]) -> Iterator[tuple[str, memoryview]]:
-        """Yield (kind, Parquet bytes) of each file of the part, built from the rows of all its pieces."""
+    def file_contents(self, results: Sequence[RowsByKind]) -> Iterator[tuple[str, memoryview]]:
+        """Yield (kind, Parquet bytes) of each file of the part, from the `results` of all its pieces."""
         for kind in self.paths:
-            rows = [row for piece in pieces for row in piece[kind].rows]
-            halved = [batch for piece in pieces if (batch := piece[kind].batch)]
+            rows = [row for result in results for row in result[kind].rows]
+            halved = [batch for result in results if (batch := result[kind].batch)]
             identity = {**self.identity, **({"batch": min(halved)} if halved else {})}
-            yield kind, files.part_bytes(rows, pieces[-1][kind].schema, identity)
+            yield kind, files.part_bytes(rows, results[-1][kind].schema, identity)
 
 
 @dataclass(frozen=True)
 class StageCall:
-    """How a stage that stores images is run: configuration as passed, overwriting, progress bar and workers."""
+    """How a stage that stores images is called: configuration as passed, overwriting, progress bar, workers."""
 
     passed: Mapping[str, Any] | None = None  # the configuration as it was passed, for `run.json`
     text: str = ""  # the same as a file, for the copy of `triplets.yaml`; empty: that is there
@@ -88,7 +88,7 @@ class StageCall:
         return self.cluster.run_function(function, *arguments) if self.cluster else function(*arguments)
 
     def count_workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
-        """Return the number of workers for the unfinished parts `todo`; without a cluster at most one per piece."""
+        """Return the number of workers for unfinished parts (`todo`); without a cluster at most one per piece."""
         if self.cluster:
             return self.cluster.available_workers()
         images = sum(part.images for part in todo)
@@ -147,17 +147,17 @@ def unfinished_parts(
 
 
 def record_generated(run: Run, began: float) -> None:
-    """Record that all images are generated, counts of faulty ones, and the seconds since `began` (`time.monotonic`)."""
+    """Record that a run's images are generated, counts of faulty ones, and the seconds since `began`."""
     faults = fault_counts(list(run.faults().values()))
     directory.record_stage(run, "generated", monotonic() - began, faults=faults)
 
 
 def report_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
-    """Print which parts were damaged and are made again, and record it in ``run.json``."""
+    """Print which parts were damaged and will be made again, and record it in ``run.json``."""
     lines = [str(error).partition(": run --stage")[0] for error in damaged]
     if lines:
-        noted = [{"found": line.removeprefix(f"{run.path}/"), "at": directory.now()} for line in lines]
-        run.write_meta(made_again=[*(run.meta.get("made_again") or []), *noted])
+        entries = [{"found": line.removeprefix(f"{run.path}/"), "at": directory.now()} for line in lines]
+        run.write_meta(made_again=[*(run.meta.get("made_again") or []), *entries])
     for line in lines:
         print(f"{line}: made again", file=sys.stderr)
 
@@ -171,7 +171,7 @@ def make_parts(
     command: StageCall,
     workers: int = 1,
 ) -> None:
-    """Make the unfinished parts `todo` of a stage and write their files, in `workers` processes here or by Ray."""
+    """Make the unfinished parts (`todo`) of a stage and write their files, with `workers` processes or by Ray."""
     total, left = (sum(part.images for part in some) for some in (parts, todo))
     several = f" ({workers} workers)" if workers > 1 and not command.cluster else ""
     with tqdm(
@@ -184,12 +184,13 @@ def make_parts(
     ) as bar:
 
         def advance(images: float) -> None:
+            """Move the progress bar by this many images."""
             bar.update(min(images, total - bar.n))  # beyond its end the bar would have none
 
         while todo:
             elsewhere, locks = list[Part](), dict[int, ExitStack]()
-            with ExitStack() as held:
-                due = _lock_parts(todo, held, locks, elsewhere)
+            with ExitStack() as stack:
+                due = _lock_parts(todo, stack, locks, elsewhere)
                 if command.cluster:
                     made = command.cluster.make_parts(run, stage, due, work, advance)
                 else:
@@ -206,14 +207,14 @@ def make_parts(
 
 
 def _lock_parts(
-    todo: Sequence[Part], held: ExitStack, locks: dict[int, ExitStack], elsewhere: list[Part]
+    todo: Sequence[Part], stack: ExitStack, locks: dict[int, ExitStack], elsewhere: list[Part]
 ) -> Iterator[Part]:
-    """Yield the unfinished parts of `todo`, each locked; those that another process has locked go into `elsewhere`."""
+    """Yield each part of `todo` that is unfinished, locked; parts that others have locked go into `elsewhere`."""
     for part in todo:
         first = next(iter(part.paths.values()))
         lock = first.with_name(f"{first.name}.lock")
         require_not_removed(lock)
-        locks[id(part)] = held.enter_context(ExitStack())
+        locks[id(part)] = stack.enter_context(ExitStack())
         if not locks[id(part)].enter_context(locked(lock, wait=False, remove=True)):
             elsewhere.append(part)
             continue
@@ -227,12 +228,12 @@ def _lock_parts(
 def _make_in_processes(
     helpers: Helpers, parts: Iterable[Part], work: Work, workers: int, tick: Tick
 ) -> Iterator[tuple[Part, Iterator[tuple[str, memoryview]]]]:
-    """Yield each part with (kind, Parquet bytes) of its files, as processes of this machine finish it."""
+    """Yield each part, with (kind, Parquet bytes) of its files, when processes of this machine have made it."""
     made = dict[int, dict[int, RowsByKind]]()
-    pieces = (((part, place), piece) for part in parts for place, piece in enumerate(part.pieces))
+    pieces = (((part, index), piece) for part in parts for index, piece in enumerate(part.pieces))
     with closing(helpers.results(work, pieces, workers, tick)) as results:
-        for (part, place), piece in results:
+        for (part, index), piece in results:
             done = made.setdefault(id(part), {})
-            done[place] = piece
+            done[index] = piece
             if len(done) == len(part.pieces):
                 yield part, part.file_contents([piece for _, piece in sorted(made.pop(id(part)).items())])

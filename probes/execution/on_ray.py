@@ -51,6 +51,7 @@ class RayWorkers:
     """Workers of the Ray cluster that this process is connected to, which run functions and make parts."""
 
     def __init__(self, options: Cluster, *, on_cpu: bool) -> None:
+        """Take the resources of a worker from the options; `on_cpu`: no GPUs."""
         gpus = options.gpus_per_worker
         if gpus == AUTO:
             gpus = 1.0 if ray.cluster_resources().get("GPU") and not on_cpu else 0.0
@@ -71,7 +72,7 @@ class RayWorkers:
         return max(1, room if most == AUTO else min(room, most))
 
     def run_function(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, computed by a worker."""
+        """Return ``function(*arguments)``, computed by a worker of the cluster."""
         reference = self._call.remote(os.getcwd(), function, *arguments)
         while not ray.wait([reference], timeout=WAIT)[0]:
             self.available_workers()
@@ -80,7 +81,7 @@ class RayWorkers:
     def make_parts(
         self, run: Run, stage: str, parts: Iterator[Part], work: Any, tick: Tick
     ) -> Iterator[tuple[Part, Iterable[tuple[str, bytes]]]]:
-        """Yield each part with (kind, Parquet bytes) of its files, as workers finish it.
+        """Yield each part, with (kind, Parquet bytes) of its files, when a worker has made it.
 
         A `UserError` of a worker ends the stage; any other failure is raised as one after all other parts are made.
         """
@@ -120,7 +121,7 @@ class RayWorkers:
             )
 
     def _get_result(self, reference: Any) -> Any:
-        """Return a remote call's result; a `UserError` if the worker's libraries have other versions than here."""
+        """Return the result of a remote call; UserError if its worker's libraries have other versions than ours."""
         try:
             host, libraries, result = ray.get(reference)
         except RayError as error:
@@ -137,7 +138,7 @@ class RayWorkers:
         return result
 
     def _require_same_device(self, device: str) -> None:
-        """Raise a `UserError` if a worker's device is not of the first one's kind, unless kinds may be mixed."""
+        """Raise a UserError if a worker's device is of another kind than the first, unless kinds may be mixed."""
         if self._devices and device not in self._devices and not self._options.mixed_devices:
             raise UserError(
                 f"cluster: expected workers on {self._devices[0]}, like the first, got {device}, whose images differ in"
@@ -150,7 +151,7 @@ class RayWorkers:
 
 
 def _call_in(folder: str, function: Callable[..., Any], *arguments: Any) -> tuple[str, dict[str, str], Any]:
-    """Return host, versions of libraries and ``function(*arguments)``, called with `folder` as working directory."""
+    """Return host, versions of libraries and ``function(*arguments)``, called with this working directory."""
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
@@ -162,14 +163,14 @@ def _call_in(folder: str, function: Callable[..., Any], *arguments: Any) -> tupl
 
 
 def _make_part(key: bytes, work: Any, part: Part) -> tuple[str, dict[str, bytes]]:
-    """Return the device's name and, by kind, the Parquet bytes of the files of a part, made in this worker."""
+    """Make a part in this worker; return the device's name, and the Parquet bytes of the files by kind."""
     do = open_once(key, work)
     pieces = [do(piece, lambda images: None) for piece in part.pieces]
     return _device_name(work.device), {kind: bytes(data) for kind, data in part.file_contents(pieces)}
 
 
 def _device_name(device: str) -> str:
-    """Return the name of the GPU of this process, or ``cpu with`` its instruction set; other devices as they are."""
+    """Return the name of the GPU of this process, or "cpu with" its instruction set; other devices unchanged."""
     if device != "cpu" and not device.startswith("cuda"):
         return device
     import torch
@@ -184,7 +185,7 @@ def _device_name(device: str) -> str:
 
 @contextlib.contextmanager
 def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
-    """Yield the workers of the Ray cluster that is configured, or of a Ray started on this machine for the block."""
+    """Yield the workers of the configured Ray cluster, or of a Ray that runs here during the ``with`` block."""
     options = config.cluster
     assert options is not None
     for name, value in _ENVIRONMENT.items():
@@ -210,14 +211,14 @@ def connected(config: Config, *, progress: bool = True) -> Iterator[RayWorkers]:
 
 
 def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
-    """Set the handlers of signals by number; does nothing outside the main thread."""
+    """Set the handlers of signals, given by number, if this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def _connect(options: Cluster) -> str:
-    """Connect to the configured Ray, or start one on this machine; return ``at ADDRESS`` or ``on this machine``."""
+    """Connect to the configured Ray, or start one here; return "at ADDRESS" or "on this machine"."""
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = (os.environ.get("RAY_ADDRESS") if options.address == AUTO else None) or options.address
     if address != LOCAL:

@@ -1,6 +1,6 @@
 """Number of workers of a stage, their threads, and the sizes of batches: what a machine has room for.
 
-The number of workers alters no byte. A batch's size may alter the last bits of what is drawn, so the size that was
+The number of workers alters no byte. A batch's size may alter the last bits of the images, so the size that was
 chosen when a run began is a field of each part's identity, and a part of which some batches were smaller, since a
 device had no room, says so (`batch` in its metadata; ``run.json`` lists the sizes). Loads no torch until it is asked
 for threads or batches.
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 def core_count() -> int:
-    """Return the number of cores that this process may use: its affinity, or its container's share if that is less."""
+    """Return the number of cores that this process may use, by its affinity and its container's quota."""
     # which not every system has
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
@@ -50,14 +50,14 @@ def core_count() -> int:
 
 
 def total_memory() -> float:
-    """Return the bytes of memory of this machine; infinity where the system does not say."""
+    """Return the bytes of memory of this machine; infinity if the system does not tell."""
     if hasattr(os, "sysconf"):
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     return inf
 
 
 def thread_count(parameters: float, device: str) -> int:
-    """Return the number of torch threads for a model: 1 for a small one on a CPU, else torch's own number.
+    """Return the number of torch threads for a model of so many parameters: 1 if small on a CPU, else torch's own.
 
     On a CPU a small model is given one: on a busy machine several wait for one another for minutes, and several workers
     serve it better.
@@ -72,7 +72,7 @@ def thread_count(parameters: float, device: str) -> int:
 def worker_count(
     setting: int | Literal["auto"], *, device: str, threads: int, images: float, per_worker: int = EACH
 ) -> int:
-    """Return the number of workers of a stage: `setting` or, for ``auto``, what cores, memory, GPUs and work allow.
+    """Return the number of workers of a stage: `setting` or, for "auto", what cores, memory, GPUs and work allow.
 
     `threads`: of one worker; `per_worker`: images for which a further one is worth its start. Each GPU has one.
     """
@@ -89,7 +89,7 @@ def worker_count(
 
 
 def process_count(config: Config, stage: str) -> int:
-    """Return the number of processes that measure a run or write its report; in a report one for each core."""
+    """Return the number of processes that measure a run or (stage "report") write its report, one for each core."""
     images = inf if stage == "report" else len(config.prompts[: config.limit]) * len(config.seeds)
     images *= len(config.indicators)
     return worker_count(
@@ -97,12 +97,12 @@ def process_count(config: Config, stage: str) -> int:
     )
 
 
-def require_cluster(config: Config, place: str = "--cluster") -> None:
-    """Raise a `UserError` if a cluster is configured and Ray is not installed, or a device has a number."""
+def require_cluster(config: Config, location: str = "--cluster") -> None:
+    """Raise a UserError if a configured cluster cannot be used: Ray is not installed, or a device has a number."""
     if not config.clustered:
         return
     if importlib.util.find_spec("ray") is None:
-        raise UserError(f"{place}: expected Ray, found none installed: {pip_line('cluster')}")
+        raise UserError(f"{location}: expected Ray, found none installed: {pip_line('cluster')}")
     for field, device in (("generate", config.generate.device), ("observe", config.observe.device)):
         if ":" in device:
             raise UserError(
@@ -114,14 +114,14 @@ def require_cluster(config: Config, place: str = "--cluster") -> None:
 # Batches
 
 
-def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
-    """Return the number of triplets per batch that a device holds: at least one, at most a part's (`auto_images`)."""
-    draws = auto_images(pipe, device, config, image_bytes) / len(config.indicators)
-    return max(1, min(floor(draws), config.generate.part_triplets))
+def triplets_per_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
+    """Return the number of triplets per batch that a device has memory for: at least one, at most a part's."""
+    triplets = images_per_batch(pipe, device, config, image_bytes) / len(config.indicators)
+    return max(1, min(floor(triplets), config.generate.part_triplets))
 
 
-def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> float:
-    """Return the number of images per batch that a device holds, which may be below 1; needs no weights.
+def images_per_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> float:
+    """Return the number of images per batch that a device has memory for, maybe below 1; needs no weights.
 
     On a CPU that is about one image of 64x64 latents; on a GPU half of the free memory is used, of which an image takes
     `image_bytes`, where they were measured.
@@ -140,7 +140,7 @@ def auto_images(pipe: Any, device: str, config: Config, image_bytes: float | Non
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that the device has no memory for a batch."""
+    """Return whether an error is one of a device without memory for a batch."""
     from accelerate.utils.memory import should_reduce_batch_size
 
     return isinstance(error, MemoryError) or (
@@ -150,17 +150,17 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @dataclass
 class BatchSize:
-    """A batch size, which is halved for the rest of this process where the device has no memory for a batch."""
+    """A batch size, which is halved for the rest of this process when the device has no memory for a batch."""
 
     stage: str
     size: int
-    what: str  # for messages: triplets, images
+    unit: str  # for messages: triplets, images
     smallest: int  # fewer are no batch
     smallest_named: str
     dtype: str
 
     def fit(self, make: Callable[[int], Result], most: int) -> Result:
-        """Return ``make(size)`` for the largest size that fits, halving it as needed; a `UserError` if none fits."""
+        """Return ``make(size)``, halving the size until the device has memory for it; UserError if none fits."""
         from accelerate.utils.memory import clear_device_cache
 
         while True:
@@ -178,11 +178,11 @@ class BatchSize:
                     f"{half if self.dtype == 'float32' else ''} free its memory and run again, finished parts are kept"
                 )
             self.size = max(self.smallest, size // 2)
-            line = f"{self.stage}: no room on the device for {size} {self.what} at a time: goes on with {self.size}"
+            line = f"{self.stage}: no room on the device for {size} {self.unit} at a time: goes on with {self.size}"
             print(line, file=sys.stderr, flush=True)
 
 
 def used_batch_sizes(run: Run, kind: str, planned: int) -> list[int]:
-    """Return `planned` and the batch sizes with which the parts of a kind were computed, in descending order."""
+    """Return the batch sizes with which a kind's parts were computed, with the `planned` one, descending."""
     used = {read_identity(file).get("batch", planned) for file in run.parts(kind)}
     return sorted({planned, *used}, reverse=True)

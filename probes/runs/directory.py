@@ -191,10 +191,7 @@ def _times_until(run: Run, status: str) -> dict[str, Any]:
 
 
 def prepare_stage(run: Run, config: Config, stage: str, passed: Mapping[str, Any], yaml_text: str) -> None:
-    """Record the configuration of a later stage of a generated run; UserError if it is one of other images.
-
-    `passed` is the configuration as it was passed, `yaml_text` as ``triplets.yaml`` (empty: that stays).
-    """
+    """Record a later stage's configuration (as passed, and as YAML) in a run; UserError if for other images."""
     status = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
         raise UserError(

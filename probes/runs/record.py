@@ -17,7 +17,6 @@ from platform import libc_ver, machine, python_version, system
 from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from hooks.attention import definitions
 from probes.config.schema import Config
@@ -124,19 +123,14 @@ def altered_stages() -> dict[str, str]:
     """Return the stage whose results each configuration field (dotted) alters, or "part" (the cut) or "nothing"."""
     marks = {}
     for name, field in Config.model_fields.items():
-        marks[name] = _marked_stage(field, "generate")
+        marks[name] = (field.json_schema_extra or {}).get("alters", "generate")
         for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 marks |= {
-                    f"{name}.{key}": _marked_stage(entry, marks[name])
+                    f"{name}.{key}": (entry.json_schema_extra or {}).get("alters", marks[name])
                     for key, entry in kind.model_fields.items()
                 }
     return marks
-
-
-def _marked_stage(field: FieldInfo, default: str) -> str:
-    """Return the mark ``alters`` of a field in the schema: a stage, "part" or "nothing"; `default` without one."""
-    return (field.json_schema_extra or {}).get("alters", default)
 
 
 def fields_altering(config: Mapping[str, Any], *stages: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hooks.probe import Probe
-    from hooks.recorder import Chooser
+    from hooks.recorder import PositionSampler
 
 _LARGEST = float(np.finfo(np.float16).max)
 
@@ -116,7 +116,7 @@ def _means_by_group(values: Tensor) -> list[tuple[str | None, Tensor]]:
     return [(name, means) for name, means in groups if np.isfinite(np.asarray(means)).all()]
 
 
-def position_sampler(samples: Sequence[Sample], capture: Capture) -> Chooser | Literal["all", "mean"]:
+def position_sampler(samples: Sequence[Sample], capture: Capture) -> PositionSampler | Literal["all", "mean"]:
     """Return "all", "mean", or a function that samples positions (pixels or tokens) whose activations are kept.
 
     They depend on prompt id, seed, site and call alone, so they are the same for all images of a triplet and seed,

@@ -51,25 +51,10 @@ _RESULT = re.compile(r"(tables|figures|gallery)/[^/\\]+|report\.html|README\.md"
 
 
 class Run:
-    """A run directory, its parts, images and results; open one with :meth:`Run.open`.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-        The run directory.
-    meta : dict
-        What ``run.json`` says.
-
-    Examples
-    --------
-    ::
-
-        run = Run.open("runs/triplets")
-        run.samples()  # a DataFrame, one row per image
-        run.image("t00000-s0-feminine")  # a PIL image
-    """
+    """A run directory, its parts, images and results; open one with :meth:`Run.open`."""
 
     def __init__(self, path: Path, meta: dict[str, Any]):
+        """Take the path of the directory, and `meta`, the content of its ``run.json`` (empty if there is none)."""
         self.path, self.meta = path, meta
         self._stage = BESIDE  # that is under way
         self._names: set[str] = set()  # results that it has written

@@ -16,12 +16,13 @@ from hooks.architectures.registry import architecture_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.probe import Probe
 from hooks.prompt.given import use_system_prompt
+from hooks.recorder import PairPositions
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.loop import RowsByKind, RowsOfKind
 from probes.execution.processes import Tick
-from probes.execution.workers import BatchSize, auto_batch, is_out_of_memory
+from probes.execution.workers import BatchSize, is_out_of_memory, triplets_per_batch
 from probes.models import loading, requirements
 from probes.models.weights import deterministic, parameter_count
 from probes.prompts.sample import Sample, TextTowers, indicator_spans
@@ -35,9 +36,6 @@ _NAN = {
     "bfloat16": "use --dtype float32",
     "float32": "lower --guidance-scale, choose another --scheduler, or check the model",
 }
-
-
-_PositionPairs = list[tuple[list[int], list[int]]]  # of each pair of samples
 
 
 def batched(items: Sequence[Any], size: int) -> list[list[Any]]:
@@ -146,7 +144,7 @@ class ResolvedSettings:
 
 
 def resolve_settings(source: loading.Source, config: Config, triplet: Sequence[Sample]) -> ResolvedSettings:
-    """Load a run's model and return the settings that depend on it, memory measured with one triplet's samples."""
+    """Load a run's model and return the settings that depend on it, the batch size by a trial `triplet`."""
     loaded = load_run_model(source, config, config.generate.device)
     on_gpu = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if on_gpu else "CPU"
@@ -154,7 +152,7 @@ def resolve_settings(source: loading.Source, config: Config, triplet: Sequence[S
     if config.generate.batch_triplets == "auto":
         measured = measure_image_bytes(loaded, settings.apply_to(config), triplet) if on_gpu else None
         settings.image_bytes = measured
-        settings.batch_triplets = auto_batch(loaded.pipe, loaded.device, config, measured)
+        settings.batch_triplets = triplets_per_batch(loaded.pipe, loaded.device, config, measured)
     return settings
 
 
@@ -174,10 +172,8 @@ def thread_count(loaded: loading.LoadedModel) -> int:
     )
 
 
-def measure_image_bytes(
-    loaded: loading.LoadedModel, config: Config, triplet: Sequence[Sample]
-) -> float | None:
-    """Return the bytes of GPU memory that an image takes, by a trial triplet; None on a CPU or if out of memory.
+def measure_image_bytes(loaded: loading.LoadedModel, config: Config, trial: Sequence[Sample]) -> float | None:
+    """Return the bytes of GPU memory that an image takes, by a `trial` triplet; None on a CPU or if out of memory.
 
     Of two trial batches the second is measured: the first loads kernels.
     """
@@ -189,7 +185,7 @@ def measure_image_bytes(
             for _ in range(2):
                 torch.cuda.reset_peak_memory_stats(loaded.device)
                 before = torch.cuda.memory_allocated(loaded.device)
-                generate_batch(loaded.pipe, config, [triplet], lambda images: None)
+                generate_batch(loaded.pipe, config, [trial], lambda images: None)
                 used_bytes = torch.cuda.max_memory_allocated(loaded.device) - before
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
@@ -197,7 +193,7 @@ def measure_image_bytes(
         return None
     finally:
         torch.cuda.empty_cache()
-    return used_bytes / len(triplet)
+    return used_bytes / len(trial)
 
 
 def generate_batch(
@@ -240,9 +236,8 @@ def generate_batch(
     )
     seeds = [sample.noise_seed for sample in members]
     with probe, use_system_prompt(pipe, architecture.layouts[0], system) as given:
-        images, faults = call_pipeline(
-            pipe, prompts, seeds, count_step, **call_options(pipe, config), **given
-        )
+        options = {**call_options(pipe, config), **given}
+        images, faults = call_pipeline(pipe, prompts, seeds, count_step, **options)
     if members[0].sample_id == first_id and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either
         raise UserError(
@@ -323,7 +318,7 @@ def call_pipeline(
 
 def _shared_positions(
     pipe: Any, samples: list[Sample], pairs: list[tuple[int, int]]
-) -> _PositionPairs | dict[str, _PositionPairs] | None:
+) -> PairPositions | dict[str, PairPositions] | None:
     """Return the token positions of words shared by each pair of samples, of transformers by text encoder."""
     first = [(list(samples[i].shared_positions), list(samples[j].shared_positions)) for i, j in pairs]
     if not architecture_of(pipe).transformer or not first:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from time import monotonic
 from typing import Any
 
@@ -148,10 +148,7 @@ def _make_part(
     run: Run, config: Config, fields: dict[str, Any], index: int, triplets: list[list[Sample]]
 ) -> Part:
     """Return part number `index` of the run, its triplets cut into batches with one system prompt each."""
-    size, members = (
-        int(config.generate.batch_triplets),
-        [sample for triplet in triplets for sample in triplet],
-    )
+    size, members = int(config.generate.batch_triplets), [*chain.from_iterable(triplets)]
     first, read = [triplet[0] for triplet in triplets], []
     for one in members:  # what the tokenizers make of the prompts
         positions = (one.word_positions, one.word_positions_2, one.shared_positions)

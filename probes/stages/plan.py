@@ -27,6 +27,7 @@ from probes.prompts.sample import (
     tokenize,
 )
 
+TextSpan = tuple[str, Span | None]  # a prompt, and where the word for the person is in it
 Phrases = Mapping[str, set[tuple[str, ...]]]  # of each indicator the forms of its word
 
 
@@ -38,7 +39,7 @@ def plan(
     UserError if a prompt is too long for a text encoder's tokenizer or `max_tokens`; it names `file` and the prompt.
     """
     prompts, indicators, size = config.prompts[: config.limit], config.indicators, len(config.indicators)
-    texts: list[tuple[str, Span | None]] = [
+    texts: list[TextSpan] = [
         fill_person(prompt.template, entry.word) if prompt.template else (prompt.texts[indicator], None)
         for prompt in prompts
         for indicator, entry in indicators.items()
@@ -97,11 +98,7 @@ def plan(
 
 
 def _tokenize_texts(
-    config: Config,
-    texts: Sequence[tuple[str, Span | None]],
-    tokenizer: Any,
-    max_tokens: int | None,
-    file: str,
+    config: Config, texts: Sequence[TextSpan], tokenizer: Any, max_tokens: int | None, file: str
 ) -> list[Tokenized]:
     """Return texts (with the spans of their words) tokenized behind their system prompts; errors name the `file`."""
     indicators = list(config.indicators)
@@ -117,14 +114,13 @@ def _tokenize_texts(
     read: dict[int, Tokenized] = {}
     for system, chosen in systems.items():
         try:
-            prompted_tokenizer = replace_system_prompt(tokenizer, system)
+            prompted = replace_system_prompt(tokenizer, system)
         except HookError as error:
             raise UserError(f"{prompt_location(chosen[0])}: {error}") from None
-        most = max_tokens and max_tokens + prompted_tokenizer.model_max_length - tokenizer.model_max_length
+        most = max_tokens and max_tokens + prompted.model_max_length - tokenizer.model_max_length
         asked = [texts[index][0] for index in chosen]
         read |= zip(
-            chosen,
-            tokenize(asked, prompted_tokenizer, lambda at, chosen=chosen: prompt_location(chosen[at]), most),
+            chosen, tokenize(asked, prompted, lambda at, chosen=chosen: prompt_location(chosen[at]), most)
         )
     return [read[index] for index in range(len(texts))]
 
@@ -132,7 +128,7 @@ def _tokenize_texts(
 def _indicator_and_shared_words(
     prompt: Prompt,
     indicators: Sequence[tuple[str, Any]],
-    texts: Sequence[tuple[str, Span | None]],
+    texts: Sequence[TextSpan],
     tokenized: Sequence[Tokenized],
     phrases: Phrases,
 ) -> tuple[list[set[int]], list[tuple[int, ...]]]:

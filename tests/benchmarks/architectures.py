@@ -21,7 +21,6 @@ from diffusers import (
     DDIMScheduler,
     DPMSolverMultistepScheduler,
     EulerDiscreteScheduler,
-    FlowMatchEulerDiscreteScheduler,
     FluxPipeline,
     FluxTransformer2DModel,
     PNDMScheduler,
@@ -32,10 +31,10 @@ from diffusers import (
     UNet2DConditionModel,
 )
 from safetensors.torch import load_file, save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
+from transformers import CLIPTextModel, CLIPTextModelWithProjection
 
-from tests.tiny import END, tiny_tokenizer, vocabulary
-from tests.tiny_transformers import t5_tokenizer
+from tests.tiny import END, _text_config, tiny_tokenizer, vocabulary
+from tests.tiny_transformers import ROWS, _t5, named_towers
 
 TRANSFORMERS = ("sd3", "flux")
 ARCHITECTURES = ("sd14", "sd21", "sdxl", *TRANSFORMERS)
@@ -54,20 +53,14 @@ _NOISE = dict(
     timestep_spacing="leading",
 )
 _DOWN, _UP = "CrossAttnDownBlock2D", "CrossAttnUpBlock2D"
+_SD: dict[str, Any] = dict(
+    block_out_channels=(320, 640, 1280, 1280),
+    down_block_types=(_DOWN, _DOWN, _DOWN, "DownBlock2D"),
+    up_block_types=("UpBlock2D", _UP, _UP, _UP),
+)
 _UNETS: dict[str, dict[str, Any]] = {
-    "sd14": dict(
-        block_out_channels=(320, 640, 1280, 1280),
-        attention_head_dim=8,  # diffusers' name for the number of heads
-        down_block_types=(_DOWN, _DOWN, _DOWN, "DownBlock2D"),
-        up_block_types=("UpBlock2D", _UP, _UP, _UP),
-    ),
-    "sd21": dict(
-        block_out_channels=(320, 640, 1280, 1280),
-        attention_head_dim=(5, 10, 20, 20),
-        down_block_types=(_DOWN, _DOWN, _DOWN, "DownBlock2D"),
-        up_block_types=("UpBlock2D", _UP, _UP, _UP),
-        use_linear_projection=True,
-    ),
+    "sd14": _SD | dict(attention_head_dim=8),  # diffusers' name for the number of heads
+    "sd21": _SD | dict(attention_head_dim=(5, 10, 20, 20), use_linear_projection=True),
     "sdxl": dict(
         block_out_channels=(320, 640, 1280),
         attention_head_dim=(5, 10, 20),
@@ -101,10 +94,8 @@ def build(
     *,
     width: float = 1.0,
     size: int = 512,
-    seed: int = 0,
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
-    scheduler_name: str = "ddim",
 ) -> Any:
     """A pipeline of one of `ARCHITECTURES` with seeded random weights, without safety checker and progress bar.
 
@@ -113,7 +104,7 @@ def build(
     different ones.
     """
     if architecture in TRANSFORMERS:
-        return _transformer(architecture, width, size, seed, device, dtype)
+        return _transformer(architecture, width, size, device, dtype)
     tokenizers = [
         tiny_tokenizer(77, pad_token=END if i == 0 and architecture != "sd21" else "!")
         for i in range(len(_TEXT[architecture]))
@@ -128,7 +119,7 @@ def build(
         unet = _unet(architecture, width, size, encoders)
         vae = _vae(width, size, scaling_factor=0.13025 if architecture == "sdxl" else 0.18215)
     for number, module in enumerate((*encoders, unet, vae)):
-        _randomise(module, seed + number)
+        _randomise(module, number)
         if dtype != torch.float32:
             module.to(dtype)
         module.eval()
@@ -137,7 +128,7 @@ def build(
         text_encoder=encoders[0],
         unet=unet,
         vae=vae,
-        scheduler=scheduler(scheduler_name, "v_prediction" if architecture == "sd21" else "epsilon"),
+        scheduler=scheduler("ddim", "v_prediction" if architecture == "sd21" else "epsilon"),
     )
     if architecture == "sdxl":
         pipe = StableDiffusionXLPipeline(
@@ -199,19 +190,8 @@ def _unet(architecture: str, width: float, size: int, encoders: list[Any]) -> UN
 
 
 def _text_encoder(tokenizer: Any, size: int, layers: int, heads: int, act: str, projected: bool) -> Any:
-    config = CLIPTextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=size,
-        intermediate_size=4 * size,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        max_position_embeddings=tokenizer.model_max_length,
-        hidden_act=act,
-        projection_dim=size,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
+    more = dict(hidden_act=act, projection_dim=size, intermediate_size=4 * size)
+    config = _text_config(tokenizer, size, layers, heads, **more)
     return (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
 
 
@@ -229,9 +209,7 @@ def _vae(width: float, size: int, latent_channels: int = 4, **settings: Any) -> 
     )
 
 
-def _transformer(
-    architecture: str, width: float, size: int, seed: int, device: str, dtype: torch.dtype
-) -> Any:
+def _transformer(architecture: str, width: float, size: int, device: str, dtype: torch.dtype) -> Any:
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)  # weights are made in it, so that 12 billion of them need no more
     try:
@@ -240,7 +218,7 @@ def _transformer(
     finally:
         torch.set_default_dtype(before)
     for number, module in enumerate(m for m in pipe.components.values() if isinstance(m, torch.nn.Module)):
-        _randomise(module.to(device).eval(), seed + number)
+        _randomise(module.to(device).eval(), number)
     pipe.set_progress_bar_config(disable=True)
     return pipe
 
@@ -250,19 +228,9 @@ def _clip(width: float, heads: int, layers: int, act: str, projected: bool) -> t
     return tokenizer, _text_encoder(tokenizer, 64 * heads, layers, heads, act, projected)
 
 
-def _t5(width: float) -> tuple[Any, Any]:
-    heads, tokenizer = _channels(64, width, 1), t5_tokenizer()
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=64 * heads,
-        d_kv=64,
-        d_ff=160 * heads,
-        num_layers=24,
-        num_heads=heads,
-        feed_forward_proj="gated-gelu",
-        tie_word_embeddings=False,
-    )
-    return tokenizer, T5EncoderModel(config)
+def _wide_t5(width: float) -> tuple[Any, Any]:
+    heads = _channels(64, width, 1)
+    return _t5(d_model=64 * heads, d_kv=64, d_ff=160 * heads, num_layers=24, num_heads=heads)
 
 
 def _flow_vae(width: float, size: int, scaling: float, shift: float) -> AutoencoderKL:
@@ -272,7 +240,7 @@ def _flow_vae(width: float, size: int, scaling: float, shift: float) -> Autoenco
 
 def _sd3(width: float, size: int) -> StableDiffusion3Pipeline:
     heads = _channels(24, width, 1)
-    towers = [_clip(width, *_CLIP_L, True), _clip(width, *_CLIP_G, True), _t5(width)]
+    towers = [_clip(width, *_CLIP_L, True), _clip(width, *_CLIP_G, True), _wide_t5(width)]
     encoders = [encoder for _, encoder in towers]
     transformer = SD3Transformer2DModel(
         sample_size=size // 8,
@@ -290,43 +258,30 @@ def _sd3(width: float, size: int) -> StableDiffusion3Pipeline:
     return StableDiffusion3Pipeline(
         transformer=transformer,
         vae=_flow_vae(width, size, 1.5305, 0.0609),
-        scheduler=FlowMatchEulerDiscreteScheduler(shift=3.0),
-        **{
-            f"{part}{f'_{number}' if number > 1 else ''}": one
-            for number, tower in enumerate(towers, 1)
-            for part, one in zip(("tokenizer", "text_encoder"), tower, strict=True)
-        },
+        scheduler=ROWS["sd3"].scheduler(),
+        **named_towers(towers),
     )
 
 
 def _flux(width: float, size: int) -> FluxPipeline:
-    (tokenizer, encoder), (tokenizer_2, encoder_2) = _clip(width, *_CLIP_L, False), _t5(width)
+    towers = [_clip(width, *_CLIP_L, False), _wide_t5(width)]
+    clip, t5 = (encoder.config for _, encoder in towers)
     transformer = FluxTransformer2DModel(
         in_channels=64,
         num_layers=19,
         num_single_layers=38,
         attention_head_dim=128,
         num_attention_heads=_channels(24, width, 1),
-        joint_attention_dim=encoder_2.config.d_model,
-        pooled_projection_dim=encoder.config.hidden_size,
+        joint_attention_dim=t5.d_model,
+        pooled_projection_dim=clip.hidden_size,
         guidance_embeds=True,
         axes_dims_rope=(16, 56, 56),
     )
     return FluxPipeline(
         transformer=transformer,
         vae=_flow_vae(width, size, 0.3611, 0.1159),
-        scheduler=FlowMatchEulerDiscreteScheduler(
-            shift=3.0,
-            use_dynamic_shifting=True,
-            base_shift=0.5,
-            max_shift=1.15,
-            base_image_seq_len=256,
-            max_image_seq_len=4096,
-        ),
-        tokenizer=tokenizer,
-        text_encoder=encoder,
-        tokenizer_2=tokenizer_2,
-        text_encoder_2=encoder_2,
+        scheduler=ROWS["flux-dev"].scheduler(),
+        **named_towers(towers),
     )
 
 

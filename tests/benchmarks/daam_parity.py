@@ -158,11 +158,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 768], help="pixels")
     parser.add_argument("--architectures", nargs="+", default=["sd14", "sd21"], choices=["sd14", "sd21"])
     parser.add_argument("--schedulers", nargs="+", default=list(architectures.SCHEDULERS))
-    parser.add_argument(
-        "--every-scheduler",
-        action="store_true",
-        help="draw every prompt with every scheduler, not with one of them in turn",
-    )
     parser.add_argument("--prompts", type=int, default=len(PROMPTS))
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -201,21 +196,22 @@ def _case(folder: Path, architecture: str, size: int, options: argparse.Namespac
     architectures.save(pipe, folder / "pipeline")
     jobs = []
     for number, prompt in enumerate(PROMPTS[: options.prompts]):
-        turn = [options.schedulers[number % len(options.schedulers)]]
-        for scheduler in options.schedulers if options.every_scheduler else turn:
-            name = f"{number:02d}-{scheduler}"
-            found = draw(pipe, prompt, scheduler, 1000 + number, size, options.steps)
-            np.savez(folder / f"{name}.npz", **found)
-            words = word_positions(pipe.tokenizer, prompt)
-            jobs.append({"name": name, "prompt": prompt, "scheduler": scheduler, "words": words})
+        scheduler = options.schedulers[number % len(options.schedulers)]
+        name = f"{number:02d}-{scheduler}"
+        found = draw(pipe, prompt, scheduler, 1000 + number, size, options.steps)
+        np.savez(folder / f"{name}.npz", **found)
+        words = word_positions(pipe.tokenizer, prompt)
+        jobs.append({"name": name, "prompt": prompt, "scheduler": scheduler, "words": words})
+    made = [
+        architectures.scheduler(name, pipe.scheduler.config.prediction_type) for name in options.schedulers
+    ]
     call = {
         "size": size,
         "steps": options.steps,
         "guidance_scale": GUIDANCE_SCALE,
         "threads": options.threads,
         "schedulers": {
-            name: dict(architectures.scheduler(name, pipe.scheduler.config.prediction_type).config)
-            for name in options.schedulers
+            name: (type(one).__name__, dict(one.config)) for name, one in zip(options.schedulers, made)
         },
         "jobs": jobs,
     }

@@ -78,8 +78,10 @@ def versions():
 
 def draw(pipe, job, call, ours):
     """One job: draw it traced; then replay the other side's U-Net inputs under a trace of its own."""
-    scheduler = call["schedulers"][job["scheduler"]]
-    pipe.scheduler = type_of_scheduler(job["scheduler"]).from_config(scheduler)
+    import diffusers
+
+    name, settings = call["schedulers"][job["scheduler"]]
+    pipe.scheduler = getattr(diffusers, name).from_config(settings)
     tracer = traced(pipe, call["size"])
     seen = []
 
@@ -108,17 +110,6 @@ def draw(pipe, job, call, ours):
             )
         replayed = tracer.compute_global_heat_map(job["prompt"])
     return drawn, replayed.heat_maps.numpy(), seen[-1]
-
-
-def type_of_scheduler(name):
-    import diffusers
-
-    return {
-        "ddim": diffusers.DDIMScheduler,
-        "pndm": diffusers.PNDMScheduler,
-        "euler": diffusers.EulerDiscreteScheduler,
-        "dpm": diffusers.DPMSolverMultistepScheduler,
-    }[name]
 
 
 def word_maps(pipe, drawn, job):

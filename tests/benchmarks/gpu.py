@@ -4,13 +4,12 @@ Stable Diffusion 1.4, 2.1, XL and 3 and FLUX.1 at full width, each at the size t
 first with one image at once, then with the largest batch of whole triplets that fits, found by drawing one step of two
 small batches, laying a line through their peaks, and trying. What does not fit the time is drawn with fewer steps or
 repetitions, or left out, and said so. A file is written after every case, so what was measured stays when the command
-is cut off. Where daam can be imported beside this project's diffusers, it is drawn with in the same process.
+is cut off.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import sys
@@ -49,17 +48,6 @@ def fit(
     """Steps and repetitions of a case that has so many seconds; (0, 0) if it cannot be drawn at all.
 
     Repetitions are given up first, down to 2, then steps, down to `LEAST_STEPS`.
-
-    Examples
-    --------
-    >>> fit(0.1, 1.0, modes=3, seconds=100, steps=50, repetitions=5)
-    (50, 5)
-    >>> fit(0.1, 1.0, modes=3, seconds=40, steps=50, repetitions=5)
-    (50, 2)
-    >>> fit(1.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5)
-    (9, 2)
-    >>> fit(9.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5)
-    (0, 0)
     """
     for tried in range(repetitions, 1, -1):
         if modes * tried * (fixed + steps * seconds_a_step) <= seconds:
@@ -69,22 +57,7 @@ def fit(
 
 
 def extrapolated(peaks: tuple[float, float], free_mib: float, largest: int = LARGEST) -> int:
-    """Images, in whole triplets, that should fit, from the peaks of batches of 3 and of 6.
-
-    Parameters
-    ----------
-    peaks : (float, float)
-        MiB.
-    free_mib : float
-        Memory of the device.
-    largest : int
-        Never more than this, rounded down to triplets; never less than 6.
-
-    Examples
-    --------
-    >>> extrapolated((2500.0, 4000.0), 12_000)  # 1000 MiB and 500 an image
-    18
-    """
+    """Images, in whole triplets, that should fit, from the peaks of batches of 3 and of 6; at least 6."""
     an_image = max((peaks[1] - peaks[0]) / 3, 1e-3)
     batch = 3 + math.floor((SHARE * free_mib - peaks[0]) / an_image)
     return max(6, min(batch, largest) // 3 * 3)
@@ -116,8 +89,7 @@ def case_figures(
         return None
     a_step = max((longer["seconds"] - short["seconds"]) / 2, 1e-4)
     fixed = max(longer["seconds"] - 3 * a_step, 0.0)
-    costs = len(modes) + (batch - 1) * modes.count("daam")
-    steps, repetitions = fit(a_step, fixed, costs, seconds, case["steps"], repetitions)
+    steps, repetitions = fit(a_step, fixed, len(modes), seconds, case["steps"], repetitions)
     if not steps:
         return None
     return measure_with(
@@ -133,7 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for one JSON file a case")
     parser.add_argument("--budget", type=float, default=520.0, help="seconds in all")
     parser.add_argument("--architectures", nargs="+", default=list(architectures.ARCHITECTURES))
-    parser.add_argument("--sizes", type=int, nargs="+", help="pixels, in place of each one's own")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--largest", type=int, default=LARGEST, help="images a batch at most")
@@ -144,13 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     options.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(options.budget)
-    daam = importlib.util.find_spec("daam") is not None
     free_mib = torch.cuda.mem_get_info()[0] / 2**20 if options.device.startswith("cuda") else 4096.0
-    places = [(a, size) for a in options.architectures for size in options.sizes or [SIZES[a]]]
     notes = []
-    for number, (architecture, size) in enumerate(places):
+    for number, architecture in enumerate(options.architectures):
+        size = SIZES[architecture]
         # a pipeline serves both batches, so that its weights are made once; cases that are left share the time left
-        share = clock.left / (len(places) - number)
+        share = clock.left / (len(options.architectures) - number)
         if share < 10:
             notes.append(f"{architecture} {size}: left out, no time left")
             continue
@@ -165,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "build": {"architecture": architecture, "width": options.width, "size": size},
         }
         try:
-            notes += _place(case, share, daam, free_mib, options)
+            notes += _place(case, share, free_mib, options)
         except SystemExit as error:
             notes.append(f"{architecture} {size}: {error}")
         print(f"{architecture} {size}: done, {clock.left:.0f} s left", flush=True)
@@ -174,9 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _place(
-    case: dict[str, Any], share: float, daam: bool, free_mib: float, options: argparse.Namespace
-) -> list[str]:
+def _place(case: dict[str, Any], share: float, free_mib: float, options: argparse.Namespace) -> list[str]:
     """Both batches of one architecture and size; what was left out, in words."""
     clock, notes = Clock(share), []
     name = f"{case['build']['architecture']}-{case['size']}"
@@ -188,9 +156,8 @@ def _place(
                 if not case["batch"]:
                     notes.append(f"{name}: not one triplet fits")
                     break
-            modes = [*modes_of(case), *(["daam"] if daam and kind == "single" else [])]
             seconds = clock.left * (0.45 if kind == "single" else 0.85)
-            figures = case_figures(worker, case, modes, seconds, options.repetitions)
+            figures = case_figures(worker, case, modes_of(case), seconds, options.repetitions)
             if figures is None:
                 notes.append(f"{name}, batch {case['batch']}: left out, no time left")
                 continue

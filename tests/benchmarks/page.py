@@ -32,7 +32,7 @@ pixels from 0 to 1.
 - *word maps*: the probe with word maps alone;
 - *default run*: the probe as `triptych.cli.run` uses it, every site compared within each triplet, and word maps;
 - *daam*: daam 0.2.0, its trace and its global heat map, one prompt at a time; held against the bare pipeline of its own
-  process. "its own" versions are those it pins; "ours" are this project's.
+  process; "its own" versions are those it pins.
 
 `python -m tests.benchmarks.word_maps` measures one case, `python -m tests.benchmarks.gpu` all of them on a GPU.
 """
@@ -77,7 +77,6 @@ compared within each triplet, without word maps.
 NAMES = {
     "ours:words": "word maps",
     "ours:default": "default run",
-    "ours:daam": "daam, ours",
     "daam:daam": "daam, its own",
 }
 

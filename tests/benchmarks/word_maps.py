@@ -3,7 +3,7 @@
 One pipeline of random weights is drawn with in turn, repetition by repetition: bare, with the probe's word maps alone,
 with the probe as the default run uses it (batches of whole triplets), and with daam 0.2.0 (one prompt at a time, as
 it must). With `--daam-python` daam runs in a process of its own environment, on the same saved weights, held against
-the bare pipeline of that same process; where daam can be imported here, `--daam` runs it in the same process.
+the bare pipeline of that same process.
 A ratio is a mode's time over the bare time of the same repetition; the median, its 95 % interval and the extremes are
 given.
 
@@ -88,32 +88,12 @@ def measure(
     case: dict[str, Any],
     *,
     repetitions: int,
-    daam_here: bool = False,
     daam_python: Path | None = None,
     memory_repetitions: int = 2,
     memory_steps: int = 2,
 ) -> dict[str, Any]:
-    """All figures of one case.
-
-    Parameters
-    ----------
-    case : dict
-        What `tests/benchmarks/worker.py` takes.
-    repetitions : int
-        Timed draws in each mode.
-    daam_here : bool
-        Whether our process also draws with daam.
-    daam_python : Path, optional
-        Interpreter of daam's own environment; needs `case["folder"]`.
-    memory_repetitions, memory_steps : int
-        Fresh processes for each mode on a CPU, and the steps they draw.
-
-    Returns
-    -------
-    dict
-        `case`, `versions`, and for each mode its times, ratios, extra memory and image difference.
-    """
-    groups = [("ours", sys.executable, [*modes_of(case), *(["daam"] if daam_here else [])])]
+    """All figures of one case, as `tests/benchmarks/worker.py` takes it; daam's side needs `case["folder"]`."""
+    groups = [("ours", sys.executable, modes_of(case))]
     if daam_python is not None:
         groups.append(("daam", daam_python, ["bare", "daam"]))
     workers = {name: Worker(python, case) for name, python, _ in groups}
@@ -134,16 +114,7 @@ def measure(
 def measure_with(
     workers: dict[str, Worker], plan: list[tuple[str, str]], case: dict[str, Any], repetitions: int
 ) -> dict[str, Any]:
-    """Times, image differences and, on a GPU, memory of modes drawn in turn by processes that are there.
-
-    Parameters
-    ----------
-    workers : dict of str to Worker
-    plan : list of (str, str)
-        Process and mode; each process has `bare`.
-    case : dict
-    repetitions : int
-    """
+    """Times, image differences and, on a GPU, memory of modes drawn in turn; each process of the plan has `bare`."""
     call = {"steps": case["steps"], "batch": case["batch"]}
     for name, mode in plan:
         workers[name].run(mode, **call | {"steps": 1})
@@ -206,13 +177,7 @@ def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[st
 
 
 def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Interval of the median between two of the sorted values, at least of that level where there are six or more.
-
-    Examples
-    --------
-    >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    (2, 9)
-    """
+    """Interval of the median between two of the sorted values, at least of that level where there are six or more."""
     ordered = sorted(values)
     rank = max(int(binom.ppf((1 - level) / 2, len(ordered), 0.5)), 1)
     return round(ordered[rank - 1], 4), round(ordered[-rank], 4)
@@ -256,9 +221,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float16", "bfloat16"))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--daam", action="store_true", help="daam can be imported here: draw with it in the same process"
-    )
     parser.add_argument("--daam-python", type=Path, help="interpreter of an environment that has daam 0.2.0")
     parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
     options = parser.parse_args(argv)
@@ -272,7 +234,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         figures = measure(
             case,
             repetitions=options.repetitions,
-            daam_here=options.daam,
             daam_python=options.daam_python,
             memory_repetitions=options.memory_repetitions,
             memory_steps=options.memory_steps,

@@ -27,12 +27,8 @@ import torch
 WORDS = ("person", "woman", "man")
 PROMPT = "a {} holding an umbrella"
 PAIRS = ((0, 1), (0, 2), (1, 2))
-SHARED = [
-    1,
-    3,
-    4,
-    5,
-]  # positions of "a", "holding", "an", "umbrella": one token each in the tests' vocabulary
+# positions of "a", "holding", "an", "umbrella": one token each in the tests' vocabulary
+SHARED = [1, 3, 4, 5]
 
 
 class Timed:

@@ -24,14 +24,7 @@ PROMPTS = ["a person holding an umbrella", "a woman holding an umbrella", "a man
 @pytest.fixture(scope="session")
 def pipelines() -> Callable[[str], Any]:
     """One pipeline of each kind for all tests; a test that alters one makes its own."""
-    made: dict[str, Any] = {}
-
-    def get(kind: str) -> Any:
-        if kind not in made:
-            made[kind] = tiny_pipeline(kind)
-        return made[kind]
-
-    return get
+    return functools.cache(tiny_pipeline)
 
 
 @pytest.fixture(scope="session")

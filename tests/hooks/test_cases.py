@@ -61,10 +61,6 @@ def test_architectures(pipelines, kind):
     check(pipelines(kind))
 
 
-def test_guidance_off(toy):
-    check(toy, branch=(0, 1), guidance_scale=1.0)
-
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -141,8 +141,8 @@ def as_on_cuda(dtype, memory):
 def test_half_precision_is_multiplied_as_it_is(dtype, view, in_place):
     exponents = torch.linspace(-4, 3, 18 * 5)[torch.randperm(90, generator=torch.Generator().manual_seed(2))]
     values = view((rows(18, 5, 24, 30) * 10 ** exponents.view(18, 5, 1, 1)).to(dtype))
-    # 18 rows in groups of 3, of which a product takes 5, so that the last takes 1
-    found = sum_blocks(values, 3, 5, as_on_cuda(dtype, values if in_place else None)).view(6, 3, 3)
+    # 18 rows in groups of 3, of which a product takes 5 (15 rows), so that the last takes 1
+    found = sum_blocks(values, 3, 15, as_on_cuda(dtype, values if in_place else None)).view(6, 3, 3)
     flat = values.flatten(1).double().numpy().reshape(6, 3, -1)
     exact = flat @ flat.transpose(0, 2, 1)
     lengths = np.linalg.norm(flat, axis=-1)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from hooks import HookError, Intervention, Patch, sites
-from tests.hooks.transformers import draw
+from tests.hooks.transformers import COMMON, draw, tiers
 from tests.tiny_transformers import KINDS
 
 SWAP = {"source": 1, "into": 2}
-COMMON = ("sd3", "flux-schnell", "lumina2", "z-image")  # the others are slow
-EACH = [kind if kind in COMMON else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 EQUAL = ["a person in the park", "a woman in the park", "a man in the park"]  # as many tokens each
 
 
@@ -19,7 +17,7 @@ def written(pipe, kind, *patches):
     return images, intervention.written
 
 
-@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize("kind", tiers(KINDS, COMMON))
 def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_the_image(dit, kind):
     """Given those of another row in every attention to the text, the image is that row's, up to the order of sums."""
     pipe = dit(kind)

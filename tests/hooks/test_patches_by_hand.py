@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from hooks import Intervention, Patch
-from tests.hooks.transformers import draw, rows_of_prompts, streams
+from tests.hooks.transformers import draw, rows_of_prompts, streams, tiers
 from tests.tiny_transformers import KINDS
 
 DONOR, RECIPIENT = 1, 2
@@ -87,11 +87,6 @@ TOWERS_OF = {
     "qwen-image": "qwen-vl",
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow
-
-
-def tiers(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The cases of a matrix, slow but for those of `QUICK`."""
-    return [pytest.param(*row, marks=() if row[0] in QUICK else pytest.mark.slow) for row in rows]
 
 
 EACH_BLOCK = [(kind, block) for kind in KINDS for block in BLOCKS[kind]]
@@ -162,7 +157,7 @@ def check(dit) -> Callable[[str, Patch, Any], None]:
     return compare
 
 
-@pytest.mark.parametrize(("kind", "block"), tiers(EACH_BLOCK), ids=NAMES)
+@pytest.mark.parametrize(("kind", "block"), tiers(EACH_BLOCK, QUICK), ids=NAMES)
 def test_keys_and_values_of_the_text(dit, check, kind, block, monkeypatch):
     """Against final keys and values, behind norms and rotary positions, as PyTorch's attention is given them."""
     pipe = dit(kind)
@@ -192,7 +187,7 @@ EACH_STREAM = [(kind, block, stream) for kind, block in EACH_BLOCK for stream in
 
 @pytest.mark.parametrize(
     ("kind", "block", "stream"),
-    tiers(EACH_STREAM),
+    tiers(EACH_STREAM, QUICK),
     ids=[f"{kind}-{block.site}-{name}" for kind, block, name in EACH_STREAM],
 )
 def test_streams_behind_a_block(dit, check, kind, block, stream):
@@ -234,7 +229,7 @@ def test_the_pooled_text(dit, check, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "tower"), tiers((kind, tower) for kind in KINDS for tower in TOWERS[TOWERS_OF[kind]])
+    ("kind", "tower"), tiers(((kind, tower) for kind in KINDS for tower in TOWERS[TOWERS_OF[kind]]), QUICK)
 )
 def test_a_layer_of_each_text_encoder(dit, check, kind, tower):
     """The first run of an encoder is that of the prompts; what transformers gathers as hidden states comes after."""

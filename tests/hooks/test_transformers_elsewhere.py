@@ -8,17 +8,11 @@ import torch
 
 from hooks import HookError, Probe
 from tests.hooks.attention.test_final import expected_maps
-from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, heard
-from tests.tiny_transformers import tiny_transformer_pipeline
+from tests.hooks.transformers import COMMON, PROMPTS, STEPS, draw, heard, tiers
+from tests.tiny_transformers import KINDS, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
-COMMON = (
-    "sd3",
-    "flux-schnell",
-    "lumina2",
-    "z-image",
-)  # one of each way to join texts and images; others are slow
-EACH = [kind if kind in COMMON else pytest.param(kind, marks=pytest.mark.slow) for kind in READ]
+EACH = tiers(KINDS, COMMON)
 
 
 @pytest.mark.parametrize("kind", EACH)
@@ -54,7 +48,7 @@ def test_in_bfloat16(kind, monkeypatch, bfloat16_attention):
     np.testing.assert_allclose(probe.maps.text, text, rtol=2 / 256)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in EACH if kind != "lumina2"])
+@pytest.mark.parametrize("kind", tiers((kind for kind in KINDS if kind != "lumina2"), COMMON))
 def test_several_images_of_prompts_of_unlike_length(dit, kind, monkeypatch):
     pipe, call = dit(kind), {"num_images_per_prompt": 2}
     prompts = [PROMPTS[0], PROMPTS[0], PROMPTS[1], PROMPTS[1]]

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from hooks.sites import attention_sites, module_at
-from tests.tiny_transformers import KINDS, call_options
+from tests.tiny_transformers import call_options
 
-READ = KINDS
 QUICK = (
     "sd3",
     "flux-dev",
@@ -23,9 +22,13 @@ QUICK = (
 )  # a layout each; the others are slow
 
 
-def tiers(kinds: Iterable[str]) -> list[Any]:
-    """Cases by kind, slow but for those of `QUICK`."""
-    return [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in kinds]
+COMMON = ("sd3", "flux-schnell", "lumina2", "z-image")  # one of each way to join texts and images
+
+
+def tiers(cases: Iterable[Any], quick: Sequence[str] = QUICK) -> list[Any]:
+    """Cases by kind, or tuples that begin with it, slow but for kinds of `quick`."""
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*row, marks=() if row[0] in quick else pytest.mark.slow) for row in rows]
 
 
 # of different lengths, so that padding and masks differ by row

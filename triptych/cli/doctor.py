@@ -52,10 +52,9 @@ def unmet_requirements(requirements: list[Requirement]) -> list[str]:
 
 def version_lines() -> list[str]:
     """Return two lines: versions of triptych, Python and the system, and of the main packages."""
-    packages = ", ".join(f"{name} {version(name)}" for name in NAMED)
     return [
         f"triptych {version('triptych')}, Python {platform.python_version()}, {platform.platform()}",
-        packages,
+        ", ".join(f"{name} {version(name)}" for name in NAMED),
     ]
 
 

@@ -67,7 +67,7 @@ def parser() -> command_line.Parser:
         ("--frequency", probability, None, "P", "share of the images of one word that show the object"),
         (
             "--difference",
-            number(-1, 1, inclusive=False),
+            number(-1, 1, closed=False),
             [0.05, 0.1, 0.2],
             "P",
             "how much larger the other word's share is",

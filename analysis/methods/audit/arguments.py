@@ -90,7 +90,7 @@ def parser() -> command_line.Parser:
     )
     add(
         "--effect",
-        type=command_line.number(0, 0.5, inclusive=False),
+        type=command_line.number(0, 0.5, closed=False),
         default=0.2,
         metavar="P",
         help="difference of shares for which the tables say how many pictures it takes",

@@ -39,7 +39,7 @@ def parser() -> command_line.Parser:
     )
     add(
         "--strength",
-        type=command_line.number(0, inclusive=False),
+        type=command_line.number(0, closed=False),
         default=STRENGTH,
         help="inverse strength of regularisation, C of the logistic regression",
     )

@@ -67,7 +67,7 @@ def add_options(main: argparse.ArgumentParser) -> None:
     add("--batch", type=count, default=16)
     add(
         "--learning-rate",
-        type=number(0, inclusive=False),
+        type=number(0, closed=False),
         help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram, 5e-4 for the whole of it",
     )
     add("--head-start", type=command_line.whole_number(0), default=500, help="steps of dino's dense loss")

@@ -54,7 +54,7 @@ def add_options(main: argparse.ArgumentParser) -> None:
     add("--batch", type=count, default=64)
     add(
         "--learning-rate",
-        type=number(0, inclusive=False),
+        type=number(0, closed=False),
         help="as a rule 3e-3 for the ResNet, 2e-3 for the DINO, 1e-3 for the CLIP",
     )
 

@@ -40,7 +40,7 @@ def add_options(main: argparse.ArgumentParser) -> None:
     add("--steps", type=count, default=1_000)
     add("--minutes", type=number(0), default=0.0, help="of the training; 0: only the steps count")
     add("--batch", type=count, default=32, help=f"pictures of a step, with {QUESTIONS} questions each")
-    add("--learning-rate", type=number(0, inclusive=False), default=3e-3)
+    add("--learning-rate", type=number(0, closed=False), default=3e-3)
     add(
         "--runs",
         nargs=3,

@@ -44,10 +44,9 @@ def complete_configuration(
     """
     given = data.get("prompts") is not None  # of an audit, which says what its images were generated from
     _require_no_generation_fields(data, options, source.name, audit=given)
-    image_options = {place: value for place, value in options.items() if place[0] == "images"}
-    images = build(
-        {"images": data["images"], "prompts": [PERSON], "seeds": [0]}, source, image_options, context
-    ).images
+    image_options = {path: value for path, value in options.items() if path[0] == "images"}
+    minimal = {"images": data["images"], "prompts": [PERSON], "seeds": [0]}
+    images = build(minimal, source, image_options, context).images
     path = find_source(images, context["folder"])
     compares = data["indicators"] != {} if "indicators" in data else has_indicators(images, path)
     prompts = data["prompts"] if given else [PERSON if compares else STANDS_ALONE]

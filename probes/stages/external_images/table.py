@@ -123,9 +123,7 @@ def _table_rows(
         required = [PROMPT_ID, *required[1:]]
     for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
         name = getattr(section, field)
-        named = (
-            name is not None and field in section.model_fields_set and field not in ("prompt", "indicator")
-        )
+        named = name is not None and field in section.model_fields_set - {"prompt", "indicator"}
         if name in table.columns:
             columns[field] = name
         elif field in required or named:

@@ -60,12 +60,9 @@ def generate_variants(
     recipient's, where the scheduler adds no noise. `options` are those of `call_pipeline`, such as steps.
     """
     architecture = architecture_of(pipe)
-    wanted = [
-        (triplet, one) for triplet in triplets for one in variants if triplet.mismatch_reason(one) is None
-    ]
-    batch = _BatchRows(
-        triplets, wanted, shared and not architecture.transformer and allows_new_rows(pipe.scheduler)
-    )
+    wanted = [(each, one) for each in triplets for one in variants if each.mismatch_reason(one) is None]
+    grows = shared and not architecture.transformer and allows_new_rows(pipe.scheduler)
+    batch = _BatchRows(triplets, wanted, grows)
     first = [row for row, begins in zip(batch.rows, batch.begins) if begins == 0]
 
     def after_step(index: int, tensors: dict[str, Any]) -> dict[str, Any]:
@@ -119,12 +116,12 @@ class _BatchRows:
             """Return the step at which the row of a variant begins."""
             return 0 if variant.in_text or not grows else variant.first_step
 
-        images = [
-            (triplet, distinct_images(one for other, one in wanted if other is triplet))
+        rows = [
+            (triplet, one)
             for triplet in triplets
+            for one in distinct_images(each for other, each in wanted if other is triplet).values()
         ]
-        batch = [(triplet, one) for triplet, variants in images for one in variants.values()]
-        self.rows = sorted(batch, key=lambda row: first_step(row[1]))
+        self.rows = sorted(rows, key=lambda row: first_step(row[1]))
         self.begins = [first_step(one) for _, one in self.rows]
         self._numbers = {
             (triplet.number, triplet.seed, one.image_key): row for row, (triplet, one) in enumerate(self.rows)
@@ -147,9 +144,8 @@ class _BatchRows:
             steps = None if one.in_text else range(one.first_step, one.stop_step)
             pair = self._unpatched_row(triplet, one.donor), number
             for site in one.sites:
-                positions = [
-                    triplet.positions(site, name, one.positions) for name in (one.recipient, one.donor)
-                ]
+                words = (one.recipient, one.donor)
+                positions = [triplet.positions(site, name, one.positions) for name in words]
                 for address, part in _patched_addresses(site, one):
                     key = (address, part, one.source, *positions, one.heads, steps)
                     joined.setdefault(key, []).append(pair)
@@ -169,15 +165,14 @@ class _BatchRows:
         ]
 
     def add_rows(self, scheduler: Any, call: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return latents and prompt embeddings with the rows that begin after `call`; extend the scheduler's, too."""
+        """Return latents and embeddings with the rows that begin after `call`, which the scheduler gets, too."""
         held, shape = len(tensors["latents"]), tensors["latents"].shape
         new = [row for row, begins in zip(self.rows[held:], self.begins[held:]) if begins == call + 1]
         if not new:
             return {}
         sources = [*range(held), *(self._unpatched_row(triplet, one.recipient) for triplet, one in new)]
-        texts = [
-            half + source for half in range(0, len(tensors["prompt_embeds"]), held) for source in sources
-        ]
+        halves = range(0, len(tensors["prompt_embeds"]), held)
+        texts = [half + source for half in halves for source in sources]
         for name, value in vars(scheduler).items():
             setattr(scheduler, name, _select_rows(value, shape, sources))
         return {"latents": tensors["latents"][sources], "prompt_embeds": tensors["prompt_embeds"][texts]}

@@ -12,7 +12,7 @@ from hooks.errors import HookError
 from probes.config.measurement import Trace
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.workers import auto_images
+from probes.execution.workers import images_per_batch
 from probes.models.loading import meta_pipeline
 from probes.models.source import Source
 from probes.models.weights import pick_device
@@ -41,7 +41,7 @@ def require_no_external_images(config: Config) -> None:
     """Raise UserError for a run of images that another program generated: there is no model to patch."""
     if config.images is not None:
         raise UserError(
-            "trace: expected a model that triplets the images, got images of another program (`images`): trace a run"
+            "trace: expected a model that draws the images, got images of another program (`images`): trace a run"
             " that names a `model`"
         )
 
@@ -73,19 +73,13 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
     return targets, plan(targets, config.trace, config.reference, config.contrasts[0], controls)
 
 
-def require_traceable(config: Config, source: Source, samples: Sequence[Sample]) -> None:
-    """Raise UserError if a run cannot be traced because of its configuration, model or prompts."""
-    require_positions(traced_triplets(config, samples, source), *trace_plan(config, source))
-
-
 def traced_triplets(config: Config, samples: Sequence[Sample], source: Source) -> list[SeededTriplet]:
     """Return the triplets to trace: those of the first ``trace.prompts`` prompts and ``trace.seeds`` seeds of a run."""
     assert config.trace is not None
     towers, seeds = TextTowers.from_pipeline(meta_pipeline(source)), set(config.seeds[: config.trace.seeds])
     chosen = [one for one in samples if one.triplet < config.trace.prompts and one.seed in seeds]
-    return [
-        SeededTriplet.from_samples(members, towers) for members in batched(chosen, len(config.indicators))
-    ]
+    triplets = batched(chosen, len(config.indicators))
+    return [SeededTriplet.from_samples(samples, towers) for samples in triplets]
 
 
 def require_positions(
@@ -111,9 +105,9 @@ def require_positions(
                 )
 
 
-def auto_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
+def traced_images_per_batch(pipe: Any, device: str, config: Config, image_bytes: float | None = None) -> int:
     """Return the number of images in a batch of the trace that the device has memory for (``trace.batch: auto``)."""
-    number = auto_images(pipe, device, config, image_bytes)
+    number = images_per_batch(pipe, device, config, image_bytes)
     return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 
@@ -125,7 +119,7 @@ def estimate_trace(config: Config, source: Source) -> str:
     triplets = prompts * min(config.trace.seeds, len(config.seeds))
     size = config.trace.batch
     if size == "auto":
-        size = auto_batch(pipe, pick_device(config.generate.device).type, config)
+        size = traced_images_per_batch(pipe, pick_device(config.generate.device).type, config)
     batch = min(size, triplets * len(distinct_images(variants)))
     takes = resources_line(config, pipe, triplets * image_count(variants), triplets * len(variants), batch)
     number = sum(one.kind != "none" for one in variants)

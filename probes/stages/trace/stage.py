@@ -109,7 +109,7 @@ def _load_model(
 ) -> tuple[loading.LoadedModel, int, int]:
     """Load a run's model; return it, the images per batch that this machine has room for, and the torch threads."""
     loaded = load_run_model(source, config, config.generate.device, fields)
-    size = requirements.auto_batch(loaded.pipe, loaded.device, config, image_bytes)
+    size = requirements.traced_images_per_batch(loaded.pipe, loaded.device, config, image_bytes)
     return loaded, size, thread_count(loaded)
 
 

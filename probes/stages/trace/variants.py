@@ -104,9 +104,8 @@ def plan(
     for donor in donors:
         variants += _patched_variants(targets, trace, reference, donor)
     for control in controls:
-        variants += [
-            replace(one, floor=True) for one in _patched_variants(targets, trace, reference, control)
-        ]
+        patched = _patched_variants(targets, trace, reference, control)
+        variants += [replace(one, floor=True) for one in patched]
     for donor in donors if trace.necessity else ():
         variants += _patched_variants(targets, trace, donor, reference)
     for donor in donors if trace.cuts else ():
@@ -132,9 +131,7 @@ def _patched_variants(targets: PatchSites, trace: Trace, recipient: str, donor: 
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=targets.calls)
     all_paths = replace(base, sites=targets.text_paths, part=KEYS_AND_VALUES)
-    by_site = [
-        replace(base, sites=(site,), **_part_and_source(site, targets, trace)) for site in targets.sites
-    ]
+    by_site = [replace(base, sites=(one,), **_part_and_source(one, targets, trace)) for one in targets.sites]
     for one in by_site:
         yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
     yield replace(all_paths, name=f"complete:{pair}", kind="complete")

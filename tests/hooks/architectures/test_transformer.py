@@ -11,15 +11,15 @@ from hooks import HookError, Probe, sites
 from hooks.architectures import registry
 from hooks.sites import shapes
 from tests.hooks.conftest import all_hooks
-from tests.hooks.transformers import PROMPTS, READ, STEPS, draw, tiers
-from tests.tiny_transformers import call_options, tiny_transformer_pipeline
+from tests.hooks.transformers import PROMPTS, STEPS, draw, tiers
+from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
-FLOWS = tuple(kind for kind in READ if not kind.startswith("pixart"))
+FLOWS = tuple(kind for kind in KINDS if not kind.startswith("pixart"))
 PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
 
 
-@pytest.mark.parametrize("kind", tiers(READ))
+@pytest.mark.parametrize("kind", tiers(KINDS))
 def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
     pipe = dit(kind)
     without = draw(pipe, kind)
@@ -50,7 +50,7 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", tiers(kind for kind in READ if kind not in ("sd35", "flux-schnell", "pixart-alpha"))
+    "kind", tiers(kind for kind in KINDS if kind not in ("sd35", "flux-schnell", "pixart-alpha"))
 )
 def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)

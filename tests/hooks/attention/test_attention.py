@@ -1,4 +1,4 @@
-"""Word maps against DAAM computed anew, by attention processors that keep every probability of every step."""
+"""Word maps against DAAM computed again, from every probability of every step as diffusers computes it."""
 
 import itertools
 
@@ -10,53 +10,20 @@ import torch.nn.functional as F
 from hooks import HookError, Probe
 from hooks.attention import attention
 from hooks.attention.attention import AttentionSums
-from hooks.sites import attention_sites, module_at
 from tests.hooks.conftest import draw
+from tests.hooks.oracle import recorded
 from tests.tiny import KINDS, tiny_pipeline
-
-
-class KeepProbabilities:
-    """A naive attention processor: one row and one head at a time, the whole softmax kept."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __call__(self, attn, hidden_states, encoder_hidden_states=None, attention_mask=None, **kwargs):
-        queries, keys, values = (
-            attn.to_q(hidden_states),
-            attn.to_k(encoder_hidden_states),
-            attn.to_v(encoder_hidden_states),
-        )
-        width = queries.shape[-1] // attn.heads
-        probabilities, mixed = [], []
-        for q, k, v in zip(queries, keys, values, strict=True):
-            per_head = [slice(h * width, (h + 1) * width) for h in range(attn.heads)]
-            scores = [torch.softmax(q[:, s] @ k[:, s].T / width**0.5, dim=-1) for s in per_head]
-            probabilities.append(torch.stack(scores))
-            mixed.append(torch.cat([p @ v[:, s] for p, s in zip(scores, per_head, strict=True)], dim=-1))
-        self.calls.append(torch.stack(probabilities))  # (batch, heads, pixels, tokens)
-        return attn.to_out[1](attn.to_out[0](torch.stack(mixed)))
 
 
 def daam_by_hand(pipe, latent_size, branches, **call):
     """Maps (rows, tokens, h, w) from kept probabilities; a layer's size follows from its number of pixels."""
     h, w = latent_size
-    before = dict(pipe.unet.attn_processors)
-    kept = {}
-    try:
-        for address, path in ((site.address, site.module) for site in attention_sites(pipe, "cross")):
-            kept[address] = KeepProbabilities()
-            module_at(pipe, path).set_processor(kept[address])
-        draw(pipe, **call)
-    finally:
-        pipe.unet.set_attn_processor(before)
     maps = []
-    for address, processor in kept.items():
-        pixels = processor.calls[0].shape[2]
-        factor = round((h * w / pixels) ** 0.5)
+    for address, probabilities in recorded(pipe, lambda: draw(pipe, **call)).items():
+        factor = round((h * w / probabilities.shape[-2]) ** 0.5)
         if address.startswith("unet.mid") or factor == 8:
             continue
-        summed = sum(processor.calls)
+        summed = probabilities.sum(0)
         summed = summed[len(summed) // 2 :] if branches == 2 else summed
         for head in range(summed.shape[1]):
             small = summed[:, head].transpose(1, 2).reshape(len(summed), -1, h // factor, w // factor)

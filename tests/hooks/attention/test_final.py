@@ -144,6 +144,18 @@ def test_all_tokens_of_a_call_that_is_interrupted(dit):
     np.testing.assert_allclose(kept, probe.maps.heat(1)[list(columns)], rtol=1e-5)
 
 
+def test_signs_beside_the_words_have_maps(dit):
+    pipe = dit("sd3")
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, "sd3", ["- a dog with a ball -", "a dog"])
+    first, second = probe.maps.columns
+    assert [position for position in first if position < 77] == [*range(1, 8)]
+    assert len(first) == 7 + 9 and len(second) == 2 + 2, (
+        "of CLIP and of T5, which has a blank before each sign"
+    )
+    assert np.isfinite(probe.token_heat({"text": [7], "text_2": [7], "text_3": [7]}, row=0)).all()
+
+
 class Unseen:
     """A processor that attends without torch's function, as kernels of other packages do."""
 

@@ -268,7 +268,7 @@ def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monke
         monkeypatch.setattr(torch.cuda, name, value)
     measured = batch_generation.measure_image_bytes(loaded, config, samples)
     assert (measured, generated) == (pytest.approx(0.2e9), [3, 3])
-    assert workers.auto_images(pipe, "cuda:0", config, measured) == pytest.approx(100)
-    assert workers.auto_batch(pipe, "cuda:0", config, measured) == 8
+    assert workers.images_per_batch(pipe, "cuda:0", config, measured) == pytest.approx(100)
+    assert workers.triplets_per_batch(pipe, "cuda:0", config, measured) == 8
     loaded.device = "cpu"
     assert batch_generation.measure_image_bytes(loaded, config, samples) is None
