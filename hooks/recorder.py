@@ -220,15 +220,12 @@ class Recorder:
             return self._shared.get(name, [([], [])] * len(self._pairs))
         placed: list[tuple[list[int], list[int]]] = [([], []) for _ in self._pairs]
         for encoder, rows in places.items():
-            at = [
-                {token: position for position, token in enumerate(row) if token >= 0} for row in rows.tolist()
-            ]
-            for pair, positions in enumerate(self._shared.get(encoder, ())):
-                i, j = self._pairs[pair]
+            at = [{token: position for position, token in enumerate(row)} for row in rows.tolist()]
+            for (i, j), positions, (first, second) in zip(self._pairs, self._shared.get(encoder, ()), placed):
                 for left, right in zip(*positions):
                     if left in at[i] and right in at[j]:
-                        placed[pair][0].append(at[i][left])
-                        placed[pair][1].append(at[j][right])
+                        first.append(at[i][left])
+                        second.append(at[j][right])
         return placed
 
     def _store(self, address: str, call: int, values: Tensor, repeats: int = 1) -> None:

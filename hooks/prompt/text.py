@@ -152,8 +152,7 @@ class TextReader:
     def spans(self, width: int) -> list[tuple[int, int]]:
         """Return the channels (start, stop) of the denoiser's text, `width` of them, that may be this encoder's."""
         size = text_config(self.encoder).hidden_size
-        # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of their
-        # own
+        # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with their channels
         return [(begin, begin + size) for begin in dict.fromkeys((self._before, 0)) if begin + size <= width]
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
@@ -215,9 +214,8 @@ def match_runs(
     """
     runs = [(reader, run) for reader in readers for run in reader.runs]
     parts = {span: text[..., slice(*span)] for reader in readers for span in reader.spans(text.shape[-1])}
-    filled = {span: part.any(-1) for span, part in parts.items()}
-    asked = {"filled": text.any(-1)} | {("filled", span): values for span, values in filled.items()}
-    asked |= {span: _first_bytes(part) for span, part in parts.items()}
+    asked = {span: torch.stack((_first_bytes(part), part.any(-1))) for span, part in parts.items()}
+    asked["filled"] = text.any(-1)
     for number, (_, run) in enumerate(runs):
         few = torch.cat([state[..., : 8 // text.itemsize] for state in run.possible_texts()]).to(text.dtype)
         asked[number] = _first_bytes(few).unflatten(0, (-1, len(run.states[0])))
@@ -226,27 +224,24 @@ def match_runs(
                 asked[number, name] = getattr(run, name).long()
     read = dict(zip(asked, to_cpu([*asked.values()])))
     is_filled, candidates = read["filled"].bool(), []
-    asked = {span: _hashes(part) * filled[span] for span, part in parts.items()}
+    asked = {span: _hashes(part) * part.any(-1) for span, part in parts.items()}
     for number, (reader, run) in enumerate(runs):
         run.ids, run.mask, run.places = read.get((number, "ids")), read.get((number, "mask")), None
         images, rest = divmod(len(text), len(run.states[0]))
         for span in () if rest else reader.spans(text.shape[-1]):
-            for state in _with_edges(
-                read[number], *(read[key][::images] for key in (span, ("filled", span)))
-            ):
-                candidates.append((number, span, state))
+            for state in _with_edges(read[number], *read[span][:, ::images]):
+                candidates.append((reader.name, run, span, (number, state)))
                 asked[number, state] = _hashes(run.possible_texts()[state].to(text.dtype))
         if pooled is not None and run.pooled is not None and run.pooled.shape[-1] <= pooled.shape[-1]:
             width = run.pooled.shape[-1]
             vectors = run.pooled.to(pooled), pooled[:, :width], pooled[:, -width:]
             asked[number, "pooled"] = _hashes(torch.cat(vectors))
     read, matched = dict(zip(asked, to_cpu([*asked.values()]))), {reader.name: None for reader in readers}
-    for number, span, state in candidates:
-        reader, run = runs[number]
-        if matched[reader.name] is None:
-            tokens = read[number, state].repeat_interleave(len(text) // len(run.states[0]), 0)
+    for name, run, span, state in candidates:
+        if matched[name] is None:
+            tokens = read[state].repeat_interleave(len(text) // len(run.states[0]), 0)
             run.places = matched_tokens(tokens, read[span])
-            matched[reader.name] = None if run.places is None else run
+            matched[name] = None if run.places is None else run
     for number, (reader, run) in enumerate(runs):
         if matched[reader.name] is None and (number, "pooled") in read:
             vectors, begin, end = read[number, "pooled"].split((len(run.pooled), len(pooled), len(pooled)))
