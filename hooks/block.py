@@ -21,7 +21,7 @@ from hooks.architectures.base import Architecture
 from hooks.architectures.site import Inputs, Step, has_module, module_at
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
-from hooks.prompt.text import TextReader
+from hooks.prompt.text import TextReader, match_runs
 
 _THREADS: dict[int, list[int]] = {}  # by denoiser, the thread of each block that is open on it
 
@@ -138,7 +138,8 @@ class HookedBlock:
 
         def are_prompt_states(states: torch.Tensor) -> bool:
             """Return whether text states are those of the prompts, not of negative prompts."""
-            return any(reader.runs and reader.select(states) is reader.runs[0] for reader in self._readers)
+            matched, _ = match_runs(self._readers, states)
+            return any(reader.runs and matched[reader.name] is reader.runs[0] for reader in self._readers)
 
         runs = max((len(reader.runs) for reader in self._readers), default=0)
         branches = self._architecture.branches_from_texts(self._pipe, args, kwargs, are_prompt_states, runs)

@@ -39,7 +39,7 @@ def cosine_of(dots: Numbers, norms: Numbers) -> Numbers:
         return (dots / norms).clip(-1.0, 1.0)
 
 
-def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def cosine(values: Tensor, left: Tensor | slice, right: Tensor | slice) -> Tensor:
     """Return the cosine (pairs,), float32, of flattened rows `left[p]` and `right[p]` of `values` for each pair p.
 
     By multiplying and summing, which is pairwise and good to 1e-7: `vector_norm` and `matmul` sum naively on a CPU,
@@ -72,10 +72,9 @@ def cosine_of_tokens(
     for side, rows in enumerate((left.tolist(), right.tolist())):
         for pair, sides in enumerate(positions):
             places[side, pair, : len(sides[side])] = np.array(sides[side]) + rows[pair] * values.shape[1]
-    index = torch.from_numpy(places.ravel()).to(values.device)
+    index = torch.from_numpy(places.ravel()).to(values.device, non_blocking=values.is_cuda)
     tokens = values.flatten(0, 1)[index.clamp(min=0)].float().masked_fill(index[:, None] < 0, 0.0)
-    first = torch.arange(pairs, device=values.device)
-    return cosine(tokens.unflatten(0, (2 * pairs, longest)), first, first + pairs)
+    return cosine(tokens.unflatten(0, (2 * pairs, longest)), slice(pairs), slice(pairs, None))
 
 
 def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int:

@@ -15,16 +15,17 @@ from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
 from hooks.dot_products import gram
 from hooks.errors import HookError
 from hooks.results import Kept, Similarity
+from hooks.transfer import to_cpu
 
 if TYPE_CHECKING:
     from hooks.autoencoder import SparseAutoencoder
 
 PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
-RowGroups = Sequence[
-    Mapping[str, Sequence[int]]
-]  # of each row of the batch: token positions by the group's name
+# of each row of the batch: token positions by the group's name
+RowGroups = Sequence[Mapping[str, Sequence[int]]]
 # address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
 PositionSampler = Callable[[str, int, int, int], Sequence[int]]
+COMPARED_AT_ONCE = 2**26  # numbers of text sites
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
@@ -171,36 +172,44 @@ class Recorder:
 
     def record_text(
         self,
-        site: Site,
-        raw: Tensor,
-        normed: Tensor,
+        texts: Sequence[tuple[Site, Tensor, Tensor]],
         ends: Tensor | None,
         repeats: int,
         places: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Record a text site's activations `raw` (rows, tokens, width) and the similarities of pairs of `normed` ones.
+        """Record the activations of an encoder's sites and the similarities of pairs of rows of them.
 
-        `normed` has passed the final layer norm, except at `text.final` and within layers, where it is `raw`. `ends`
-        has the positions of end-of-text tokens, None if the text is not known, `repeats` is the number of images per
-        row, and `places` of `text.final`, by encoder, the number of the token at each position (-1: none).
+        `texts` has of each site the activations that are stored (rows, tokens, width), and those that are compared:
+        they have passed the final layer norm, except at `text.final` and within layers. `ends` has the positions of
+        end-of-text tokens on the CPU, None if the text is not known, `repeats` is the number of images per row, and
+        `places` of `text.final`, by encoder, the number of the token at each position (-1: none).
         """
-        address = site.address
-        if f"{address}:cosine_sequence" in self._entries["similarity"]:
-            compared = normed.flatten(2)
-            paired = torch.from_numpy(self._pairs.T // repeats)
-            left, right = paired.to(compared.device)
-            similarities = {"cosine_sequence": cosine(compared, left, right)}
-            if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
-                similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
-            else:
-                rows = torch.arange(len(compared), device=compared.device)
-                similarities["cosine_eos"] = cosine(compared[rows, ends.to(compared.device)], left, right)
-            if self._shared is not None:
-                positions = self._shared_positions(address, places)
-                similarities["cosine_words"] = cosine_of_tokens(compared, *paired, positions)
-            for metric, values in similarities.items():
-                self._entries["similarity"][f"{address}:{metric}"].append((0, values))
-        self._store(address, 0, raw, repeats)
+        groups: dict[torch.Size, list[tuple[str, Tensor]]] = {}
+        for site, raw, compared in texts:
+            if f"{site.address}:cosine_sequence" in self._entries["similarity"]:
+                groups.setdefault(compared.flatten(2).shape, []).append((site.address, compared.flatten(2)))
+            self._store(site.address, 0, raw, repeats)
+        for shape, group in groups.items():
+            at_once = max(1, COMPARED_AT_ONCE // shape.numel())
+            for first in range(0, len(group), at_once):
+                addresses, states = zip(*group[first : first + at_once])
+                values, sites = torch.cat(states), len(addresses)  # (rows of each site, tokens, width)
+                starts = torch.arange(sites)[:, None] * shape[0]
+                paired = [(starts + side).flatten() for side in torch.from_numpy(self._pairs.T // repeats)]
+                left, right = torch.stack(paired).to(values.device, non_blocking=values.is_cuda)
+                similarities = {"cosine_sequence": cosine(values, left, right)}
+                if ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
+                    similarities["cosine_eos"] = torch.full_like(similarities["cosine_sequence"], torch.nan)
+                else:
+                    tokens = torch.arange(len(values)) * shape[1] + ends.repeat(sites)
+                    tokens = tokens.to(values.device, non_blocking=values.is_cuda)
+                    similarities["cosine_eos"] = cosine(values.flatten(0, 1)[tokens], left, right)
+                if self._shared is not None:
+                    positions = [*self._shared_positions(addresses[0], places)] * sites
+                    similarities["cosine_words"] = cosine_of_tokens(values, *paired, positions)
+                for metric, by_pair in similarities.items():
+                    for address, entry in zip(addresses, by_pair.split(len(self._pairs))):
+                        self._entries["similarity"][f"{address}:{metric}"].append((0, entry))
 
     def _shared_positions(self, address: str, places: Mapping[str, Tensor] | None) -> PairPositions:
         """Return each pair's shared token positions in one encoder or, with `places`, in the denoiser's text."""
@@ -280,9 +289,9 @@ class Recorder:
         for device in self._devices:
             torch.cuda.synchronize(device)
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]
-        timesteps = np.array([float(time) for time in _to_cpu(times)], dtype=np.float64)
+        timesteps = np.array([float(time) for time in to_cpu(times)], dtype=np.float64)
         similarities = self._entries["similarity"].values()
-        moved = iter(_to_cpu([values for entries in similarities for _, values in entries]))
+        moved = iter(to_cpu([values for entries in similarities for _, values in entries]))
         results: dict[str, dict[str, Any]] = {kind: {} for kind in self._entries}
         for kind, by_key in self._entries.items():
             for key, entries in by_key.items():
@@ -311,14 +320,3 @@ def _mean_over_space(site: Site, values: Tensor) -> Tensor:
     if values.ndim == 4 and site.heads is None:
         return values.mean(dim=(2, 3))
     return values.mean(dim=1).flatten(1)
-
-
-def _to_cpu(tensors: list[Tensor]) -> list[Tensor]:
-    """Return 1-d tensors of one dtype on the CPU, in their order, with one transfer from each device."""
-    moved = list(tensors)
-    for device in {tensor.device for tensor in tensors}:
-        chosen = [i for i, tensor in enumerate(tensors) if tensor.device == device]
-        joined = torch.cat([tensors[i] for i in chosen]).cpu()
-        for i, part in zip(chosen, joined.split([len(tensors[i]) for i in chosen])):
-            moved[i] = part
-    return moved

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 _RESCALED = "it is rescaled before it is decoded: write at vae.post_quant, or pass other latents to the VAE"
 _LAST = "nothing runs after it: change the image that the pipeline returns"
-# a scheduler's table in float32; it is one object at every step, and copying it waits for the GPU
-_on_device = functools.lru_cache(maxsize=1)(lambda table, device: table.float().to(device))
+# a scheduler's table in float32, which is one object at every step
+_on_device = functools.lru_cache(maxsize=1)(
+    lambda table, device: table.float().to(device, non_blocking=device.type == "cuda")
+)
 
 
 def latent_scale(vae: Any) -> int:
@@ -120,7 +122,7 @@ def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
 
     Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
     the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number. On the
-    CPU if that is where it was read, else on `device`: nothing waits for the device, but for the table, once.
+    CPU if that is where it was read, else on `device`: nothing waits for the device.
     """
     import torch
 
@@ -141,13 +143,11 @@ def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None
-    index = scheduler.step_index
-    if index is None:  # not set before the first step: looked up as the scheduler itself will
-        begin = getattr(scheduler, "begin_index", None)
-        index = begin if begin is not None else scheduler.index_for_timestep(timestep)
+    if scheduler.step_index is None:
+        scheduler._init_step_index(timestep)  # as its step does, which waits for a GPU
     if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
         sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
-    return sigmas[index]
+    return sigmas[scheduler.step_index]
 
 
 def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:

@@ -91,10 +91,11 @@ def indicators(
     An attention of such values is the attention to each column, by any kernel that takes values as wide as keys.
     """
     room = -(-max(map(len, columns)) // width) * width
-    values = torch.zeros((len(columns), 1, keys, room), dtype=dtype, device=device)
-    for row, places in zip(values[:, 0], columns, strict=True):
-        for column, place in zip(row.T, places):
-            column[place].fill_(1)  # without a copy to the device
+    bounds = [[(p.start, p.stop) if isinstance(p, slice) else (p, p + 1) for p in row] for row in columns]
+    bounds = torch.tensor([[*row, *[(0, 0)] * (room - len(row))] for row in bounds])
+    bounds = bounds[:, None, None].to(device, non_blocking=device.type == "cuda")
+    positions = torch.arange(keys, device=device)[:, None]
+    values = ((positions >= bounds[..., 0]) & (positions < bounds[..., 1])).to(dtype)
     return values.split(width, dim=-1)
 
 

@@ -169,7 +169,7 @@ class FinalSums(AttentionSums):
         if layout not in self._indicators:
             width = max(map(len, self.columns))
             columns = [
-                [*(span.start + place for place in row), *[slice(0)] * (width - len(row)), span]
+                [*(span.start + place for place in row), *[slice(0, 0)] * (width - len(row)), span]
                 for row, span in zip(self.columns, text, strict=True)
             ]
             values = indicators(columns, *key.shape[2:], key.dtype, key.device)

@@ -5,6 +5,9 @@ in the encoder tells the two apart. So every run before the first call of the de
 equal the conditional `encoder_hidden_states` is the prompts' (the first of them, if prompts and negative prompts are
 the same). By the same equality each token of the denoiser's text is known to be which token of which encoder, whatever
 templates, selections, padding or other encoders' tokens stand around it.
+
+What is compared are numbers that stand for the states, so that a GPU is read twice in a block, however many encoders,
+layers and images there are: eight bytes of every state, then hashes of the few that may be the denoiser's.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from torch import Tensor
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.errors import HookError
+from hooks.transfer import to_cpu
 
 MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 
@@ -31,8 +35,9 @@ MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 class TextRun:
     """States of one run of a text encoder: `states[0]` are the embeddings, `states[k + 1]` the output of layer k.
 
-    `places`, shape (prompts, positions of the denoiser's text), is the number of this run's token at each position,
-    -1 for none; None if the denoiser is given this run's pooled vector alone, or before it is known.
+    `ids` and `mask` are on the CPU once `match_runs` has read them. `places`, shape (rows, positions of the denoiser's
+    text), is the number of this run's token at each position, -1 for none; None if the denoiser is given this run's
+    pooled vector alone, or before it is known.
     """
 
     ids: Tensor | None = None
@@ -44,74 +49,63 @@ class TextRun:
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
     places: Tensor | None = None
 
-    def token_numbers(self, conditional: Tensor) -> Tensor | None:
-        """Return the number of the run's token at each position of `conditional`, the denoiser's text, or None.
-
-        Shape (rows, positions), -1 for no token. Some state of the run, normed or not, must contain all of
-        `conditional` or be contained in it whole; positions of zeros are padding.
-        """
-        for state in (self.final, *reversed(self.states), *reversed(self.normed)):
-            if state is None:
-                continue
-            if state.shape == conditional.shape and torch.equal(state.to(conditional), conditional):
-                return torch.arange(state.shape[1]).expand(len(state), -1)
-            if (numbers := matched_tokens(state.to(conditional), conditional)) is not None:
-                return numbers
-        return None
-
-    def matches_pooled(self, pooled: Tensor) -> bool:
-        """Return whether the denoiser's pooled text vectors (rows, width) begin or end with those of this run."""
-        if self.pooled is None or self.pooled.shape[-1] > pooled.shape[-1]:
-            return False
-        run_pooled, width = self.pooled.to(pooled), self.pooled.shape[-1]
-        return torch.equal(run_pooled, pooled[:, :width]) or torch.equal(run_pooled, pooled[:, -width:])
-
-    def one_row_per_prompt(self, values: Tensor) -> Tensor | None:
-        """Return `values` (one row per image) with one row per prompt; None if rows of one prompt differ."""
-        prompts = self.states[0].shape[0]
-        if values.shape[0] % prompts:
-            return None
-        by_prompt = values.unflatten(0, (prompts, -1))
-        return by_prompt[:, 0] if torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)) else None
+    def possible_texts(self) -> list[Tensor]:
+        """Return the states, normed or not, that a pipeline may give the denoiser, the likeliest first."""
+        final = [] if self.final is None else [self.final]
+        return [*final, *reversed(self.states), *reversed(self.normed)]
 
 
 def matched_tokens(states: Tensor, conditional: Tensor) -> Tensor | None:
     """Return the number of the encoder's token at each position of the denoiser's text, (rows, positions), or None.
 
-    -1 at positions without a state of the run; a position of zeros is padding. None unless in every row all positions
-    but padding are matched, or all tokens are. Of tokens with equal states the one after the previous token is taken.
+    Both have rows of integers that stand for the state of a token, 0 for zeros, which are padding. -1 at positions
+    without a state of the run. None unless in every row all positions but padding are matched, or all tokens are. Of
+    tokens with equal states the one after the previous token is taken.
 
-    >>> states = torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])
-    >>> matched_tokens(states, torch.tensor([[[3.0], [4.0], [0.0]]]))
+    >>> states = torch.tensor([[10, 20, 30, 40]])
+    >>> matched_tokens(states, torch.tensor([[30, 40, 0]]))
     tensor([[ 2,  3, -1]])
-    >>> matched_tokens(states, torch.tensor([[[3.0], [5.0], [0.0]]])) is None
+    >>> matched_tokens(states, torch.tensor([[30, 50, 0]])) is None
     True
     """
+    if torch.equal(states, conditional):
+        return torch.arange(states.shape[1]).expand(len(states), -1)
     matched = []
-    for tokens, positions in zip(states, conditional, strict=True):
-        filled = positions.ne(0).any(-1).tolist()
-        if True not in filled:
-            return None
-        edges = positions[[filled.index(True), -1 - filled[::-1].index(True)]]
-        if not bool((tokens[None] == edges[:, None]).all(-1).any()):  # before every state is read
-            return None
-        places: dict[bytes, list[int]] = {}
-        for index, key in enumerate(_row_bytes(tokens)):
+    for tokens, positions in zip(states.tolist(), conditional.tolist(), strict=True):
+        places: dict[int, list[int]] = {}
+        for index, key in enumerate(tokens):
             places.setdefault(key, []).append(index)
         row, before = [], -1
-        for key, is_filled in zip(_row_bytes(positions), filled):
+        for key in positions:
             candidates = places.get(key, [-1])
             before = before + 1 if before + 1 in candidates else candidates[0]
-            row.append(before if is_filled else -1)
-        if row.count(-1) > filled.count(False) and len({*row} - {-1}) < len(tokens):
+            row.append(before if key else -1)
+        if row.count(-1) > positions.count(0) and len({*row} - {-1}) < len(tokens):
             return None
-        matched.append(torch.tensor(row))
-    return torch.stack(matched)
+        matched.append(row)
+    return torch.tensor(matched)
 
 
-def _row_bytes(states: Tensor) -> list[bytes]:
-    """Return the state of each token, of (tokens, width), as bytes, so that equal states can be looked up."""
-    return [row.tobytes() for row in states.detach().contiguous().view(torch.uint8).cpu().numpy()]
+def _first_bytes(states: Tensor) -> Tensor:
+    """Return the first eight bytes of each state of (..., width) as an integer."""
+    return states[..., : 8 // states.itemsize].contiguous().view(torch.int64)[..., 0]
+
+
+def _hashes(states: Tensor) -> Tensor:
+    """Return an integer for each state of (..., width): of all its bytes, weighted by odd numbers, modulo 2^64.
+
+    States that differ within eight bytes have others for certain, and else but for a chance of 2^-48 at most.
+    """
+    words = states.contiguous().view(torch.int64)
+    return (words * torch.arange(1, 2 * words.shape[-1], 2, device=words.device) ** 3).sum(-1)
+
+
+def _with_edges(states: Tensor, given: Tensor, filled: Tensor) -> list[int]:
+    """Return which of `states` (n, rows, tokens) have the first or last filled position of `given` in every row."""
+    last = filled * torch.arange(1, filled.shape[1] + 1)
+    edges = given.gather(1, torch.stack((filled.argmax(1), last.argmax(1)), 1))
+    has_edge = (states[..., None] == edges[:, None]).any(3).any(2).all(1)
+    return has_edge.nonzero().flatten().tolist() if filled.any(1).all() else []
 
 
 class TextReader:
@@ -155,28 +149,12 @@ class TextReader:
         for handle in hooks:
             stack.callback(handle.remove)
 
-    def select(self, conditional: Tensor, pooled: Tensor | None = None) -> TextRun | None:
-        """Return the first run with the states `conditional`, else the first with the vectors `pooled`, else None.
-
-        Rows may repeat each prompt (`num_images_per_prompt`); the width may join several encoders', and positions of
-        several may follow one another. A run that gave `conditional` then knows its places.
-        """
-        width = text_config(self.encoder).hidden_size
+    def spans(self, width: int) -> list[tuple[int, int]]:
+        """Return the channels (start, stop) of the denoiser's text, `width` of them, that may be this encoder's."""
+        size = text_config(self.encoder).hidden_size
         # the states of SDXL's and SD3's encoders of CLIP are joined in this order; T5's follow with channels of their
         # own
-        begins = [
-            begin for begin in dict.fromkeys((self._before, 0)) if begin + width <= conditional.shape[-1]
-        ]
-        for run in self.runs:
-            if (values := run.one_row_per_prompt(conditional)) is not None:
-                places = (run.token_numbers(values[..., begin : begin + width]) for begin in begins)
-                run.places = next((numbers for numbers in places if numbers is not None), None)
-                if run.places is not None:
-                    return run
-        for run in self.runs if pooled is not None else ():
-            if (values := run.one_row_per_prompt(pooled)) is not None and run.matches_pooled(values):
-                return run
-        return None
+        return [(begin, begin + size) for begin in dict.fromkeys((self._before, 0)) if begin + size <= width]
 
     def end_of_text(self, run: TextRun) -> Tensor | None:
         """Return the position (prompts,) of the token that stands for each prompt's whole text; None if unknown.
@@ -186,7 +164,7 @@ class TextReader:
         """
         ids = run.ids
         read = torch.ones_like(ids) if run.mask is None else run.mask.to(ids)
-        last = (read * torch.arange(1, ids.shape[1] + 1, device=ids.device)).argmax(-1)
+        last = (read * torch.arange(1, ids.shape[1] + 1)).argmax(-1)
         if self._ends == "last":
             return last
         if self._eos is None:
@@ -226,6 +204,58 @@ class TextReader:
             self.runs.append(run)
 
 
+def match_runs(
+    readers: Sequence[TextReader], text: Tensor, pooled: Tensor | None = None
+) -> tuple[dict[str, TextRun | None], Tensor]:
+    """Return the run of each encoder, by its name, that gave the denoiser its `text`, and which positions are filled.
+
+    The first run with these states, else the first with the vectors `pooled`, else None. Rows may repeat each prompt
+    (`num_images_per_prompt`); the width may join several encoders', and positions of several may follow one another. A
+    run that gave `text` then knows its places.
+    """
+    runs = [(reader, run) for reader in readers for run in reader.runs]
+    parts = {span: text[..., slice(*span)] for reader in readers for span in reader.spans(text.shape[-1])}
+    filled = {span: part.any(-1) for span, part in parts.items()}
+    asked = {"filled": text.any(-1)} | {("filled", span): values for span, values in filled.items()}
+    asked |= {span: _first_bytes(part) for span, part in parts.items()}
+    for number, (_, run) in enumerate(runs):
+        few = torch.cat([state[..., : 8 // text.itemsize] for state in run.possible_texts()]).to(text.dtype)
+        asked[number] = _first_bytes(few).unflatten(0, (-1, len(run.states[0])))
+        for name in ("ids", "mask"):
+            if getattr(run, name) is not None:
+                asked[number, name] = getattr(run, name).long()
+    read = dict(zip(asked, to_cpu([*asked.values()])))
+    is_filled, candidates = read["filled"].bool(), []
+    asked = {span: _hashes(part) * filled[span] for span, part in parts.items()}
+    for number, (reader, run) in enumerate(runs):
+        run.ids, run.mask, run.places = read.get((number, "ids")), read.get((number, "mask")), None
+        images, rest = divmod(len(text), len(run.states[0]))
+        for span in () if rest else reader.spans(text.shape[-1]):
+            for state in _with_edges(
+                read[number], *(read[key][::images] for key in (span, ("filled", span)))
+            ):
+                candidates.append((number, span, state))
+                asked[number, state] = _hashes(run.possible_texts()[state].to(text.dtype))
+        if pooled is not None and run.pooled is not None and run.pooled.shape[-1] <= pooled.shape[-1]:
+            width = run.pooled.shape[-1]
+            vectors = run.pooled.to(pooled), pooled[:, :width], pooled[:, -width:]
+            asked[number, "pooled"] = _hashes(torch.cat(vectors))
+    read, matched = dict(zip(asked, to_cpu([*asked.values()]))), {reader.name: None for reader in readers}
+    for number, span, state in candidates:
+        reader, run = runs[number]
+        if matched[reader.name] is None:
+            tokens = read[number, state].repeat_interleave(len(text) // len(run.states[0]), 0)
+            run.places = matched_tokens(tokens, read[span])
+            matched[reader.name] = None if run.places is None else run
+    for number, (reader, run) in enumerate(runs):
+        if matched[reader.name] is None and (number, "pooled") in read:
+            vectors, begin, end = read[number, "pooled"].split((len(run.pooled), len(pooled), len(pooled)))
+            vectors = vectors.repeat_interleave(len(pooled) // len(vectors))
+            if torch.equal(vectors, begin) or torch.equal(vectors, end):
+                matched[reader.name] = run
+    return matched, is_filled
+
+
 def select_runs(
     readers: Sequence[TextReader], final: Tensor, pooled: Tensor | None = None
 ) -> dict[str, tuple[TextReader, TextRun | None]]:
@@ -233,14 +263,11 @@ def select_runs(
 
     None for all if the denoiser's text has states of no run, as when a prompt is read in parts.
     """
-    runs = {reader.name: (reader, reader.select(final, pooled)) for reader in readers}
-    places = [run.places for _, run in runs.values() if run is not None and run.places is not None]
-    if places:
-        by_image = [(rows >= 0).repeat_interleave(len(final) // len(rows), 0) for rows in places]
-        taken = torch.stack(by_image).any(0)
-        if bool(final.masked_fill(taken.to(final.device)[..., None], 0).any()):
-            return {name: (reader, None) for name, (reader, _) in runs.items()}
-    return runs
+    matched, filled = match_runs(readers, final, pooled)
+    places = [run.places for run in matched.values() if run is not None and run.places is not None]
+    if places and bool((filled & (torch.stack(places) < 0).all(0)).any()):
+        matched = dict.fromkeys(matched)
+    return {reader.name: (reader, matched[reader.name]) for reader in readers}
 
 
 def record_states(
@@ -267,22 +294,23 @@ def record_states(
         repeats = final.shape[0] // run.states[0].shape[0]
         ends = reader.end_of_text(run)
         if run.places is not None:
-            places[name] = run.places.repeat_interleave(repeats, 0)
+            places[name] = run.places
             if ends_of_images is None and ends is not None:
-                ends_of_images = _end_positions(run.places, ends).repeat_interleave(repeats)
+                ends_of_images = _end_positions(run.places, ends.repeat_interleave(repeats))
         streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
-        for address, raw, normed in zip(streams, run.states, run.normed):
-            if address in wanted:
-                site = wanted[address]
-                record(site, raw, normed if site.layer_norm else raw, ends, repeats)
-        for address, values in run.inside.items():
-            record(wanted[address], values, values, ends, repeats)
+        texts = [
+            (wanted[address], raw, normed if wanted[address].layer_norm else raw)
+            for address, raw, normed in zip(streams, run.states, run.normed)
+            if address in wanted
+        ]
+        texts += [(wanted[address], values, values) for address, values in run.inside.items()]
+        record(texts, ends, repeats)
     if "text.final" in wanted:
-        record(wanted["text.final"], final, final, ends_of_images, 1, places)
+        record([(wanted["text.final"], final, final)], ends_of_images, 1, places)
 
 
 def _end_positions(places: Tensor, ends: Tensor) -> Tensor:
-    """Return the position (prompts,) in the denoiser's text of each encoder position `ends`, or of the last token."""
-    is_end = places == ends.to(places)[:, None]
+    """Return the position (rows,) in the denoiser's text of each encoder position `ends`, or of the last token."""
+    is_end = places == ends[:, None]
     last = (places >= 0).int() * torch.arange(1, places.shape[1] + 1)
-    return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1)).to(ends.device)
+    return torch.where(is_end.any(-1), is_end.int().argmax(-1), last.argmax(-1))

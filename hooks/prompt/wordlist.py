@@ -262,18 +262,14 @@ class PromptWords:
         self._rows = rows
         read = {name: run for name, (_, run) in runs.items() if run is not None}
         self._count = len(prompts or ()) or max((len(run.ids) for run in read.values()), default=1)
-        self._ids = {name: self._repeat_by_row(run.ids) for name, run in read.items()}
-        self._places = {
-            name: self._repeat_by_row(run.places) for name, run in read.items() if run.places is not None
+        self._ids = {
+            name: run.ids.repeat_interleave(rows // len(run.ids), 0).tolist() for name, run in read.items()
         }
+        self._places = {name: run.places.tolist() for name, run in read.items() if run.places is not None}
         if prompts is not None and (not prompts or rows % len(prompts)):
             raise HookError(
                 f"prompts: expected as many as the batch has ({rows} rows), but got {len(prompts)}"
             )
-
-    def _repeat_by_row(self, values: Any) -> list[list[int]]:
-        """Return a tensor of integers (prompts, n), repeated for each image, as one list per row of the batch."""
-        return values.repeat_interleave(self._rows // len(values), 0).tolist()
 
     def words(self, row: int | None = None) -> list[Word]:
         """Return the words of a row's prompt (None: of all), sorted by encoder; HookError if texts are not known."""
