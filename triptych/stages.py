@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import shlex
 from collections.abc import Mapping, Sequence
 from time import monotonic
@@ -34,6 +35,8 @@ def run(request: Request) -> tuple[Config, list[str]]:
     """Run the stages of a request; return the configuration as it was planned, and lines on what was done."""
     with Helpers() as helpers, request.locate_errors():
         plan, observers, skipped = _prepare(request)
+        if signals.IS_COMMAND:
+            gc.freeze()  # the libraries stay: collections need not go through their million objects
         if skipped and not observers and request.stages == ("observe",):
             raise UserError(f"observe: {'; '.join(skipped)}")
         for line in skipped if observers else ():
@@ -183,8 +186,7 @@ def _trace(request: Request, plan: RunPlan, run: Run, command: StageCall) -> Non
 
 def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> None:
     """Compute the result tables of a run; UserError if parts of it are missing."""
-    with loading_libraries():
-        from analysis.tables.stage import measure
+    from analysis.tables.stage import measure
 
     began = monotonic()
     require_matching_parts(run)
@@ -196,9 +198,8 @@ def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> No
 
 def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
     """Write the report and the dataset card of a run; return its answers, and a line with the report's path."""
-    with loading_libraries():
-        from analysis.export.cards.card import write_dataset_card
-        from analysis.report.page import answers, report
+    from analysis.export.cards.card import write_dataset_card
+    from analysis.report.page import answers, report
 
     began = monotonic()
     request.print_line("report: drawing figures")

@@ -52,7 +52,8 @@ _main = getattr(
     sys.modules.get("__main__"), "__spec__", None
 )  # of ``python -m``; else the command ``triptych``
 _name = _main.name if _main is not None else os.path.basename(sys.argv[0] if sys.argv else "")
-if _name.split(".")[0] in ("probes", "analysis", "triptych", "lab"):
+IS_COMMAND = _name.split(".")[0] in ("probes", "analysis", "triptych", "lab")
+if IS_COMMAND:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it was chosen that it be ignored
         signal.signal(signal.SIGINT, handle_signal)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
