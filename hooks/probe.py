@@ -171,7 +171,7 @@ class Probe(ProbeResults):
             )
         self._asked = {site.address for sites in chosen.values() for site in sites}
         tiles = self._decodes_in_tiles()
-        self._attention = self._attention_sums()
+        self._attention = self._new_attention_sums()
         chosen["shown"] = site_table.resolve(pipe, "image") if self._attention and not tiles else []
         self._recorder = Recorder(
             chosen,
@@ -196,8 +196,8 @@ class Probe(ProbeResults):
             inside = [site for site in layers if not site.layer_norm]
             self._readers.append(TextReader(pipe, name, TEXT_ENCODERS[name], inside))
 
-    def _attention_sums(self) -> dict[str, AttentionSums]:
-        """Return the sums of attention for word maps, by kind ("cross", "self"); empty if `word_maps` is off."""
+    def _new_attention_sums(self) -> dict[str, AttentionSums]:
+        """Return new, empty sums of attention for word maps by kind ("cross", "self"); none if `word_maps` is off."""
         bins, word_maps = self._bins, self._word_maps
         if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
             raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")

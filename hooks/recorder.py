@@ -235,7 +235,9 @@ class Recorder:
                 continue
             site, result = self._sites[address], values.detach()
             if kind == "pooled":
-                result = self._pool(site, result.repeat_interleave(repeats, dim=0) if repeats > 1 else result)
+                result = self._means(
+                    site, result.repeat_interleave(repeats, dim=0) if repeats > 1 else result
+                )
             elif kind == "latents":
                 result, coder = site.vectors(result), self._coders[address]
                 coder.require_width(result.shape[-1], address)
@@ -256,8 +258,8 @@ class Recorder:
             host = torch.empty(result.shape, dtype=result.dtype, pin_memory=result.is_cuda)
             entries[address].append((call, host.copy_(result, non_blocking=result.is_cuda)))
 
-    def _pool(self, site: Site, values: Tensor) -> Tensor:
-        """Return means (rows, c) over space or, of tokens, (rows, groups, c) over groups; NaN for an empty group."""
+    def _means(self, site: Site, values: Tensor) -> Tensor:
+        """Return means (rows, c) over space or, at sites of text tokens, (rows, groups, c) over `position_groups`."""
         row_groups = self._site_position_groups(site)
         if not site.is_by_token or row_groups is None:
             return _mean_over_space(site, values)
@@ -280,7 +282,7 @@ class Recorder:
     # When it has run
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """Return `Similarity` by kind and "<address>:<metric>" and `Kept` by kind and address, moved to the CPU."""
+        """Return by kind of result `Similarity` by "<address>:<metric>" (of "similarity") or `Kept` by address."""
         for device in self._devices:
             torch.cuda.synchronize(device)
         times = [torch.as_tensor(time).detach().flatten()[:1].double() for time in self._timesteps]

@@ -124,7 +124,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, type=run_directory, help=help, **options)
 
     def add_out(self, default: str | None = None, help: str = "folder to write to", **options: Any) -> None:
-        """Add ``--out``, a path to write to on this machine; `options` as of `add_argument`."""
+        """Add ``--out``, a local path, by default None; nothing is checked; `options` as of `add_argument`."""
         path = None if default is None else Path(default)
         self.add_argument("--out", type=Path, default=path, metavar="PATH", help=help, **options)
 

@@ -12,11 +12,10 @@ from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
 from analysis.report import wording
-from analysis.report.figures import Drawn, inline_svg
+from analysis.report.figures import Drawn, Saved, inline_svg
 from analysis.report.first_screen import LARGEST
 from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
 from analysis.report.gallery import encode
-from analysis.report.saving import Saved
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 

@@ -15,7 +15,6 @@ from analysis.tables.method import parts_of_methods
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.execution.processes import Helpers
     from probes.runs.run import Run
 
 
@@ -130,7 +129,7 @@ class ReportedMethod:
     section: ReportSection | None = None
     documents: Callable[[Run], Iterable[tuple[str, str]]] | None = None
     alone: Callable[[Config], bool] | None = None
-    page: Callable[[Run, Helpers | None, int], Path] | None = None
+    page: Callable[[Run], Path] | None = None
     results: Callable[[Run], Sequence[Result]] | None = None
 
 

@@ -29,7 +29,7 @@ from analysis.report import (
 from analysis.report import objects as report_objects
 from analysis.report.disparity import disparity_table, ordered_pairs
 from analysis.report.environment import environment
-from analysis.report.figures import Drawn
+from analysis.report.figures import Drawn, Saved, saved
 from analysis.report.figures.atlas import draw_atlas
 from analysis.report.figures.headline import draw_headline, with_ends
 from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_steps, draw_text_layers
@@ -40,7 +40,6 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
-from analysis.report.saving import Saved, saved
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.not_measured import lacks_some, not_measured
 from analysis.tables.registry import TABLES, write
@@ -135,11 +134,11 @@ def report(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> P
     methods = reported_methods()
     for method in methods:
         if method.alone and method.page and method.alone(run.config):
-            return method.page(run, helpers, processes)
+            return method.page(run)
     content = read(run)
     figures = draw(content) if run.config.report.figures else {}
     with nullcontext(helpers) if helpers else Helpers() as helpers, run.writing("report"):
-        written = saved(figures, run.config.report.figures, helpers, processes)
+        written = saved(figures, run.config.report.figures)
         for figure in written.values():
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)

@@ -88,7 +88,7 @@ class StageCall:
         return self.cluster.run_function(function, *arguments) if self.cluster else function(*arguments)
 
     def count_workers(self, config: Config, todo: Sequence[Part], work: Any) -> int:
-        """Return the number of workers for unfinished parts (`todo`); without a cluster at most one per piece."""
+        """Return how many workers make the `todo` parts: the cluster's, or as configured, at most one per piece."""
         if self.cluster:
             return self.cluster.available_workers()
         images = sum(part.images for part in todo)

@@ -1,8 +1,8 @@
 """Helpers: processes of one machine that share the items of a stage with this one (`concurrent.futures`).
 
-On Linux a helper is a fork of this process, which has the libraries and the model of a stage loaded, and ends with the
-stage. Where a fork would not work (a GPU in use, several threads of torch, another system) it is spawned, loads them
-itself, and goes on to the next stage. It is given one item after another, and ends when this process does, whatever
+On Linux a helper is a fork of this process, which has the libraries and the model of a work loaded, and ends before
+the next work. Where a fork would not work (a GPU in use, several threads of torch, another system) it is spawned, loads
+them itself, and goes on to the next work. It is given one item after another, and ends when this process does, whatever
 becomes of that. Loads no torch.
 """
 
@@ -45,14 +45,15 @@ class Work(Protocol):
 
 
 class Helpers(contextlib.ExitStack):
-    """Helper processes of this one; those that are spawned outlive a stage, since to start one takes seconds.
+    """Helper processes of this one, which outlive a call of `results`: forks for the same work, spawned ones for any.
 
     A context manager; at its end, however it ends, they end too. They do not import the script that has them, which
     needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
     """
 
     _executor: ProcessPoolExecutor
-    _count = 0  # of those that are spawned
+    _count = 0
+    _key = b""  # of the work that forks have open; of spawned ones none
 
     def results(
         self,
@@ -90,19 +91,17 @@ class Helpers(contextlib.ExitStack):
             for _ in range(workers - 1):
                 threading.Thread(target=serve, args=(executor,), daemon=True).start()
 
-        spawned = self._count >= workers - 1
-        if spawned and workers > 1:
+        ready = self._count >= workers - 1 and self._key in (b"", key)
+        if ready and workers > 1:
             begin(self._executor)  # they open the work meanwhile
         try:
-            with contextlib.ExitStack() as stage:
-                with loading_libraries():
-                    do = stage.enter_context(work.opened())
-                if not spawned and _can_fork():
-                    begin(_start_helpers(stage, workers - 1, (key, contextlib.ExitStack(), do)))
-                elif not spawned:
+            with work.opened() as do:
+                if workers > 1 and not ready:
                     self.close()
-                    self._executor = _start_helpers(self, workers - 1)
-                    self._count = workers - 1
+                    self._count = 0
+                    opened_here = (key, contextlib.ExitStack(), do) if _can_fork() else None
+                    self._executor = _start_helpers(self, workers - 1, opened_here)
+                    self._count, self._key = workers - 1, key if opened_here else b""
                     begin(self._executor)
                 following = take()
                 while following or opened:
@@ -119,8 +118,8 @@ class Helpers(contextlib.ExitStack):
                         tick(images)
                         yield name, result
                     following = following and take()
-                if faults:  # of the items, not those of threads whose forks end with the stage
-                    raise faults[min(faults)]
+            if faults:
+                raise faults[min(faults)]
         finally:
             left = iter(())  # nobody is given more
 

@@ -201,7 +201,7 @@ def _withdrawal_note(identifier: str) -> str:
 
 
 def bundled_rows() -> list[Row]:
-    """Return a (name, share of prompted nouns in its images, description) row for each bundled model."""
+    """Return rows of text (name, "trained; 93%" of prompted nouns in its images, description) of the bundled models."""
     rows = []
     for name, model in REGISTRY.items():
         quality = parse_json((bundled_folder(name) / "quality.json").read_bytes())

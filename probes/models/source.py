@@ -155,7 +155,7 @@ class Source:
 
     @property
     def layout(self) -> Layout:
-        """The components of the model's pipeline: names, libraries and classes."""
+        """The project's entry for the model's pipeline class: components, classes of each, how it is called."""
         return generating_pipeline(self.index["_class_name"])[1]
 
     @cached_property

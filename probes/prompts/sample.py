@@ -157,14 +157,16 @@ def phrase_indices(words: Sequence[str], phrases: Collection[tuple[str, ...]]) -
     }
 
 
-def shared_words(texts: Sequence[Sequence[str]], excluded: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """Return, for each text of a triplet (a list of words), the indices of the words that all its texts share.
+def shared_word_indices(
+    texts: Sequence[Sequence[str]], excluded: Sequence[set[int]]
+) -> list[tuple[int, ...]]:
+    """Return, for each text, the indices of words that all share in order: the k-th are one word in all texts.
 
     A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
     same words. Where an article was mended (a person, an individual) it is no longer shared. Words `excluded` by their
     indices, which belong to the indicator, are not shared.
 
-    >>> shared_words([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
+    >>> shared_word_indices([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
     [(0, 2), (0, 3)]
     """
     low = [[word.lower() for word in words] for words in texts]

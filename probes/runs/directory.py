@@ -52,9 +52,7 @@ def claim(path: Path, *, alone: bool = False) -> Iterator[Run]:
             yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
             locks.require_not_removed(path)
         except Exception as error:
-            if not isinstance(
-                error, locks.RemovedRunError
-            ):  # of a folder that is gone this is the error to raise
+            if not isinstance(error, locks.RemovedRunError):  # which tells the reason of any other
                 locks.require_not_removed(path)
             raise
 

@@ -76,12 +76,12 @@ def find_images(folder: Path) -> tuple[list[Path], list[Path]]:
     return images, sorted({*files} - {*images})
 
 
-def skipped_files_note(folder: Path, files: Sequence[Path]) -> str:
-    """Return a line that counts files of a folder that are no images, and names the first five; empty if none."""
-    shown = ", ".join(file.relative_to(folder).as_posix() for file in files[:5])
-    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+def skipped_files_note(folder: Path, skipped: Sequence[Path]) -> str:
+    """Return a line that counts a folder's `skipped` files (no images) and names the first five; empty if none."""
+    shown = ", ".join(file.relative_to(folder).as_posix() for file in skipped[:5])
+    more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
     what = f"no {', '.join(KINDS[:-1])} or {KINDS[-1]} image by content"
-    return f"{folder}: {len(files)} not read, {what}: {shown}{more}" if files else ""
+    return f"{folder}: {len(skipped)} not read, {what}: {shown}{more}" if skipped else ""
 
 
 def read_header(data: bytes | Path) -> tuple[str, tuple[int, int] | None]:

@@ -302,9 +302,10 @@ class Run:
         return read_table(path, columns, texts)
 
     def write_table(self, name: str, frame: pd.DataFrame, *, csv: bool = True) -> None:
-        """Write a result table as Parquet and, with `csv`, as CSV; equal frames give equal bytes.
+        """Write a result table as Parquet and, with `csv` unless it is long, as CSV, and record it in the run.
 
-        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone. Equal
+        frames give equal bytes.
         """
         files: dict[str, bytes | memoryview] = {f"tables/{name}.parquet": table_bytes(name, frame)}
         if csv and len(frame) <= CSV_ROWS:

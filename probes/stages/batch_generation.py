@@ -304,7 +304,7 @@ def call_pipeline(
     output = pipe(
         prompt=prompts,
         **architecture.call_arguments(pipe, guidance_scale, negative, true_cfg_scale),
-        # one generator an image, stored on the CPU so that every device starts from the same noise
+        # one generator an image, made on the CPU so that every device starts from the same noise
         generator=[torch.Generator("cpu").manual_seed(seed) for seed in seeds],
         num_inference_steps=steps,
         output_type="np",

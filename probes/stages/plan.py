@@ -23,7 +23,7 @@ from probes.prompts.sample import (
     caption_forms,
     noise_seed,
     phrase_indices,
-    shared_words,
+    shared_word_indices,
     tokenize,
 )
 
@@ -140,16 +140,16 @@ def _indicator_and_shared_words(
             for one, (_, span) in zip(tokenized, texts)
             if span
         ]
-        return blocked, shared_words(words, blocked)
+        return blocked, shared_word_indices(words, blocked)
     blocked = [phrase_indices(one, phrases[name]) for one, (name, _) in zip(words, indicators)]
-    shared = shared_words(words, blocked)
+    shared = shared_word_indices(words, blocked)
     if any(len(apart) + len(common) < len(one) for apart, one, common in zip(blocked, words, shared)):
         # the first place of its word alone
         wanted = [tuple(text for text, _ in split_words(entry.word.lower())) for _, entry in indicators]
         blocked = [
             {*sorted(phrase_indices(one, [phrase]))[: len(phrase)]} for one, phrase in zip(words, wanted)
         ]
-        shared = shared_words(words, blocked)
+        shared = shared_word_indices(words, blocked)
     # where its word is not in it, what the others lack is the indicator
     return [
         apart or {*range(len(one))} - {*common} for apart, one, common in zip(blocked, words, shared)

@@ -44,11 +44,11 @@ def verdict(
     *,
     smoothing: float = SMOOTHING,
 ) -> np.ndarray:
-    """Return each image's log-odds ``(n,)`` of the masculine component *b* to the feminine *a*, from `readings`.
+    """Return each image's log-odds ``(n,)`` of component *b* to *a*, from the slots that its prompt leaves open.
 
-    The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
-    ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
-    (half-drawn images), the scene is taken to hold one of them: their probabilities are added. A whole-body garment
+    Components are the feminine (*a*) and masculine (*b*) frequencies planted in ``world``. The sum over those slots of
+    ``log P(seen | b) - log P(seen | a)``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a
+    slot than one thing (half-drawn images), the scene is taken to hold one of them: their probabilities are added. A whole-body garment
     hides the lower slot, which then says nothing; seen together with a lower garment, either the one or the other is
     there. The side counts where an object on the ground, named or not, shows it.
 

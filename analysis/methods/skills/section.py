@@ -13,16 +13,15 @@ from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND
 from analysis.methods.skills.tables import ALL, AVERAGE, OWN
 from analysis.report import gallery, record
 from analysis.report.environment import environment
+from analysis.report.figures import saved
 from analysis.report.format import counted, defined, listed
 from analysis.report.latex import cell, latex
 from analysis.report.method import Lead, ReportedMethod
-from analysis.report.saving import saved
 from analysis.tables.registry import TABLES, read
 from probes.prompts.prompt import asks_for_skills
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
-    from probes.execution.processes import Helpers
     from probes.runs.run import Run
 
 TASK_NAMES = {
@@ -37,11 +36,11 @@ TITLES = {"object": "Object", "count": "Count", "spatial": "Spatial relation", A
 HEADS = ("Object", "Count", "Spatial", "Average")
 
 
-def write_report(run: Run, helpers: Helpers | None = None, processes: int = 1) -> Path:
+def write_report(run: Run) -> Path:
     """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
     images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
     drawn = draw_skills(accuracy) if run.config.report.figures else None
-    written = saved({drawn.name: drawn} if drawn else {}, run.config.report.figures, helpers, processes)
+    written = saved({drawn.name: drawn} if drawn else {}, run.config.report.figures)
     with run.writing("report"):
         for figure in written.values():
             for name, data in figure.files.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-_TEXTS = 32  # batches of encoded captions that are kept: those of a long vocabulary, for whole batches and the last
+TEXTS = 32  # batches of encoded captions that are kept: those of a long vocabulary, for whole batches and the last
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def remember_texts(encoder: Any) -> None:
         if key not in kept:
             kept[key] = forward(*args, **kwargs)
         kept.move_to_end(key)
-        while len(kept) > _TEXTS:
+        while len(kept) > TEXTS:
             kept.popitem(last=False)
         return kept[key]
 

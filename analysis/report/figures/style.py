@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,6 +180,24 @@ def inline_svg(drawn: Drawn, file: bytes | None = None) -> str:
     label = (drawn.alt or drawn.title).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head = f'<svg class="figure" role="img" aria-label="{label}" style="stroke-linejoin:round"'
     return svg.replace("<svg", head, 1).strip()
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A figure as files, and as it stands in a page."""
+
+    files: dict[str, bytes]
+    svg: str
+
+
+def saved(figures: Mapping[str, Drawn], formats: Sequence[str]) -> dict[str, Saved]:
+    """Return figures as files of some formats and as they stand in a page, by name."""
+    result = dict[str, Saved]()
+    for name, drawn in figures.items():
+        written = files(drawn, [*dict.fromkeys(["svg", *formats])])
+        svg = inline_svg(drawn, written[f"{name}.svg"])
+        result[name] = Saved({file: written[file] for file in (f"{name}.{one}" for one in formats)}, svg)
+    return result
 
 
 def limits(values, pad: float = 0.08) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def nouns(
     compounds: bool = False,
     human: Container[str] | None = None,
 ) -> list[Noun]:
-    """Return the nouns of a text in order, with lemma, characters, and whether each refers to a human.
+    """Return the nouns of an English text in order, with lemma, place, and whether each refers to a human.
 
     NLTK, the paper's backend, needs a download. `compounds` joins nouns that follow one another ("tennis racket"); the
     paper takes single nouns. `human` are the lemmas that refer to humans, by default the paper's.

@@ -37,7 +37,7 @@ class Triplets:
     """Triplets of external images: their prompts, their rows, and what was left out."""
 
     prompts: list[Prompt]  # with a template where it makes the texts of all indicators
-    # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` numbers its images, and
+    # rows by triplet, seed and indicator, with the ``number`` of the triplet; ``seed`` tells its images apart, and
     # ``stated`` is what the rows call it, None where they name none
     images: pd.DataFrame
     paired: bool  # whether the rows name seeds

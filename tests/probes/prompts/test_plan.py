@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.sample import shared_words, tokenize
+from probes.prompts.sample import shared_word_indices, tokenize
 from probes.stages.plan import plan
 from tests.tiny import tiny_tokenizer
 
@@ -55,7 +55,10 @@ def test_shared_words_leave_the_indicator_and_the_mended_article_out(tokenizer):
 
 
 def test_a_word_equal_to_the_indicator_elsewhere_is_shared():
-    assert shared_words([["man", "and", "man"], ["woman", "and", "man"]], [{0}, {0}]) == [(1, 2), (1, 2)]
+    assert shared_word_indices([["man", "and", "man"], ["woman", "and", "man"]], [{0}, {0}]) == [
+        (1, 2),
+        (1, 2),
+    ]
 
 
 @settings(max_examples=300, deadline=None)
@@ -70,7 +73,7 @@ def test_the_same_rest_is_that_of_the_longest_matching_blocks(runs, lengths):
             words += [f"{name}{len(words) + i}" for i in range(count)] + run
         texts.append(words)
         apart.append(blocked)
-    found = shared_words(texts, apart)
+    found = shared_word_indices(texts, apart)
     blocks = SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
     expected = [(b.a + i, b.b + i) for b in blocks for i in range(b.size)]
     assert list(zip(*found)) == expected

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from torch import nn
 
 from analysis.observe.checkpoints import described, fit, from_folder, read_weights, settings_beside, sides
 from analysis.observe.objects.models import hf_keys, hf_settings
-from analysis.observe.objects.passes import computed_once, remember_texts
+from analysis.observe.objects.passes import TEXTS, computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 from probes.models.pretrained import from_auto_class, quiet, readable
@@ -37,6 +38,7 @@ CONFIGURATIONS = {
 FIELD = "observe.detector"
 SPARE = ("label_enc.weight", "bert.embeddings.position_ids")  # of training, and of an earlier transformers
 _OURS = {"base": None, "swin": None, "text_encoder": None, "short_side": 800, "long_side": 1333}
+_MASKS = "generate_masks_with_special_tokens_and_transfer_map"
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -109,9 +111,7 @@ def build(settings: Mapping[str, Any], tokenizer: Any, text_config: Any) -> Any:
     """Build `GroundingDINO` with random weights from its settings, without a download."""
     from transformers import BertModel
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it imports timm by a name that has moved
-        module = importlib.import_module("groundingdino.models.GroundingDINO.groundingdino")
+    module = _package()
     encoder = SimpleNamespace(
         get_tokenlizer=lambda name: tokenizer,
         get_pretrained_language_model=lambda name: BertModel(text_config),
@@ -125,6 +125,13 @@ def build(settings: Mapping[str, Any], tokenizer: Any, text_config: Any) -> Any:
     for layer in model.transformer.encoder.text_layers:
         layer.register_forward_pre_hook(_own_mask, with_kwargs=True)
     return model
+
+
+def _package() -> Any:
+    """Return the module of the package that has the model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it imports timm by a name that has moved
+        return importlib.import_module("groundingdino.models.GroundingDINO.groundingdino")
 
 
 def _own_mask(layer: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -194,6 +201,7 @@ class GroundingDino:
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)
         self.model, self.device = model.to(device), device
         remember_texts(model.bert)
+        self._masks = lru_cache(TEXTS)(partial(self._caption_masks, getattr(_package(), _MASKS)))
 
     def same_images(self) -> contextlib.AbstractContextManager[None]:
         """While it lasts, all images are those of its first call: what is computed of them alone is so once."""
@@ -213,10 +221,16 @@ class GroundingDino:
         batch = nested_tensor_from_tensor_list(
             [pixels(image, short, long).to(self.device) for image in images]
         )
-        with torch.inference_mode(), warnings.catch_warnings():
+        masks = {_MASKS: lambda tokens, *_: self._masks(tuple(map(tuple, tokens["input_ids"].tolist())))}
+        with torch.inference_mode(), warnings.catch_warnings(), _replaced(_package(), **masks):
             warnings.simplefilter("ignore")  # calls that torch has renamed since
             output = self.model(batch, captions=list(captions))
         return output["pred_boxes"].float().cpu(), output["pred_logits"].float().sigmoid().cpu()
+
+    def _caption_masks(self, compute: Any, ids: tuple[tuple[int, ...], ...]) -> Any:
+        """Return what the package computes token by token of captions."""
+        tokens = {"input_ids": torch.tensor(ids, device=self.device)}
+        return compute(tokens, self.model.specical_tokens, self.tokenizer)
 
 
 def pixels(image: np.ndarray, short_side: int, long_side: int) -> torch.Tensor:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.figures import files, headline, inline_svg, prompts, specifications
+from analysis.report.figures import Saved, files, headline, inline_svg, prompts, saved, specifications
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import draw_sites
@@ -18,7 +18,6 @@ from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.findings import summaries
 from analysis.report.gallery import primary_gaps
 from analysis.report.page import Content, draw_figures
-from analysis.report.saving import Saved, saved
 from analysis.tables.similarities.specifications import COLUMNS
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
@@ -173,10 +172,11 @@ def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
     assert inline_svg(figure) == inline_svg(again)
 
 
-def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn):
-    name = "gap-decoder"
-    sent = pickle.loads(pickle.dumps(drawn[name]))
-    assert saved({name: sent}, ["png"]) == {name: Saved(files(drawn[name], ["png"]), inline_svg(drawn[name]))}
+def test_only_the_files_that_are_asked_for(drawn):
+    figure = drawn["gap-decoder"]
+    assert saved({figure.name: figure}, ["png"]) == {
+        figure.name: Saved(files(figure, ["png"]), inline_svg(figure))
+    }
 
 
 def test_ids_of_clips_do_not_follow_the_last_bits_of_coordinates(drawn):
