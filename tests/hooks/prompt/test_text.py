@@ -120,6 +120,17 @@ def test_prompts_encoded_in_parts_are_those_of_no_run(toy, name, dimension):
             probe.word_map("garden")
 
 
+def test_a_text_that_differs_in_one_channel_is_that_of_no_run(toy):
+    with (
+        pytest.raises(HookError, match="no run of text_encoder"),
+        Probe(toy, sites="text.layers.0", pairs=[(0, 0)]),
+    ):
+        prompts, negative = toy.encode_prompt(PROMPTS[:1], "cpu", 1, True)
+        prompts = prompts.clone()
+        prompts[0, 3, -1] += 1
+        draw(toy, None, prompt_embeds=prompts, negative_prompt_embeds=negative)
+
+
 def test_embeds_from_elsewhere_have_no_layers_and_no_known_end(toy):
     embeds = {
         "prompt_embeds": encode(toy, PROMPTS)[2] * 1.1,
