@@ -25,7 +25,7 @@ PairPositions = Sequence[tuple[Sequence[int], Sequence[int]]]
 RowGroups = Sequence[Mapping[str, Sequence[int]]]
 # address of a site, number of the call, row of the batch, places of the site: the numbers of those that are kept
 PositionSampler = Callable[[str, int, int, int], Sequence[int]]
-COMPARED_AT_ONCE = 2**26  # numbers of text sites
+COMPARED_AT_ONCE = (2**20, 2**26)  # numbers of text sites: within a CPU's caches, by few launches on a GPU
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
@@ -190,7 +190,7 @@ class Recorder:
                 groups.setdefault(compared.flatten(2).shape, []).append((site.address, compared.flatten(2)))
             self._store(site.address, 0, raw, repeats)
         for shape, group in groups.items():
-            at_once = max(1, COMPARED_AT_ONCE // shape.numel())
+            at_once = max(1, COMPARED_AT_ONCE[group[0][1].is_cuda] // shape.numel())
             for first in range(0, len(group), at_once):
                 addresses, states = zip(*group[first : first + at_once])
                 values, sites = torch.cat(states), len(addresses)  # (rows of each site, tokens, width)
