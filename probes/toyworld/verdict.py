@@ -46,11 +46,11 @@ def verdict(
 ) -> np.ndarray:
     """Return each image's log-odds ``(n,)`` of component *b* to *a*, from the slots that its prompt leaves open.
 
-    Components are the feminine (*a*) and masculine (*b*) frequencies planted in ``world``. The sum over those slots of
-    ``log P(seen | b) - log P(seen | a)``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a
-    slot than one thing (half-drawn images), the scene is taken to hold one of them: their probabilities are added. A whole-body garment
-    hides the lower slot, which then says nothing; seen together with a lower garment, either the one or the other is
-    there. The side counts where an object on the ground, named or not, shows it.
+    Components are the feminine (*a*) and masculine (*b*) frequencies planted in ``world``. The sum over those slots
+    of ``log P(seen | b) - log P(seen | a)``, each table mixed with ``smoothing`` parts of an even one. Where more is
+    seen in a slot than one thing (half-drawn images), the scene is taken to hold one of them: their probabilities are
+    added. A whole-body garment hides the lower slot, which then says nothing; seen together with a lower garment,
+    either the one or the other is there. The side counts where an object on the ground, named or not, shows it.
 
     `readings` are those of `probes.toyworld.checker.read_images`. Natural logarithm; 0: no evidence. With a smoothing
     of 0 evidence may be infinite, or NaN where neither component can draw what is seen.
