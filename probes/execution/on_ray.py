@@ -29,7 +29,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import workers
 from probes.execution.loop import Part
-from probes.execution.processes import Tick, blocked, key_of, open_once
+from probes.execution.processes import Tick, blocked_signals, key_of, open_once
 from probes.runs.record import versions
 from probes.runs.run import Run
 
@@ -235,7 +235,7 @@ def _connect(options: Cluster) -> str:
     wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
     local = {"num_cpus": max(workers.core_count(), wanted), "object_store_memory": _STORE}
     try:
-        with blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
+        with blocked_signals(signal.SIGTERM):  # of one to the whole group Ray would end before this process
             ray.init(address=LOCAL, include_dashboard=False, **local, **quiet)
     except Exception as error:  # Ray has no kind of its own for this
         raise UserError(

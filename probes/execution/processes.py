@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from math import inf
 from multiprocessing.connection import Connection
+from multiprocessing.queues import SimpleQueue
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -32,20 +33,20 @@ from probes.fields.types import WORKER
 
 FORKS = sys.platform == "linux"
 
-Tick = Callable[[float], None]
-Do = Callable[[Any, Tick], Any]
+Tick = Callable[[float], None]  # is told the number of images that were finished
+ItemFunction = Callable[[Any, Tick], Any]  # from an item to its result
 
 
 class Work(Protocol):
-    """A kind of work on items, such as generating batches; is pickled for helpers, so it holds no models then."""
+    """A kind of work on items, such as generating batches; it is pickled for helpers, so it must hold no models."""
 
-    def opened(self) -> contextlib.AbstractContextManager[Do]:
-        """Load what the work needs; yield its function of (item, tick), which calls ``tick(finished images)``."""
+    def opened(self) -> contextlib.AbstractContextManager[ItemFunction]:
+        """Load what the work needs, such as a model, and yield the function that makes the result of an item."""
         ...
 
 
 class Helpers(contextlib.ExitStack):
-    """Helper processes of this one, which outlive a call of `results`: forks for the same work, spawned ones for any.
+    """Helper processes of this one, kept after a call of `results`: forks for the same work, spawned ones for any.
 
     A context manager; at its end, however it ends, they end too. They do not import the script that has them, which
     needs no ``if __name__ == "__main__":``; the work that they are given is of a module.
@@ -62,7 +63,7 @@ class Helpers(contextlib.ExitStack):
         workers: int = 1,
         tick: Tick = lambda images: None,
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield (name, result) of each (name, item) as it is done, in this process and ``workers - 1`` helpers.
+        """Yield (name, result) of each (name, item) when it is made, by this process and ``workers - 1`` helpers.
 
         An item's error is raised once the items before it are done, so results and error are those of one worker.
         """
@@ -70,30 +71,31 @@ class Helpers(contextlib.ExitStack):
         made, faults = deque[tuple[Any, Any, float]](), dict[float, Exception]()
         opened = list[threading.Thread]()
 
-        def take() -> tuple[int, tuple[Any, Any]] | None:
+        def next_item() -> tuple[int, tuple[Any, Any]] | None:
             """Return the next (index, (name, item)); None if there is none, or after an error."""
             with lock:
                 return None if faults else next(left, None)
 
-        def serve(executor: ProcessPoolExecutor) -> None:
-            """Send a helper one item after another, from a thread of its own."""
+        def feed_helper(executor: ProcessPoolExecutor) -> None:
+            """Send a helper one item after another, and collect its results; runs in a thread."""
             index = inf
             try:
                 executor.submit(_work_on_item, key, work).result()
                 opened.append(threading.current_thread())
-                while following := take():
+                while following := next_item():
                     index, (name, item) = following
                     made.append((name, *executor.submit(_work_on_item, key, work, item).result()))
             except BaseException as error:
-                faults.setdefault(index, _to_exception(error))
+                faults.setdefault(index, _helper_error(error))
 
-        def begin(executor: ProcessPoolExecutor) -> None:
+        def start_threads(executor: ProcessPoolExecutor) -> None:
+            """Start a thread that feeds a helper, for each helper."""
             for _ in range(workers - 1):
-                threading.Thread(target=serve, args=(executor,), daemon=True).start()
+                threading.Thread(target=feed_helper, args=(executor,), daemon=True).start()
 
         ready = self._count >= workers - 1 and self._key in (b"", key)
         if ready and workers > 1:
-            begin(self._executor)  # they open the work meanwhile
+            start_threads(self._executor)  # they open the work meanwhile
         try:
             with work.opened() as do:
                 if workers > 1 and not ready:
@@ -102,8 +104,8 @@ class Helpers(contextlib.ExitStack):
                     opened_here = (key, contextlib.ExitStack(), do) if _can_fork() else None
                     self._executor = _start_helpers(self, workers - 1, opened_here)
                     self._count, self._key = workers - 1, key if opened_here else b""
-                    begin(self._executor)
-                following = take()
+                    start_threads(self._executor)
+                following = next_item()
                 while following or opened:
                     if following:
                         index, (name, item) = following
@@ -117,7 +119,7 @@ class Helpers(contextlib.ExitStack):
                         name, result, images = made.popleft()
                         tick(images)
                         yield name, result
-                    following = following and take()
+                    following = following and next_item()
             if faults:
                 raise faults[min(faults)]
         finally:
@@ -125,15 +127,17 @@ class Helpers(contextlib.ExitStack):
 
 
 def _can_fork() -> bool:
-    """Return whether a fork of this process can compute: on Linux, with one thread of torch, and no GPU in use."""
+    """Return whether a fork of this process could compute: on Linux, with one torch thread, without a GPU in use."""
     torch = sys.modules.get("torch")
     return FORKS and (torch is None or (torch.get_num_threads() == 1 and not torch.cuda.is_initialized()))
 
 
 def _start_helpers(
-    stack: contextlib.ExitStack, count: int, opened: tuple[bytes, contextlib.ExitStack, Do] | None = None
+    stack: contextlib.ExitStack,
+    count: int,
+    opened: tuple[bytes, contextlib.ExitStack, ItemFunction] | None = None,
 ) -> ProcessPoolExecutor:
-    """Return `count` processes that end with `stack`: forks of this one, with the work that is `opened`, or spawned."""
+    """Return `count` processes that end with `stack`: forks of this one that have a work `opened`, or spawned ones."""
     context = multiprocessing.get_context("fork" if opened else "spawn")
     (reader, leash), numbers = context.Pipe(duplex=False), context.SimpleQueue()
     for number in range(1, count + 1):
@@ -145,7 +149,7 @@ def _start_helpers(
     stack.callback(executor.shutdown, cancel_futures=True)
     stack.callback(leash.close)  # before: whatever they are at
     try:
-        with blocked(signal.SIGINT, signal.SIGTERM), _without_main():
+        with blocked_signals(signal.SIGINT, signal.SIGTERM), _without_main():
             for _ in range(count):
                 executor.submit(os.getpid)
     except OSError as error:
@@ -153,12 +157,12 @@ def _start_helpers(
             f"--workers: expected room for another process, got `{error.strerror}`: use fewer workers"
         ) from None
     except BrokenProcessPool as error:
-        raise _to_exception(error) from None
+        raise _helper_error(error) from None
     return executor
 
 
-def _to_exception(error: BaseException) -> Exception:
-    """Return a helper's error as one to raise here; a `UserError` if the helper was killed."""
+def _helper_error(error: BaseException) -> Exception:
+    """Return the exception to raise here for a helper's error; a `UserError` if the helper was killed."""
     if isinstance(error, BrokenProcessPool):
         return UserError(
             "--workers: expected worker processes to go on, found one ended (which is often a lack of memory): run the"
@@ -168,7 +172,7 @@ def _to_exception(error: BaseException) -> Exception:
 
 
 @contextlib.contextmanager
-def blocked(*numbers: signal.Signals) -> Iterator[None]:
+def blocked_signals(*numbers: signal.Signals) -> Iterator[None]:
     """Block signals inside a ``with`` block, so that processes started in it never get them; not on Windows.
 
     Terminal and batch system send them to all processes, and this one decides when the others end.
@@ -188,7 +192,7 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Keep processes that are spawned inside a ``with`` block from running this process's script again."""
+    """Keep processes spawned inside a ``with`` block from importing this process's main script."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -199,7 +203,7 @@ def _without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading_libraries() -> Iterator[None]:
-    """Pause garbage collection while libraries load; their million objects then go to the oldest generation."""
+    """Pause garbage collection inside a ``with`` block that loads libraries, whose objects then count as old."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -216,11 +220,11 @@ def loading_libraries() -> Iterator[None]:
 
 def _start_helper(
     leash: Connection,
-    numbers: Any,
+    numbers: SimpleQueue[int],
     other_end: Connection | None = None,
-    opened: tuple[bytes, contextlib.ExitStack, Do] | None = None,
+    opened: tuple[bytes, contextlib.ExitStack, ItemFunction] | None = None,
 ) -> None:
-    """Set up a helper: take a worker's number, ignore SIGINT, end when the other end of `leash` is closed.
+    """Set up a helper: take a worker's number, ignore SIGINT, end when the other end of the pipe `leash` is closed.
 
     A fork closes its copy of that `other_end`, and has a work opened.
     """
@@ -243,11 +247,11 @@ def _exit_when_closed(leash: Connection) -> None:
 
 
 key_of = pickle.dumps  # by what it is pickled as a process that has a work open knows it again
-_kept: tuple[bytes, contextlib.ExitStack, Do] | None = None
+_kept: tuple[bytes, contextlib.ExitStack, ItemFunction] | None = None
 
 
-def open_once(key: bytes, work: Work) -> Do:
-    """Return a work's function of (item, tick) in this process, where it stays open until another work is opened."""
+def open_once(key: bytes, work: Work) -> ItemFunction:
+    """Return a work's function, opened in this process until another work is; `key`: the pickled work."""
     global _kept
     if _kept is None or _kept[0] != key:
         if _kept is not None:
@@ -259,7 +263,7 @@ def open_once(key: bytes, work: Work) -> Do:
 
 
 def _work_on_item(key: bytes, work: Work, *items: Any) -> Any:
-    """Open a work; return the result of an item and the number of images it counted, or None without an item."""
+    """Return an item's result and the number of images it counted, in a helper; without an item open the work."""
     images = list[float]()
     try:
         do = open_once(key, work)
