@@ -1,6 +1,7 @@
 """Tiny models saved to disk as a user has them, and runs made from them in this process."""
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def saved(tmp_path_factory):
         return made[key]
 
     return get
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the saved tiny pipeline to damage."""
+    return shutil.copytree(saved(), tmp_path / "copy")
 
 
 def settings(model, **over):

@@ -1,8 +1,5 @@
 """Faults in the middle of a run: recorded and left out, made again, or gone on with in smaller batches."""
 
-import os
-import subprocess
-
 import numpy as np
 import pytest
 import torch
@@ -201,41 +198,3 @@ def test_without_room_for_one_triplet(saved, tmp_path, monkeypatch):
         UserError, match="expected room on the device for the 3 images of one triplet and seed"
     ):
         generated(tmp_path / "run", small(saved))
-
-
-# A full disk
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 4 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    options = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    try:
-        done = subprocess.run(options, capture_output=True, text=True)
-    except OSError as error:
-        pytest.skip(f"mount: {error}")
-    if done.returncode:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_full_disk(whole, saved, small_disk):
-    """One line, nothing half written; the same command goes on when there is room."""
-    free = small_disk / "filler"
-    size = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
-    needed = sum(len(data) for name, data in stored(whole.path).items() if "part-00000" in name)
-    free.write_bytes(b"x" * max(0, size - needed - 40_000))  # room for run.json and less than two parts
-    with pytest.raises(UserError, match="expected room on the disk, got `No space left on device`"):
-        generated(small_disk / "run", small(saved))
-    expected = stored(whole.path)
-    finished = stored(small_disk / "run")
-    assert all(expected[name] == data for name, data in finished.items())
-    assert len(finished) < len(expected) and Run.open(small_disk / "run").status == "planned"
-    free.unlink()
-    generated(small_disk / "run", small(saved))
-    assert stored(small_disk / "run") == expected
