@@ -33,6 +33,7 @@ KINDS = {  # cuts that each model has
     "sana": {"inputs", "complete", "self"},
     "qwen-image": {"inputs", "complete", "self"},
     "lumina2": {"inputs", "complete", "self"},
+    "z-image": {"inputs", "complete", "self"},
 }
 pipeline = functools.cache(tiny_transformer_pipeline)
 
