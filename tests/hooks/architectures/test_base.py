@@ -13,7 +13,7 @@ from hooks.architectures.base import Architecture
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.second_architecture import TinyTransformer, register, tiny_transformer_pipeline
 
-STEPS, SCALE = 3, 4.0
+STEPS = 3
 PAIRS = [(0, 1), (0, 2)]
 
 

@@ -17,6 +17,7 @@ from tests.evil_models import Payload
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, YAML, change, mutate, refused
 from tests.probes.models.original_layout import original_layout
+from tests.probes.models.test_hub import keep
 from triptych.cli.main import main
 
 TOKENIZER = "tokenizer/tokenizer_config.json"
@@ -89,27 +90,13 @@ def test_weights_that_are_no_numbers(value, copy):
         loading.load(loading.resolve(str(copy)), device="cpu", dtype="float16")
 
 
-def hub(cache, name, **files):
-    """A model of the hub as `huggingface_hub` keeps it in its cache."""
-    commit = "0" * 40
-    root = cache / f"models--{name.replace('/', '--')}"
-    (root / "refs").mkdir(parents=True)
-    (root / "refs" / "main").write_text(commit)
-    for file, text in files.items():
-        path = root / "snapshots" / commit / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
 @pytest.mark.parametrize("arguments", [(), ("plan",)])
-def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, tmp_path, capsys, monkeypatch):
+def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, cache, tmp_path, capsys):
     """Nothing but its index is there: had anything else been asked for, the hub's silence would be the message."""
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    hub(tmp_path / "hub", "owner/flux", **{INDEX: '{"_class_name": "Flux2Pipeline"}'})
-    index = {"_class_name": "StableDiffusionPipeline"}
-    hub(tmp_path / "hub", "owner/half", **{INDEX: json.dumps(index)})
+    for name, pipeline in (("flux", "Flux2Pipeline"), ("half", "StableDiffusionPipeline")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / INDEX).write_text(json.dumps({"_class_name": pipeline}))
+        keep(cache, tmp_path / name, f"owner/{name}")
     line = refused("owner/flux", tmp_path, capsys, *arguments)
     assert (
         line.startswith(f"model owner/flux: {INDEX}: expected a pipeline that can be read")
