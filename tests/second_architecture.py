@@ -21,6 +21,7 @@ from diffusers.pipelines.pipeline_utils import ImagePipelineOutput
 from torch import Tensor
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from hooks.architectures import addresses, registry
 from hooks.architectures.addresses import DENOISING, GROUPS, Place
 from hooks.architectures.base import Architecture
 from hooks.architectures.latents import decoder_sites
@@ -182,6 +183,12 @@ class TinyTransformer(Architecture):
         """Latents, time and text."""
         latents = torch.zeros(1, pipe.transformer.config.in_channels, *size, device="meta")
         return {"hidden_states": latents, "timestep": torch.zeros(1, device="meta"), **text}
+
+
+def register(monkeypatch: Any) -> None:
+    """Enter it as one does: one row of the registry, one pattern of addresses."""
+    monkeypatch.setattr(registry, "ARCHITECTURES", [*registry.ARCHITECTURES, TinyTransformer()])
+    monkeypatch.setattr(addresses, "PATTERNS", [*addresses.PATTERNS, ADDRESSES])
 
 
 def tiny_transformer_pipeline() -> TinyTransformerPipeline:

@@ -1,7 +1,6 @@
 """Runs without triplets, as a user makes them: plain prompts of a bundled model, and their images as foreign ones."""
 
 import csv
-import shutil
 
 import pandas as pd
 import pytest
@@ -12,7 +11,6 @@ from probes.runs.run import Run
 from tests import runs
 from triptych.cli.main import main
 
-CHROMIUM = shutil.which("chromium")
 WORK = runs.PROFESSIONS
 SETTINGS = {name: runs.AUDIT[name] for name in ("generate", "observe", "measure", "report")}
 PAIRS = ("gap", "gap_prompts", "disparity", "object_tests", "table_tests", "findings", "dalleval_words")

@@ -1,11 +1,9 @@
 """Traces of diffusion transformers as a user runs them: generate, trace, measure, report."""
 
-import numpy as np
 import pytest
 import yaml
 
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
-from probes.runs.images import read_image
 from probes.runs.run import Run
 from tests.tiny_transformers import tiny_transformer_pipeline
 from triptych.cli.main import main
@@ -48,7 +46,7 @@ def settings(folder, **over):
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SWEPT]
 )
 def test_from_a_model_to_the_report(kind, tmp_path, capsys):
-    """The cuts come out, in the images and in the tables, and the report has the section."""
+    """The cuts are in the tables, and the report has the section."""
     model, out = kind, str(tmp_path / "run")
     size = {}
     if kind != "toyworld-dit":
@@ -73,20 +71,9 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     assert main(["run", other, "--out", out]) == 2  # in the words of the configuration
     assert f"trace.sites is 'default' there, expected {SWEPT[kind][-1:]}: use" in capsys.readouterr().err
     template = kind in ("lumina2", "z-image")
-    cuts = {"inputs": 1, "complete": 1} | ({} if template else {"embeddings": 1, "before": 0})
-    images = {key: np.asarray(read_image(image["bytes"]), int) for key, image in table["image"].items()}
-    for triplet in (0, 1):
-        own = images[triplet, "none:neutral"]
-        for donor in ("feminine", "masculine"):
-            whole = images[triplet, f"none:{donor}"]
-            assert np.abs(whole - own).max() > 3
-            for cut, share in cuts.items():
-                expected = whole if share else own
-                apart = np.abs(images[triplet, f"cut:{cut}:{donor}>neutral"] - expected).max()
-                assert apart <= 1, (cut, donor)  # but for the order of sums, on the edge of a rounding
-        assert np.abs(images[triplet, "cut:self:neutral>neutral"] - own).max() <= 1
+    cuts = {"inputs", "complete", "self"} | (set() if template else {"embeddings", "before"})
     found = run.table("trace_cuts")
-    assert len(found) == 2 * len(cuts) + 1 and set(found["cut"]) == {*cuts, "self"}
+    assert len(found) == 2 * len(cuts) - 1 and set(found["cut"]) == cuts
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert 'id="trace"' in page
     assert template or ("pooled text" in page and "text encoder 2 · embeddings" in page)

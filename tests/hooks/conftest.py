@@ -54,6 +54,20 @@ def draw(pipe: Any, prompt: list[str] | None = PROMPTS, **call: Any) -> Any:
     return pipe(prompt=prompt, **call).images
 
 
+def recorded_steps(pipe: Any, monkeypatch: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The prediction that the scheduler is given at each step, and the latent that it takes for the last."""
+    step, seen = pipe.scheduler.step, []
+
+    @functools.wraps(step)  # the pipeline looks at its signature to choose the arguments
+    def record(output: Any, timestep: Any, sample: Any, **kwargs: Any) -> Any:
+        result = step(output, timestep, sample, **{**kwargs, "return_dict": True})
+        seen.append((output, result.pred_original_sample))
+        return (result.prev_sample,)
+
+    monkeypatch.setattr(pipe.scheduler, "step", record)
+    return seen
+
+
 def all_hooks(pipe: Any) -> dict[str, int]:
     """Every entry of every hook dictionary of every module, and what `with_kwargs` leaves beside them."""
     counts = {}

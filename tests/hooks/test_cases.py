@@ -22,7 +22,7 @@ from diffusers.models.attention_processor import Attention, AttnProcessor2_0
 
 from hooks import HookError, Probe
 from hooks.sites import attention_sites, module_at
-from tests.hooks.conftest import PROMPTS, draw
+from tests.hooks.conftest import PROMPTS, draw, recorded_steps
 from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
 
@@ -103,14 +103,7 @@ def test_instruct_pix2pix(monkeypatch):
         "num_inference_steps": 2,
     }
     check(pipe, branch=(0, 3), **call)
-    step, given = pipe.scheduler.step, []
-
-    def spy(output, timestep, sample, **kwargs):
-        result = step(output, timestep, sample, **{**kwargs, "return_dict": True})
-        given.append((output, result.pred_original_sample))
-        return (result.prev_sample,)
-
-    monkeypatch.setattr(pipe.scheduler, "step", spy)
+    given = recorded_steps(pipe, monkeypatch)
     with Probe(pipe, keep=["noise_pred.*", "x0_pred", "latent", "text.layers.0"]) as probe:
         draw(pipe, PROMPTS[:2], **call)
     kept = probe.kept

@@ -94,10 +94,9 @@ def test_keys_and_values_are_those_of_a_hook_made_by_hand(toy):
     assert one.writes == 6 and one.largest_change > 0  # two modules at each of three calls
 
 
-@pytest.mark.parametrize("kind", ["sd2"])
-def test_all_that_the_text_says_taken_from_another_row_draws_the_other_image(pipelines, kind):
+def test_all_that_the_text_says_taken_from_another_row_draws_the_other_image(pipelines):
     """Complete cuts, whose share is 1: the donor's image comes out."""
-    pipe = pipelines(kind)
+    pipe = pipelines("sd2")
     everywhere = [swap(site, part=("key", "value")) for site in attentions(pipe)]
     for patches in ([swap("text.embeddings")], everywhere):
         images, _ = written(pipe, patches)

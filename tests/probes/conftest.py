@@ -1,9 +1,11 @@
 """Tiny models saved to disk as a user has them, and runs made from them in this process."""
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from probes.config.schema import Config
 from probes.execution.loop import StageCall
@@ -36,6 +38,19 @@ def saved(tmp_path_factory):
         return made[key]
 
     return get
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the saved tiny pipeline to damage."""
+    return shutil.copytree(saved(), tmp_path / "copy")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The cache of the hub's client."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
 
 
 def settings(model, **over):

@@ -4,7 +4,6 @@ import os
 
 import pytest
 import yaml
-from PIL import Image
 
 from probes.errors import UserError
 from probes.paths import expand, expand_model, expand_run, require_regular
@@ -69,24 +68,6 @@ def test_whatever_has_no_end_is_refused(field, endless, tmp_path, command):
 
 def test_the_configuration_itself(endless, command):
     refused(*command("plan", endless))
-
-
-def images(folder, names, table="metadata.csv"):
-    (folder / "pictures").mkdir(exist_ok=True)
-    Image.new("RGB", (16, 16)).save(folder / "pictures" / "a.png")
-    rows = [f"{name},a {word} sings,{who}" for name, (who, word) in zip(names, WORDS.items())]
-    (folder / "pictures" / table).write_text("\n".join(["file,prompt,indicator", *rows]))
-    (folder / "a.yaml").write_text(
-        yaml.safe_dump({"indicators": WORDS, "reference": "neutral", "images": {"from": "pictures"}})
-    )
-    return folder / "a.yaml"
-
-
-def test_an_image_of_a_table(endless, tmp_path, command):
-    path = images(tmp_path, ["a.png", endless])
-    status, said = command("plan", path)
-    refused(status, said)
-    assert said.startswith("metadata.csv: line 3: ")
 
 
 def test_files_of_a_models_folder(tmp_path):

@@ -8,19 +8,18 @@ import torch
 from scipy.spatial.distance import cosine
 
 from hooks import HookError, Intervention, Patch, Probe, sites
-from hooks.architectures import addresses, registry
+from hooks.architectures import addresses
 from hooks.architectures.base import Architecture
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
-from tests.second_architecture import ADDRESSES, TinyTransformer, tiny_transformer_pipeline
+from tests.second_architecture import TinyTransformer, register, tiny_transformer_pipeline
 
-STEPS, SCALE = 3, 4.0
+STEPS = 3
 PAIRS = [(0, 1), (0, 2)]
 
 
 @pytest.fixture
 def pipe(monkeypatch):
-    monkeypatch.setattr(registry, "ARCHITECTURES", [*registry.ARCHITECTURES, TinyTransformer()])
-    monkeypatch.setattr(addresses, "PATTERNS", [*addresses.PATTERNS, ADDRESSES])
+    register(monkeypatch)
     return tiny_transformer_pipeline()
 
 

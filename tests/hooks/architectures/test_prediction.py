@@ -16,21 +16,8 @@ from diffusers import (
 
 from hooks import Probe
 from hooks.architectures.latents import predict_x0
-from tests.hooks.conftest import draw
+from tests.hooks.conftest import draw, recorded_steps
 from tests.tiny import tiny_pipeline
-
-
-def spy(scheduler, name, monkeypatch):
-    """Record the first argument and the result of each call of a method of this one scheduler."""
-    seen, method = [], getattr(scheduler, name)
-
-    def record(*args, **kwargs):
-        result = method(*args, **kwargs)
-        seen.append((args[0], result))
-        return result
-
-    monkeypatch.setattr(scheduler, name, record)
-    return seen
 
 
 def probed(pipe, **call):
@@ -51,20 +38,11 @@ def probed(pipe, **call):
 )
 def test_x0_is_the_schedulers(scheduler, prediction_type, monkeypatch):
     pipe = tiny_pipeline("toy", scheduler=scheduler, prediction_type=prediction_type)
-    step = pipe.scheduler.step
-    expected = []
-
-    def record(model_output, timestep, sample, **kwargs):
-        result = step(model_output, timestep, sample, **{**kwargs, "return_dict": True})
-        expected.append(result.pred_original_sample)
-        return (result.prev_sample,)
-
-    # the pipeline looks at the signature of `step` to choose its arguments
-    record.__signature__ = __import__("inspect").signature(step)
-    monkeypatch.setattr(pipe.scheduler, "step", record)
+    steps = recorded_steps(pipe, monkeypatch)
     kept = probed(pipe, num_inference_steps=5)
-    assert len(expected) == 5
-    torch.testing.assert_close(kept["x0_pred"].values, torch.stack(expected), rtol=1e-4, atol=1e-4)
+    assert len(steps) == 5
+    expected = torch.stack([x0 for _, x0 in steps])
+    torch.testing.assert_close(kept["x0_pred"].values, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +85,7 @@ def test_a_perfect_denoiser_is_read_as_perfect(scheduler, monkeypatch):
 
 @pytest.mark.parametrize("rescale", [0.0, 0.7])
 def test_guided_is_bit_for_bit_what_the_scheduler_is_given(toy, rescale, monkeypatch):
-    seen = spy(toy.scheduler, "step", monkeypatch)
+    seen = recorded_steps(toy, monkeypatch)
     kept = probed(toy, guidance_scale=5.5, guidance_rescale=rescale)
     assert torch.equal(kept["noise_pred.guided"].values, torch.stack([given for given, _ in seen]))
     by_hand = kept["noise_pred.unconditional"].values + 5.5 * (

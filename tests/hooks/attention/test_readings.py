@@ -35,12 +35,11 @@ def test_similarities_are_those_of_what_is_kept(pipelines, kind):
         np.testing.assert_allclose(similarity.values, expected, atol=2e-6, err_msg=address)
 
 
-@pytest.mark.parametrize("guidance_scale", [4.0])
-def test_unet_sites_are_the_outputs_of_the_conditional_rows(toy, guidance_scale):
+def test_unet_sites_are_the_outputs_of_the_conditional_rows(toy):
     """The UNet is called again, alone, on conditional rows only; plain hooks read its blocks."""
     wanted = sites.resolve(toy, "unet.*")
     with Probe(toy, keep=["unet.*", "latent", "text.final", "noise_pred.*"]) as probe:
-        draw(toy, guidance_scale=guidance_scale)
+        draw(toy)
     kept = probe.kept
     for step, timestep in enumerate(toy.scheduler.timesteps):
         outputs, handles = {}, []

@@ -173,21 +173,14 @@ def test_embeds_have_positions_and_no_words(toy):
     np.testing.assert_array_equal(probe.word_map(2).values, probe.maps.heat(0)[2])
 
 
-@pytest.mark.parametrize("kind", ["sdxl"])
-def test_textual_inversion(kind):
+def test_textual_inversion():
     """A placeholder, of one vector or of several, ends where it ends, with the texts given and without."""
-    pipe = tiny_pipeline(kind)
-    for name, part in (("tokenizer", "text_encoder"), ("tokenizer_2", "text_encoder_2"))[
-        : 1 + (kind == "sdxl")
-    ]:
-        one, encoder = getattr(pipe, name), getattr(pipe, part)
+    pipe = tiny_pipeline("sdxl")
+    for suffix in ("", "_2"):
+        parts = {part: getattr(pipe, f"{part}{suffix}") for part in ("tokenizer", "text_encoder")}
         for token, vectors in (("<cat-toy>", 1), ("<style>", 3)):
-            pipe.load_textual_inversion(
-                torch.randn(vectors, encoder.config.hidden_size),
-                token=token,
-                tokenizer=one,
-                text_encoder=encoder,
-            )
+            states = torch.randn(vectors, parts["text_encoder"].config.hidden_size)
+            pipe.load_textual_inversion(states, token=token, **parts)
     prompts = ["a <cat-toy> dog in a garden", "<style>, a <cat-toy>umbrella 42"]
     for given in (prompts, None):
         with Probe(pipe, sites="latent", word_maps=True, prompts=given) as probe:

@@ -4,6 +4,7 @@ The dry run is called as the command line calls it. What it reads of the model i
 the same files again.
 """
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -58,28 +59,10 @@ def damaged(draw):
     return "".join(lines)
 
 
-def once_a_model(resolve):
-    """A model is found once, and so its files are read once: they do not change here."""
-    results = {}
-
-    def call(*arguments, **options):
-        key = repr((arguments, options))
-        if key not in results:
-            results[key] = resolve(*arguments, **options)
-        return results[key]
-
-    return call
-
-
-def read_models_once(monkeypatch):
-    """What a dry run reads of a model it reads once."""
-    monkeypatch.setattr(loading, "resolve", once_a_model(loading.resolve))
-
-
 @pytest.fixture
 def dry_run(tmp_path, capsys, monkeypatch):
     """Call the dry run on a text, and check what came of it; counts plans and refusals."""
-    read_models_once(monkeypatch)
+    monkeypatch.setattr(loading, "resolve", functools.cache(loading.resolve))
     monkeypatch.chdir(tmp_path)
     counts = {0: 0, 2: 0}
     (tmp_path / "a.yaml").write_text("prompts: ['a {person}']")

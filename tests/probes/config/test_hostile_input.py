@@ -230,4 +230,5 @@ def test_images_that_are_no_files_are_refused_at_once(name, tmp_path, monkeypatc
     with soon():
         assert main(["t.yaml", "--out", "run", "--stage", "generate", "--quiet"]) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and proper(said.strip("\n"))
+    assert said.count("\n") == 1 and "images.csv: line 2: " in proper(said.strip("\n"))
+    assert ("expected a regular file, got a " in said) == (name != "loop.png")

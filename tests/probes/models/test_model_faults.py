@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import os
 import pickle
 import shutil
 import time
@@ -14,17 +13,12 @@ from safetensors.torch import load_file, save_file
 
 from probes.errors import UserError
 from probes.models import loading
+from tests.evil_models import Payload
 from tests.probes.conftest import generated, settings
 from tests.probes.models.model_faults import INDEX, YAML, change, mutate, refused
 from tests.probes.models.original_layout import original_layout
+from tests.probes.models.test_hub import keep
 from triptych.cli.main import main
-
-
-@pytest.fixture
-def copy(saved, tmp_path):
-    """A copy of the saved tiny pipeline to damage."""
-    return shutil.copytree(saved(), tmp_path / "copy")
-
 
 TOKENIZER = "tokenizer/tokenizer_config.json"
 NOT_WHOLE = {
@@ -96,27 +90,13 @@ def test_weights_that_are_no_numbers(value, copy):
         loading.load(loading.resolve(str(copy)), device="cpu", dtype="float16")
 
 
-def hub(cache, name, **files):
-    """A model of the hub as `huggingface_hub` keeps it in its cache."""
-    commit = "0" * 40
-    root = cache / f"models--{name.replace('/', '--')}"
-    (root / "refs").mkdir(parents=True)
-    (root / "refs" / "main").write_text(commit)
-    for file, text in files.items():
-        path = root / "snapshots" / commit / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
 @pytest.mark.parametrize("arguments", [(), ("plan",)])
-def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, tmp_path, capsys, monkeypatch):
+def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, cache, tmp_path, capsys):
     """Nothing but its index is there: had anything else been asked for, the hub's silence would be the message."""
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    hub(tmp_path / "hub", "owner/flux", **{INDEX: '{"_class_name": "Flux2Pipeline"}'})
-    index = {"_class_name": "StableDiffusionPipeline"}
-    hub(tmp_path / "hub", "owner/half", **{INDEX: json.dumps(index)})
+    for name, pipeline in (("flux", "Flux2Pipeline"), ("half", "StableDiffusionPipeline")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / INDEX).write_text(json.dumps({"_class_name": pipeline}))
+        keep(cache, tmp_path / name, f"owner/{name}")
     line = refused("owner/flux", tmp_path, capsys, *arguments)
     assert (
         line.startswith(f"model owner/flux: {INDEX}: expected a pipeline that can be read")
@@ -176,25 +156,6 @@ def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
 # Pickles: refused, and nothing in them runs.
 
 
-class Harmful:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, call, *arguments):
-        self.call, self.arguments = call, arguments
-
-    def __reduce__(self):
-        return self.call, self.arguments
-
-
-def hostile(marker):
-    """Objects that leave a mark when they are unpickled."""
-    return {
-        "system": Harmful(os.system, f"touch {marker}"),
-        "eval": Harmful(eval, f"open({str(marker)!r}, 'w')"),
-        "getattr": Harmful(getattr(__import__("subprocess"), "call"), ["touch", str(marker)]),  # noqa: B009
-    }
-
-
 LAYOUTS = {
     "torch": lambda value, path: torch.save({"x": value}, path),
     "legacy": lambda value, path: torch.save({"x": value}, path, _use_new_zipfile_serialization=False),
@@ -203,18 +164,16 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize(
-    ("layout", "kind", "place"),
+    ("layout", "place"),
     [
-        ("torch", "system", "unet/diffusion_pytorch_model"),
-        ("legacy", "eval", "text_encoder/pytorch_model"),
-        ("pickle", "getattr", "vae/diffusion_pytorch_model"),
+        ("torch", "unet/diffusion_pytorch_model"),
+        ("legacy", "text_encoder/pytorch_model"),
+        ("pickle", "vae/diffusion_pytorch_model"),
     ],
 )
-def test_hostile_pickles_run_nothing(layout, kind, place, saved, tmp_path):
-    from analysis.observe.checkpoints import read_weights
-
+def test_hostile_pickles_run_nothing(layout, place, saved, tmp_path):
     marker = tmp_path / "marker"
-    value = hostile(marker)[kind]
+    value = Payload(marker)
     folder = shutil.copytree(saved(), tmp_path / "folder")
     for file in (folder / place).parent.glob("*.safetensors"):
         file.unlink()
@@ -225,8 +184,6 @@ def test_hostile_pickles_run_nothing(layout, kind, place, saved, tmp_path):
         LAYOUTS[layout](value, tmp_path / name)
         with pytest.raises(UserError, match=f"model {tmp_path / name}"):
             loading.resolve(str(tmp_path / name))
-        with pytest.raises(UserError, match="expected a checkpoint of tensors"):
-            read_weights(tmp_path / name, "observe.detector")
     assert not marker.exists()
     # the trap is live: unpickled by Python it springs
     pickle.loads(pickle.dumps(value))
@@ -282,14 +239,8 @@ def fuzzed(saved, tmp_path, numbers):
 
 
 @pytest.mark.slow
-def test_mutated_folders(saved, tmp_path):
-    outcomes, faults, _ = fuzzed(saved, tmp_path, range(7))
-    assert not faults, "\n".join(faults)
-    assert min(outcomes.values()) > 0
-
-
-@pytest.mark.slow
 def test_500_mutated_folders(saved, tmp_path):
     outcomes, faults, slowest = fuzzed(saved, tmp_path, range(1000, 1500))
     print(outcomes, f"slowest refusal {slowest:.1f} s")
     assert not faults, "\n".join(faults)
+    assert min(outcomes.values()) > 0

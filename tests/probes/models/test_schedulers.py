@@ -1,7 +1,5 @@
 """Every scheduler that diffusers has draws an image, or is refused in a line that says what can be used."""
 
-import shutil
-
 import diffusers
 import numpy as np
 import pytest
@@ -59,8 +57,7 @@ def test_every_scheduler_of_diffusers_draws_or_is_refused(pipe):
 
 
 @pytest.mark.parametrize("arguments", [("plan",), ("--stage", "generate")])
-def test_a_scheduler_is_refused_before_anything_is_written(arguments, saved, tmp_path, capsys):
-    copy = shutil.copytree(saved(), tmp_path / "copy")
+def test_a_scheduler_is_refused_before_anything_is_written(arguments, saved, copy, tmp_path, capsys):
     line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "DDIMInverseScheduler")
     assert "unipc, which diffusers exchanges for DDIMScheduler, got 'DDIMInverseScheduler': choose" in line
     line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "lcm")

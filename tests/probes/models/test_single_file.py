@@ -13,7 +13,7 @@ from probes.models import hub, loading, single_file
 from probes.models.loading import usable_scheduler
 from probes.models.source import Source
 from tests.probes.models.original_layout import original_layout
-from tests.probes.models.test_loading import draw
+from tests.probes.models.test_loading import draw, load
 
 CONTEXT = "model.diffusion_model.input_blocks.{}.transformer_blocks.0.attn2.to_k.weight"
 
@@ -47,10 +47,7 @@ def test_a_file_in_the_layout_it_is_published_in_draws_as_its_folder(kind, endin
         save_file(weights, file)
     source = loading.resolve(str(file))
     assert (source.kind, source.config) == ("file", tmp_path / "model")
-    single, whole = (
-        loading.load(source, device="cpu"),
-        loading.load(loading.resolve(str(folder)), device="cpu"),
-    )
+    single, whole = load(file), load(folder)
     assert single.record["weight_hash"] == whole.record["weight_hash"]
     assert single.record["pipeline"] == whole.record["pipeline"]
     np.testing.assert_array_equal(draw(single.pipe), draw(whole.pipe))
@@ -72,11 +69,7 @@ def test_what_training_left_in_a_pickle_is_not_made(saved, tmp_path, monkeypatch
     )
     for name in (*package, ModelCheckpoint.__module__):
         monkeypatch.delitem(sys.modules, name)
-    loaded = loading.load(loading.resolve(str(file)), device="cpu")
-    assert (
-        loaded.record["weight_hash"]
-        == loading.load(loading.resolve(str(saved("sd1"))), device="cpu").record["weight_hash"]
-    )
+    assert load(file).record["weight_hash"] == load(saved("sd1")).record["weight_hash"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +87,7 @@ def test_weights_that_are_missing_are_named(lost, saved, tmp_path):
     del weights[name]
     save_file(weights, file)
     with pytest.raises(UserError, match=r"model\.safetensors: expected .* whole"):
-        loading.load(loading.resolve(str(file)), device="cpu")
+        load(file)
 
 
 def outline(path, width, *, channels=4, xl=False):

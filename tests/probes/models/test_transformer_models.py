@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import shutil
 
@@ -37,13 +38,11 @@ KINDS = kinds(USUAL, [kind for kind in DRAWN if kind not in USUAL])
 
 @pytest.fixture(scope="module")
 def saved_kind(tmp_path_factory):
-    made = {}
-
+    @functools.cache
     def get(kind):
-        if kind not in made:
-            made[kind] = tmp_path_factory.mktemp(kind) / "model"
-            tiny_transformer_pipeline(kind).save_pretrained(made[kind])
-        return made[kind]
+        path = tmp_path_factory.mktemp(kind) / "model"
+        tiny_transformer_pipeline(kind).save_pretrained(path)
+        return path
 
     return get
 
@@ -62,6 +61,13 @@ def small(model, kind, **over):
         "generate": {"workers": 1},
     }
     return settings(model, **{**fields, **over})
+
+
+def generated_alone(pipe, samples, **options):
+    """Images of the pipeline alone of the prompts and the noise of some rows."""
+    noise = [torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]]
+    options = {"num_inference_steps": 2, "output_type": "np", **options}
+    return pipe(list(samples["prompt"]), generator=noise, **options).images
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,14 +90,7 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
         pipe.text_encoder_3.encoder.block[1].register_forward_hook(lambda m, a, out: layer.append(out[0])),
         pipe.transformer.transformer_blocks[1].register_forward_hook(lambda m, a, out: stream.append(out[1])),
     ]
-    pipe(
-        list(samples["prompt"]),
-        generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
-        num_inference_steps=2,
-        guidance_scale=7.0,
-        height=32,
-        width=32,
-    )
+    generated_alone(pipe, samples, guidance_scale=7.0, height=32, width=32)
     for hook in hooks:
         hook.remove()
     with torch.no_grad():
@@ -116,10 +115,11 @@ def test_what_is_stored_is_what_hooks_of_torch_see(saved_kind, tmp_path):
     assert {(row.height, row.width) for row in words.itertuples()} == {(8, 8)}
 
 
-def require_same(stored, image):
+def require_same(samples, images):
     """To a grey level: in batches of other sizes some processors add in another order."""
-    seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
-    np.testing.assert_allclose(seen, eight_bits(image), rtol=0, atol=1)
+    for stored, image in zip(samples["image"], images, strict=True):
+        seen = np.asarray(Image.open(io.BytesIO(stored["bytes"])))
+        np.testing.assert_allclose(seen, eight_bits(image), rtol=0, atol=1)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,7 @@ def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     options = call_options(kind)
     if kind == "qwen-image":
         options["true_cfg_scale"] = loading.default_guidance(loading.resolve(str(model), weights=False))
-    images = pipe(
-        list(samples["prompt"]),
-        generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
-        num_inference_steps=2,
-        output_type="np",
-        **options,
-    ).images
-    for stored, image in zip(samples["image"], images, strict=True):
-        require_same(stored, image)
+    require_same(samples, generated_alone(pipe, samples, **options))
 
 
 @pytest.mark.parametrize("kind", kinds(["lumina2"], ["sana", "qwen-image"]))
@@ -171,24 +163,18 @@ def test_system_prompts_are_given_to_the_pipeline_and_recorded(kind, saved_kind,
             pipe.prompt_template_encode_start_idx = len(pipe.tokenizer.tokenize(before.format()))
         elif system is not None:
             options |= {"complex_human_instruction": [asked]} if kind == "sana" else {"system_prompt": asked}
-        noise = [torch.Generator().manual_seed(int(seed)) for seed in rows["noise_seed"]]
-        made = pipe(
-            list(rows["prompt"]), generator=noise, num_inference_steps=2, output_type="np", **options
-        ).images
-        for stored, image in zip(rows["image"], made, strict=True):
-            require_same(stored, image)
-        images.append(made)
+        images.append(generated_alone(pipe, rows, **options))
+        require_same(rows, images[-1])
         for row in rows.itertuples():  # in the tokenizer's whole text
             word = [row.tokens[place] for place in row.indicator_positions]
             assert "".join(word).strip("▁Ġ") == row.word and min(row.indicator_positions) > 3
     assert np.abs(np.subtract(*images)).max() > 10 / 255
 
 
-@pytest.mark.parametrize("kind", ["sd3"])
-def test_a_system_prompt_for_a_model_without_one(kind, saved_kind, tmp_path):
+def test_a_system_prompt_for_a_model_without_one(saved_kind, tmp_path):
     prompts = {"system": [None, "Draw this:"], "texts": ["a {person} with a dog"]}
     with pytest.raises(UserError) as caught:
-        generated(tmp_path / "run", small(saved_kind(kind), kind, prompts=prompts))
+        generated(tmp_path / "run", small(saved_kind("sd3"), "sd3", prompts=prompts))
     line = str(caught.value)
     assert (
         "prompts[1] (neutral): expected a model whose system prompt can be set (Lumina-Image 2, Qwen" in line
@@ -239,18 +225,8 @@ def test_guidance_beside_the_distilled_one(saved_kind, tmp_path):
         samples = pq.read_table(tmp_path / f"run {negative}" / "samples").to_pandas()
         captures = pq.read_table(tmp_path / f"run {negative}" / "captures").to_pandas()
         assert len(captures["noise_pred.unconditional:cosine"][0]) == 2
-        images = pipe(
-            list(samples["prompt"]),
-            negative_prompt=[negative] * 3,
-            true_cfg_scale=3.0,
-            generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
-            num_inference_steps=2,
-            height=32,
-            width=32,
-            output_type="np",
-        ).images
-        for stored, image in zip(samples["image"], images, strict=True):
-            require_same(stored, image)
+        options = {"negative_prompt": [negative] * 3, "true_cfg_scale": 3.0, "height": 32, "width": 32}
+        require_same(samples, generated_alone(pipe, samples, **options))
     other = loading.resolve(str(saved_kind("sd3")), weights=False)
     with pytest.raises(
         UserError, match=r"sampler\.true_cfg_scale: expected none for Stable Diffusion 3 or 3\.5"
@@ -279,16 +255,9 @@ def test_word_maps_of_a_run_are_those_of_the_definition_that_is_named(definition
     words = pq.read_table(tmp_path / "run" / "words").to_pandas()
     assert set(words["definition"]) == {definition}
     pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
-    prompts = list(samples["prompt"])
     options = {key: value for key, value in call_options(kind).items() if key != "true_cfg_scale"}
-    with Probe(pipe, word_maps=definition, prompts=prompts) as probe:
-        pipe(
-            list(prompts),
-            generator=[torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]],
-            num_inference_steps=2,
-            output_type="latent",
-            **options,
-        )
+    with Probe(pipe, word_maps=definition, prompts=list(samples["prompt"])) as probe:
+        generated_alone(pipe, samples, output_type="latent", **options)
     for row, sample in samples.iterrows():
         stored = words[(words["sample_id"] == sample["sample_id"]) & (words["word"] == "dog")]["heat"].item()
         np.testing.assert_allclose(stored, probe.word_map("dog", row=row).values.ravel(), rtol=1e-5)

@@ -1,5 +1,6 @@
 """Generation: shared draws, images as the plain pipeline gives them, runs that go on from anywhere."""
 
+import errno
 import os
 from types import SimpleNamespace
 
@@ -179,12 +180,10 @@ class Crash(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize(
-    "call", ["write", *(pytest.param(call, marks=pytest.mark.slow) for call in ("replace", "fsync"))]
-)
-def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, monkeypatch, call):
+@pytest.mark.parametrize("fault", [Crash(), OSError(errno.ENOSPC, "No space left on device")], ids=type)
+def test_a_crash_or_a_full_disk_at_any_write_is_gone_on_from(whole, saved, tmp_path, monkeypatch, fault):
     config, expected = settings(saved()), stored(whole.path)
-    real, crashes = getattr(os, call), 0
+    real, crashes = os.write, 0
     for at in (1, 2, 4, 7, 11, 16, 60):  # operations, counted anew as the run goes on
         seen = 0
 
@@ -192,14 +191,15 @@ def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, m
             nonlocal seen
             seen += 1
             if seen == at:
-                raise Crash
+                raise fault
             return real(*args)
 
-        monkeypatch.setattr(os, call, failing)
+        monkeypatch.setattr(os, "write", failing)
         before = stored(tmp_path)
         try:
             generated(tmp_path, config)
-        except Crash:
+        except (Crash, UserError) as error:
+            assert error is fault or "expected room on the disk, got `No space left on device`" in str(error)
             crashes += 1
         else:
             break
@@ -217,33 +217,6 @@ def test_a_finished_run_is_left_alone(whole, saved):
     generated(whole.path, settings(saved()))
     assert before == {path: path.stat().st_mtime_ns for path in whole.path.rglob("part-*")}
     assert Run.open(whole.path).status == "generated"
-
-
-def test_other_weights_under_the_same_name_are_refused(whole, saved):
-    with pytest.raises(UserError, match=r"holds another run: model is .* \(weights"):
-        generated(whole.path, settings(saved("toy", seed=1)))
-
-
-def test_overwrite_replaces_the_run_and_keeps_strangers(saved, tmp_path):
-    generated(tmp_path, settings(saved()))
-    (tmp_path / "notes.txt").write_text("mine")
-    generated(tmp_path, settings(saved(), prompts=["a {person}"], seeds=[5]), overwrite=True)
-    assert len(Run.open(tmp_path).samples()) == 3
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_nan_is_no_image(saved, tmp_path, monkeypatch):
-    load = loading.load
-
-    def broken(*args, **options):
-        loaded = load(*args, **options)
-        with torch.no_grad():
-            loaded.pipe.vae.decoder.conv_out.bias.fill_(torch.nan)
-        return loaded
-
-    monkeypatch.setattr(loading, "load", broken)
-    with pytest.raises(UserError, match="expected a finite image, got NaN"):
-        generated(tmp_path, settings(saved()))
 
 
 def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monkeypatch):

@@ -1,5 +1,6 @@
 """Causal structures: what sets of places do, by hooks written by hand, and what is stored of it."""
 
+import functools
 from itertools import chain, combinations
 
 import pytest
@@ -18,13 +19,12 @@ TEXTS = [f"a {word} in the park" for word in ("person", "woman", "man")]
 @pytest.fixture(scope="module")
 def pipes():
     """Pipelines by name, each made once."""
-    made = {}
 
+    @functools.cache
     def pipe(name):
-        if name not in made:
-            made[name] = coded_pipeline(name, bundled_folder(name))
-            made[name].set_progress_bar_config(disable=True)
-        return made[name]
+        made = coded_pipeline(name, bundled_folder(name))
+        made.set_progress_bar_config(disable=True)
+        return made
 
     return pipe
 

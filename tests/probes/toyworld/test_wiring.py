@@ -1,6 +1,7 @@
 """Truth by wiring: what is stored of a located benchmark model, and that the word reaches the image at its sites
 alone."""
 
+import functools
 import json
 
 import pytest
@@ -28,14 +29,7 @@ def null():
 @pytest.fixture(scope="module")
 def pipes():
     """Located pipelines by name, each made once."""
-    made = {}
-
-    def pipe(name):
-        if name not in made:
-            made[name] = coded_pipeline(name, FOLDER / name)
-        return made[name]
-
-    return pipe
+    return functools.cache(lambda name: coded_pipeline(name, FOLDER / name))
 
 
 @pytest.mark.parametrize("name", TAUGHT)

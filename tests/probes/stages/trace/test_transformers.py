@@ -1,5 +1,6 @@
 """Traces of diffusion transformers: sites by kind of model, positions by text encoder, cuts, and patches by hand."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,14 +33,9 @@ KINDS = {  # cuts that each model has
     "sana": {"inputs", "complete", "self"},
     "qwen-image": {"inputs", "complete", "self"},
     "lumina2": {"inputs", "complete", "self"},
+    "z-image": {"inputs", "complete", "self"},
 }
-_made = {}
-
-
-def pipeline(kind):
-    if kind not in _made:
-        _made[kind] = tiny_transformer_pipeline(kind)
-    return _made[kind]
+pipeline = functools.cache(tiny_transformer_pipeline)
 
 
 def traced(kind, trace, texts=TEXT):
@@ -53,6 +49,17 @@ def traced(kind, trace, texts=TEXT):
     size = ROWS[kind].size
     generated = generate_variants(pipe, [triplet], variants, steps=STEPS, height=size, width=size, **call)
     return places, {one.variant.name: one for one in generated}
+
+
+def require_as_by_hand(found, row, kind, changed):
+    """The image of a row against one that is generated within a context, and against that of no patch."""
+    size, noise = ROWS[kind].size, [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
+    scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
+    texts = [TEXT["neutral"], TEXT["feminine"]]
+    with changed:
+        images = generate(pipeline(kind), kind, texts, generator=noise, height=size, width=size, **scale)
+    np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
+    assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
 
 
 @pytest.mark.parametrize("kind", tiers(KINDS))
@@ -221,16 +228,7 @@ def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):
     more = {"heads": ["dit.block.2.joint"]} if kind == "sd3" else {}
     asked = Trace(sites=sites, positions=["word"], windows=2, necessity=False, cuts=False, **more)
     _, found = traced(kind, asked)
-    row = found[name]
-    size, pipe = ROWS[kind].size, pipeline(kind)
-    scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
-    noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
-    with Intervention(pipe, by_hand):
-        images = generate(
-            pipe, kind, [TEXT["neutral"], TEXT["feminine"]], generator=noise, height=size, width=size, **scale
-        )
-    np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
-    assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+    require_as_by_hand(found, found[name], kind, Intervention(pipeline(kind), by_hand))
 
 
 @pytest.mark.parametrize(("kind", "word"), [("sd3", [2, 78]), ("flux-dev", [1])])
@@ -238,8 +236,7 @@ def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
     """The word is one token of CLIP's 77 and one of T5's behind them; of FLUX.1 the transformer is given T5's alone."""
     asked = Trace(sites=["dit.in.text"], positions=["word", "rest"], necessity=False, cuts=False)
     _, found = traced(kind, asked)
-    pipe, size = pipeline(kind), ROWS[kind].size
-    scale = {"guidance_scale": 3.0} if kind == "sd3" else {}
+    pipe = pipeline(kind)
     for group in ("word", "rest"):
 
         def swap(module, args, output, group=group):
@@ -250,13 +247,8 @@ def test_the_rest_is_all_but_the_word_against_a_hook_of_torch(kind, word):
             return output
 
         row = found[f"position:dit.in.text:{group}:feminine>neutral"]
-        noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
         handle = pipe.transformer.context_embedder.register_forward_hook(swap)
-        texts = [TEXT["neutral"], TEXT["feminine"]]
-        images = generate(pipe, kind, texts, generator=noise, height=size, width=size, **scale)
-        handle.remove()
-        np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
-        assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+        require_as_by_hand(found, row, kind, handle)
 
 
 def test_attention_probabilities_are_those_over_both_streams():
@@ -264,24 +256,11 @@ def test_attention_probabilities_are_those_over_both_streams():
     asked = Trace(sites=["dit.block.1.joint"], part="probabilities", necessity=False, cuts=False)
     _, found = traced("sd3", asked)
     row = found["site:dit.block.1.joint:feminine>neutral"]
-    pipe, size = pipeline("sd3"), ROWS["sd3"].size
     by_hand = [
         Patch("dit.block.1.joint", part=("query", "key"), source=1, into=0),
         Patch("dit.block.1.joint.text", part="key", source=1, into=0),
     ]
-    noise = [torch.Generator().manual_seed(row.triplet.noise_seed) for _ in range(2)]
-    with Intervention(pipe, by_hand):
-        images = generate(
-            pipe,
-            "sd3",
-            [TEXT["neutral"], TEXT["feminine"]],
-            generator=noise,
-            height=size,
-            width=size,
-            guidance_scale=3.0,
-        )
-    np.testing.assert_allclose(row.image, images[0], rtol=0, atol=1e-5)
-    assert np.abs(row.image - found["none:neutral"].image).max() > 1e-4
+    require_as_by_hand(found, row, "sd3", Intervention(pipeline("sd3"), by_hand))
 
 
 def test_texts_of_another_length_are_refused_where_the_rest_is_masked():
