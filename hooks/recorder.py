@@ -12,10 +12,9 @@ from torch import Tensor
 from hooks.architectures.site import Site
 from hooks.architectures.text_encoders import JOINED, TEXT_ENCODERS
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
-from hooks.dot_products import gram
 from hooks.errors import HookError
 from hooks.results import Kept, Similarity
-from hooks.transfer import to_cpu
+from hooks.tensors import gram, to_cpu
 
 if TYPE_CHECKING:
     from hooks.autoencoder import SparseAutoencoder

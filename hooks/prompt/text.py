@@ -26,7 +26,7 @@ from torch import Tensor
 from hooks.architectures.site import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import TEXT_ENCODERS, TOKENIZERS, text_config, text_core, text_cores
 from hooks.errors import HookError
-from hooks.transfer import to_cpu
+from hooks.tensors import to_cpu
 
 MAX_RUNS = 16  # held while waiting for the denoiser: a pipeline needs two
 

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError
 from hooks.cosine import cosine, cosine_of_gram, cosine_of_tokens, group_size
-from hooks.dot_products import BLOCK, gram, sum_blocks
+from hooks.tensors import BLOCK, gram, sum_blocks
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))

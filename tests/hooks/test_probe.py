@@ -11,8 +11,8 @@ import torch
 from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
 from hooks import HookError, Intervention, Patch, Probe
-from hooks.dot_products import gram
 from hooks.sites import Site
+from hooks.tensors import gram
 from tests.hooks import transformers
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
 from tests.tiny import KINDS, tiny_pipeline

@@ -1,4 +1,4 @@
-"""Dot products of the rows of an activation, on its device: what cosines of captures are made of."""
+"""Tensors on a GPU: dot products of the rows of an activation, which captures keep, and the transfer to the CPU."""
 
 from __future__ import annotations
 
@@ -66,3 +66,14 @@ def _block_views(shape: tuple[int, ...], strides: tuple[int, ...], group: int, m
         within = (count, rows // group, group, group), (rows**2, (rows + 1) * group, rows, 1)
         views.append(((count, rows, width), (width, strides[0], 1), first * strides[0], *within))
     return views
+
+
+def to_cpu(tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors on the CPU, in their order, with one transfer from each device; integers become of one dtype."""
+    moved = list(tensors)
+    for device in {tensor.device for tensor in tensors}:
+        chosen = [i for i, tensor in enumerate(tensors) if tensor.device == device]
+        joined = torch.cat([tensors[i].flatten() for i in chosen]).cpu()
+        for i, part in zip(chosen, joined.split([tensors[i].numel() for i in chosen])):
+            moved[i] = part if tensors[i].ndim == 1 else part.view(tensors[i].shape)
+    return moved
