@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from math import inf
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.queues import SimpleQueue
 from types import ModuleType
@@ -139,6 +140,8 @@ def _start_helpers(
 ) -> ProcessPoolExecutor:
     """Return `count` processes that end with `stack`: forks of this one that have a work `opened`, or spawned ones."""
     context = multiprocessing.get_context("fork" if opened else "spawn")
+    if not opened and hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # else it is started below, and lifts the mask
     (reader, leash), numbers = context.Pipe(duplex=False), context.SimpleQueue()
     for number in range(1, count + 1):
         numbers.put(number)
@@ -180,9 +183,6 @@ def blocked_signals(*numbers: signal.Signals) -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # else it may be started meanwhile, and lift the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
