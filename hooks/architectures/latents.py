@@ -109,6 +109,9 @@ def check_scaling(config: Any) -> None:
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
     if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
         raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
+    shift = getattr(config, "shift_factor", None)
+    if not isinstance(shift, (int, float, type(None))):
+        raise MisfitError("vae", "`shift_factor`, a number or null", f"{shift!r:.40}", "mend it")
     for key in ("latents_mean", "latents_std"):
         values = getattr(config, key, None)
         complete = isinstance(values, (list, tuple)) and len(values) == _latent_channels(config)

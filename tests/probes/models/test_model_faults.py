@@ -46,6 +46,7 @@ NOT_WHOLE = {
         {"out_channels": 1},
         "vae/config.json: expected images of shape (3, 64, 64)",
     ),
+    "shift": ("vae/config.json", {"shift_factor": [[]]}, "expected `shift_factor`, a number or null, got [[]]"),
     "scheduler": (
         "scheduler/scheduler_config.json",
         {"beta_schedule": "x"},
