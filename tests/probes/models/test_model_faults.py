@@ -46,7 +46,11 @@ NOT_WHOLE = {
         {"out_channels": 1},
         "vae/config.json: expected images of shape (3, 64, 64)",
     ),
-    "shift": ("vae/config.json", {"shift_factor": [[]]}, "expected `shift_factor`, a number or null, got [[]]"),
+    "shift": (
+        "vae/config.json",
+        {"shift_factor": [[]]},
+        "expected `shift_factor`, a number or null, got [[]]",
+    ),
     "scheduler": (
         "scheduler/scheduler_config.json",
         {"beta_schedule": "x"},
