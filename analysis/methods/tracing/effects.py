@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -50,11 +49,6 @@ class Effects:
         """Each word, then both together."""
         return self.both, self.first, self.second
 
-    @cached_property
-    def nothing(self) -> NDArray[np.float64]:
-        """NaN for every prompt."""
-        return np.full(len(self.plain[self.reference]), np.nan)
-
     def places(self, kinds: Iterable[str]) -> list[Place]:
         """Patches of some kinds, in the order of the trace, whichever their donor and recipient."""
         wanted = set(kinds)
@@ -82,7 +76,7 @@ class Effects:
     def floors(self, place: Place) -> NDArray[np.float64]:
         """The effect of each control's activations on the reference's outcome, shape (n_controls, n_prompts)."""
         found = [self.sufficiency(place, control) for control in self.controls]
-        return np.array(found).reshape(len(self.controls), len(self.nothing))
+        return np.array(found).reshape(len(self.controls), len(self.plain[self.reference]))
 
     def _taken(self, place: Place, word: str) -> NDArray[np.float64]:
         return self._plain(word) - self._into(place, word, self.reference)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.tracing import cuts, outcomes, shares, together
+from analysis.methods.tracing import cuts, outcomes, shares
 from analysis.tables.table import Latex, Table
 
 TRACE = (
@@ -15,7 +15,7 @@ TRACE = (
     Table(
         "trace_shares",
         "trace",
-        "an outcome, donor and patched place: sufficiency, necessity and floor as shares of the total effect",
+        "an outcome, donor, patched place and estimand: effect, and share of the total effect",
         shares.SHARE_COLUMNS,
         printed=(
             Latex(
@@ -31,20 +31,14 @@ TRACE = (
     Table(
         "trace_windows",
         "trace",
-        "an outcome, donor, place and window of steps: shares, as in `trace_shares`",
+        "an outcome, donor, place, window of steps and estimand: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
     ),
     Table(
         "trace_heads",
         "trace",
-        "an outcome, donor, place and head: shares, as in `trace_shares`",
+        "an outcome, donor, place, head and estimand: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
-    ),
-    Table(
-        "trace_together",
-        "trace",
-        "an outcome and donor: the sum of the shares of all places, and what all at once do beyond",
-        together.TOGETHER_COLUMNS,
     ),
     Table(
         "trace_cuts",

@@ -1,113 +1,130 @@
-"""The report's section on a trace: what of the tables it shows."""
+"""The report's section on a trace: sentences, figures and numbers by place."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
+from markupsafe import Markup
 
 from analysis.methods.tracing.cuts import UNTESTED
-from analysis.methods.tracing.figures import (
-    draw_effects,
-    draw_heads,
-    draw_shares,
-    draw_windows,
-    patch_name,
-)
+from analysis.methods.tracing.figures import draw_map, draw_shares, patch_name
+from analysis.methods.tracing.findings import findings, spanned, why_outside
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.sentences import opening, sentences
-from analysis.methods.tracing.spans import all_spans, joint_share, with_ends
-from analysis.methods.tracing.stored import TraceSection, read_trace
-from analysis.methods.tracing.strip import captions, draw_strip
+from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.stored import StoredTrace, read_trace
+from analysis.report.environment import environment
 from analysis.report.figures.style import Drawn
-from analysis.report.format import number
 from analysis.report.method import Lead, ReportedMethod, ReportSection
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
     from probes.runs.run import Run
 
-FIGURES = tuple(f"trace-{name}" for name in ("shares", "effects", "windows", "heads", "strip"))
+HEADING = "Total effect: {outcome} of {first} less that of {second}"
+CHOSEN = (
+    "The prompts with the smallest, the middle and the largest total effect; under an image: its {outcome}. In the last"
+    " image the named place holds the activations of {first}."
+)
+ESTIMANDS = (SUFFICIENCY, NECESSITY, FLOOR, BEYOND)
 
 
-def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
-    """Draw the figures of the outcome that is shown, by name."""
-    level, alpha, unit = config.measure.level, config.measure.alpha, config.unit
+def sentences(trace: StoredTrace, config: Config) -> list[str]:
+    """The sentences on both words together."""
+    template = environment().get_template("analysis.methods.tracing/sentences.j2")
+    found = findings(trace, config)
+    ranked = [f"{place['name']} {spanned(place[SUFFICIENCY], 'effect', True)}" for place in found["ranked"]]
+    functions = {"spanned": spanned, "why_outside": why_outside, "ranked_texts": ranked}
+    text = template.render(**found, **functions)
+    return [Markup(line).unescape() for line in text.splitlines() if line.strip()]
+
+
+def draw(trace: StoredTrace, config: Config) -> dict[str, Drawn]:
+    """The figures of the outcome that is shown, by name."""
+    measure = config.measure
+    options = measure.level, measure.alpha, outcome_words(trace.outcome), config.unit
+    tables = {name: trace.shown(name) for name in ("trace_shares", "trace_windows", "trace_heads")}
     drawn = [
-        draw_shares(section.shown("trace_shares"), level, alpha, unit)
-        or draw_effects(section.shown("trace_shares"), level, alpha, outcome_words(section.outcome), unit),
-        draw_windows(section.shown("trace_windows"), alpha, unit, outcome_words(section.outcome)),
-        draw_heads(section.shown("trace_heads"), level, alpha, unit),
-        draw_strip(section.strip, section.columns, outcome_words(section.outcome)),
+        draw_shares(table, *options)
+        if name == "trace_shares"
+        else draw_map(table, name.replace("_", "-"), *options)
+        for name, table in tables.items()
+        if len(table)
     ]
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
 def draw_trace(run: Run) -> dict[str, Drawn]:
     """The figures of a run's trace, by name; none of a run without one."""
-    section = read_trace(run)
-    return draw(section, run.config) if section else {}
+    trace = read_trace(run)
+    return draw(trace, run.config) if trace else {}
 
 
-def section(traced: TraceSection, config: Config) -> dict[str, Any]:
+def section(trace: StoredTrace, config: Config) -> dict[str, Any]:
     """The context of the section's template."""
-    totals, shares = (
-        traced.shown("trace_total", every_donor=True),
-        traced.shown("trace_shares", every_donor=True),
-    )
-    every = traced.tables["trace_total"]["outcome"]
+    outcomes = trace.tables["trace_total"]["outcome"].unique()
+    cuts = trace.shown("trace_cuts", every_donor=True)
     return {
-        "figures": FIGURES,
-        "opening": opening(traced, config),
-        "sentences": sentences(traced, config),
-        "totals": totals.to_dict("records"),
-        "rows": [
-            {**row, "patch": patch_name(pd.Series(row)), "ends": all_spans(row)}
-            for row in shares.to_dict("records")
-        ],
-        "cuts": [
-            {**row, "where": patch_name(pd.Series({**row, "kind": "cut"}))}
-            for row in traced.shown("trace_cuts", every_donor=True).to_dict("records")
-        ],
+        **findings(trace, config),
+        "figures": ("trace-shares", "trace-windows", "trace-heads"),
+        "sentences": sentences(trace, config),
+        "totals": trace.shown("trace_total", every_donor=True).to_dict("records"),
+        "rows": share_rows(trace),
+        "spanned": spanned,
+        "cuts": cuts.to_dict("records"),
         "untested": UNTESTED,
-        "outcome": outcome_words(traced.outcome),
-        "others": [outcome_words(name) for name in dict.fromkeys(every) if name != traced.outcome],
+        "others": [outcome_words(name) for name in outcomes if name != trace.outcome],
     }
 
 
-def lead(traced: TraceSection, config: Config) -> Lead:
-    """Return the first screen: the total effect, and the place with the largest share of it."""
-    total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
-    first, second = traced.both.split("-")
-    question = f"Where in the model do {first} and {second} prompts take effect?"
-    shares = traced.shown("trace_shares")
-    sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
-    if np.isnan(total["total"]):
-        answer = f"The {name} has no value in any image that was drawn: nothing can be said of where it is decided."
+def share_rows(trace: StoredTrace) -> list[dict[str, Any]]:
+    """The shares of every donor by place, a row by estimand in each."""
+    table = trace.shown("trace_shares", every_donor=True)
+    places: dict[tuple, dict[str, Any]] = {}
+    for row in table.to_dict("records"):
+        if row["kind"] != INTERACTION:
+            key = row["donor"], row["kind"], patch_name(row)
+            place = places.setdefault(
+                key, {"patch": key[-1], "donor": row["donor"], **dict.fromkeys(ESTIMANDS)}
+            )
+            place[row["estimand"]] = row
+    return list(places.values())
+
+
+def lead(trace: StoredTrace, config: Config) -> Lead:
+    """The first screen: the total effect, and the place with the largest share of it."""
+    found = findings(trace, config)
+    total, name, first, second = (found[key] for key in ("total", "outcome", "first", "second"))
+    difference, places = spanned(total, "total"), found["places"]
+    if not total["n_prompts"]:
+        answer = f"The {name} has no value in any image that was generated: nothing can be said of where it is decided."
     elif total["n_prompts"] == 1:
         answer = (
-            f"Of one {config.unit} this is an illustration: the words move the {name} by {number(total['total'], 2)};"
-            " no interval can be given."
+            f"Of one {config.unit} this is an illustration: the words move the {name} by {difference}; no interval can"
+            " be given."
         )
-    elif not total["told_from_0"]:
+    elif not found["any_effect"]:
         answer = (
-            f"The total effect of the words on the {name}, {with_ends(total, 'total', 2)}, cannot be told from 0: no "
-            "shares of it can be stated."
+            f"The total effect of the words on the {name}, {difference}, cannot be told from 0: no shares of it can be"
+            " stated."
         )
-    elif len(sites):
-        best = sites.loc[sites["sufficiency"].idxmax()]
-        beyond = int((sites["p_adjusted"] < config.measure.alpha).sum())
-        held = "do more than a synonym" if sites["floor_donor"].iloc[0] else "can be told from 0"
+    elif places:
+        best = found["largest"]
+        held = "do more than a synonym" if found["controls"] else "can be told from 0"
         answer = (
-            f"The largest share of the total effect is that of {patch_name(best)}: {joint_share(best, 'sufficiency')}; "
-            f"{beyond} of {len(sites)} places {held}."
+            f"The largest share of the total effect is that of {best['name']}: {spanned(best[SUFFICIENCY], 'share')}; "
+            f"{len(found['told'])} of {len(places)} places {held}."
         )
     else:
-        answer = f"The total effect of the words on the {name} is {with_ends(total, 'total', 2)}."
-    figures = ("trace-windows", "trace-effects") if total["n_prompts"] == 1 else FIGURES[:2]
-    return Lead(question, answer, figures, traced.lead_examples, *captions(name, [first, second]))
+        answer = f"The total effect of the words on the {name} is {difference}."
+    return Lead(
+        f"Where in the model do {first} and {second} prompts take effect?",
+        answer,
+        ("trace-windows",) if total["n_prompts"] == 1 else ("trace-shares", "trace-windows"),
+        trace.examples,
+        HEADING.format(outcome=name, first=first, second=second),
+        CHOSEN.format(outcome=name, first=first),
+    )
 
 
 REPORTED = ReportedMethod(

@@ -1,32 +1,35 @@
-"""A stored trace for the report: its tables by name, and the images of its strip."""
+"""A stored trace for the report: its tables by name, and examples of its images."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.methods.tracing.strip import StripRow, lead_examples, strip_of
-from analysis.report.method import Example
+from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.shares import SUFFICIENCY
+from analysis.report.first_screen import ends_and_middle
+from analysis.report.format import number
+from analysis.report.method import Example, ExamplePicture
 from analysis.tables.registry import read
+from probes.runs.images import read_image
+from probes.runs.parts import read_part
 
 if TYPE_CHECKING:
     from probes.runs.run import Run
 
-NAMES = tuple(f"trace_{name}" for name in ("total", "shares", "windows", "heads", "together", "cuts"))
+NAMES = tuple(f"trace_{name}" for name in ("total", "shares", "windows", "heads", "cuts"))
 
 
 @dataclass(frozen=True)
-class TraceSection:
-    """The tables of a trace that a run holds, by name, and the images of its strip and of the first screen."""
+class StoredTrace:
+    """The tables of a trace that a run holds, by name, and examples of its images."""
 
     tables: Mapping[str, pd.DataFrame]
     seeds: int
-    strip: Sequence[StripRow] = ()
-    columns: Sequence[str] = ()
-    lead_examples: Sequence[Example] = ()
+    examples: Sequence[Example] = ()
 
     @property
     def outcome(self) -> str:
@@ -49,17 +52,62 @@ class TraceSection:
         return table.reset_index(drop=True)
 
 
-def read_trace(run: Run) -> TraceSection | None:
-    """Read the tables of the section and the images of its strip; None for a run without a trace."""
-    there = set(run.tables())
-    if "trace_total" not in there:
+def read_trace(run: Run) -> StoredTrace | None:
+    """Read the tables of a run's trace and examples of its images; None for a run without a trace."""
+    existing = set(run.tables())
+    if "trace_total" not in existing:
         return None
-    tables = {name: read(run, name) for name in NAMES if name in there}
     outcomes = read(run, "trace_outcomes")
-    section = TraceSection(tables, int(outcomes["seed"].nunique()))
+    seeds = int(outcomes["seed"].nunique())
+    trace = StoredTrace({name: read(run, name) for name in NAMES if name in existing}, seeds)
     if not run.parts("traced"):  # the tables may be all that is left of it
-        return section
-    outcomes = outcomes[outcomes["outcome"] == section.outcome]
-    words = section.both.split("-")
-    strip, columns = strip_of(run, section.shown("trace_shares"), outcomes, words)
-    return replace(section, strip=strip, columns=columns, lead_examples=lead_examples(run, outcomes, words))
+        return trace
+    outcomes = outcomes[outcomes["outcome"] == trace.outcome]
+    return StoredTrace(trace.tables, seeds, examples(run, trace, outcomes))
+
+
+def examples(run: Run, trace: StoredTrace, outcomes: pd.DataFrame) -> list[Example]:
+    """Triplets with the smallest, the middle and the largest total effect, with the outcome of each image.
+
+    The last image is the reference's with the first word's activations at the place that moves the outcome most.
+    """
+    reference, (first, second) = run.config.reference, trace.both.split("-")
+    variants = {name: f"none:{name}" for name in (second, reference, first)}
+    shares = trace.shown("trace_shares")
+    if len(shares):
+        sites = shares[(shares["kind"] == "site") & (shares["estimand"] == SUFFICIENCY)]
+        if len(sites) and sites["effect"].notna().any():
+            best = sites.loc[sites["effect"].abs().idxmax()]
+            label = f"{reference}, patched at {patch_name(best)}"
+            variants[label] = f"site:{best['site']}:{first}>{reference}"
+    wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
+    if not set(variants.values()) <= set(wide):
+        return []
+    wide = wide[list(variants.values())].dropna()
+    total = (wide[variants[first]] - wide[variants[second]]).sort_values(kind="stable")
+    chosen = [total.index[index] for index in ends_and_middle(len(total)).values()]
+    images = _images(run, {(*key, variant) for key in chosen for variant in variants.values()})
+    samples = run.samples(["triplet", "indicator", "prompt"])
+    samples = samples[samples["indicator"] == reference].drop_duplicates("triplet")
+    prompts = dict(zip(samples["triplet"], samples["prompt"]))
+    found = []
+    for key in chosen:
+        prompt, value = prompts[key[0]], float(total[key])
+        pictures = [
+            ExamplePicture(images[*key, variant], prompt, name, number(wide.at[key, variant], 2, signed=True))
+            for name, variant in variants.items()
+        ]
+        found.append(Example("total effect", value, number(value, 2, signed=True), prompt, pictures))
+    return found
+
+
+def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int, str], Any]:
+    """Images of a trace by triplet, seed and variant."""
+    found = {}
+    for file in run.parts("traced"):
+        keys = [tuple(key.values()) for key in read_part(file, ["triplet", "seed", "variant"]).to_pylist()]
+        rows = [row for row, key in enumerate(keys) if key in wanted]
+        if rows:
+            stored = read_part(file, ["image"]).take(rows)["image"].to_pylist()
+            found |= {keys[row]: read_image(one["bytes"]) for row, one in zip(rows, stored)}
+    return found

@@ -16,7 +16,6 @@ from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_ne
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes
 from analysis.methods.tracing.registry import TRACE
 from analysis.methods.tracing.shares import share_table, total_table
-from analysis.methods.tracing.together import together_table
 from analysis.study import contrasts
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
@@ -104,7 +103,6 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         "trace_total": total_table(traced, sampling),
         **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
-        "trace_together": together_table(traced, sampling),
         "trace_cuts": cut_table(traced, variants, CUTS),
     }
 

@@ -4,8 +4,7 @@ import re
 
 from analysis.methods.tracing import latex
 from analysis.methods.tracing.cuts import UNTESTED
-from analysis.methods.tracing.figures import draw_shares
-from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section
+from analysis.methods.tracing.section import draw, draw_trace, lead, read_trace, section, sentences
 from analysis.methods.tracing.tables import measure_trace
 from analysis.report.environment import environment
 from analysis.tables.sharing import Sharing
@@ -29,20 +28,15 @@ def page(run, traced, figures):
 
 
 def test_every_figure_of_a_whole_trace_is_drawn(run):
-    traced = read_trace(run)
-    names = ("shares", "windows", "heads", "strip")
-    assert list(draw(traced, run.config)) == [f"trace-{name}" for name in names]
-    assert len(traced.strip) == 4 and traced.columns[2] == "largest share: mid · attn 0 · cross"
-    for row in traced.strip:  # at the deciding place the patched image is the donor's
-        assert row.outcomes[2] == row.outcomes[1] != row.outcomes[0] == row.outcomes[3]
-        assert list(row.images[2].getdata()) == list(row.images[1].getdata())
+    assert list(draw_trace(run)) == ["trace-shares", "trace-windows", "trace-heads"]
 
 
 def test_the_section_says_what_was_traced_and_what_came_out(run):
     traced = read_trace(run)
     html = page(run, traced, {})
     assert "Traced: 18 prompts with 1 seed each, 3 places one by one." in html
-    beyond = int((traced.shown("trace_shares")["p_adjusted"][:3] < 0.05).sum())
+    shares = traced.shown("trace_shares").query("kind == 'site' and estimand == 'beyond'")
+    beyond = int((shares["p_adjusted"] < 0.05).sum())
     assert "The largest share is that of mid · attn 0 · cross: 1.00 [" in html
     assert f"{beyond} of 3 places " in html
     answer = lead(traced, run.config).answer
@@ -52,7 +46,10 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     totals = wide["none:masculine"] - wide["none:feminine"]
     assert values[0] == totals.min() and values[-1] == totals.max() and len(values) == 3
     for one in lead(traced, run.config).examples:
-        assert [picture.label for picture in one.pictures] == ["feminine", "neutral", "masculine"]
+        labels = ["feminine", "neutral", "masculine", "neutral, patched at mid · attn 0 · cross"]
+        assert [picture.label for picture in one.pictures] == labels
+        *_, donor, patched = one.pictures  # at the deciding place the patched image is the donor's
+        assert donor.reading == patched.reading and donor.image.tobytes() == patched.image.tobytes()
     assert "7 of 7 cuts do" in html and "nan" not in html
     total = run.table("trace_total")["total"][0]
     assert f'value="{total}"' in html
@@ -66,14 +63,14 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
     with Helpers() as helpers:
         measure_trace(found, Sharing(found, helpers, 1))
     traced = read_trace(found)
-    said = section(traced, found.config)["sentences"]
+    said = sentences(traced, found.config)
     assert said[0].endswith("so there are no shares of it to state.")
     beyond = "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
-    assert said[1:] == [beyond] and draw_shares(traced.shown("trace_shares"), 0.95, 0.05) is None
-    effects = draw(traced, found.config)["trace-effects"]  # instead of shares
+    assert said[1:] == [beyond]
+    effects = draw(traced, found.config)["trace-shares"]
+    assert effects.title.startswith("Effects") and effects.caption.endswith("cannot be told from 0.")
     labels = [tick.get_text() for tick in effects.figure.axes[0].get_yticklabels()]
-    assert len(labels) == len(traced.shown("trace_shares")) and "mid · attn 0 · cross" in labels
-    assert effects.name in lead(traced, found.config).figures
+    assert len(labels) == 4 and "mid · attn 0 · cross" in labels
     cuts = found.table("trace_cuts").set_index("cut")
     assert cuts.loc[["self"], "holds"].all() and not cuts.loc[["complete", "before"], "holds"].any()
     assert (cuts.loc[["complete", "before"], "reason"] == UNTESTED).all()

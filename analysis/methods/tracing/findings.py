@@ -1,0 +1,141 @@
+"""What a trace found, for sentences about it: the numbers that they state, each from one row of its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
+from analysis.methods.tracing.outcomes import VERDICT, outcome_words
+from analysis.methods.tracing.shares import BEYOND, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.stored import StoredTrace
+from analysis.report.format import MINUS, number
+from analysis.study import indicators
+from analysis.tables.similarities.families import shares_noise
+from probes.config.schema import Config
+from probes.stages.trace.variants import POOLED
+
+ESTIMANDS = (SUFFICIENCY, NECESSITY)
+ENDS = {"share": ("low", "high"), "total": ("low", "high"), "effect": ("effect_low", "effect_high")}
+REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
+EXPLAINED = {
+    "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
+    " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
+    "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
+    "presence": "whether the checker sees the thing in an image",
+}
+
+
+def findings(trace: StoredTrace, config: Config) -> dict[str, Any]:
+    """What the sentences state of both words together."""
+    total, rows = trace.shown("trace_total").iloc[0].to_dict(), trace.shown("trace_shares")
+    first, second = trace.both.split("-")
+    words = {member.name: f"“{member.word}”" for member in indicators(config)}
+    alpha, places = config.measure.alpha, places_of(rows)
+    for place in places:
+        place["told"] = (place.get(BEYOND) or place[SUFFICIENCY])["p_adjusted"] < alpha
+    told = [place for place in places if place["told"]]
+    by_effect = sorted(told, key=lambda place: place[SUFFICIENCY]["effect"])
+    opposing = [
+        place
+        for place, end, sign in zip(by_effect[:1] + by_effect[-1:], ("effect_high", "effect_low"), (-1, 1))
+        if sign * place[SUFFICIENCY][end] > 0
+    ]
+    return {
+        **{"outcome": outcome_words(trace.outcome), "total": total, "first": first, "second": second},
+        "explained": explained(trace, config),
+        "reference": words[config.reference],
+        "donors": [words[first], words[second]],
+        "controls": [words[name] for name in trace.tables["trace_total"].query("control")["donor"].unique()],
+        **{"seeds": trace.seeds, "unit": config.unit, "alpha": alpha, "shared_noise": shares_noise(config)},
+        "any_effect": total["p_value"] < alpha,
+        "places": places,
+        "told": told,
+        "largest": max(places, key=lambda place: share_of(place, SUFFICIENCY), default=None),
+        "most_needed": max(places, key=lambda place: share_of(place, NECESSITY), default=None),
+        "pooled": next((place for place in places if place["site"] == POOLED), None),
+        "ranked": sorted(places, key=lambda place: -abs(place[SUFFICIENCY]["effect"]))[:3],
+        "opposing": opposing if len(opposing) == 2 else [],
+        "together": together(rows, alpha),
+    }
+
+
+def places_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """The places that were patched one by one: ``site``, ``name``, and a row by estimand."""
+    places: dict[str, dict[str, Any]] = {}
+    for row in rows[rows["kind"] == "site"].to_dict("records") if len(rows) else ():
+        place = places.setdefault(row["site"], {"site": row["site"], "name": patch_name(row)})
+        place[row["estimand"]] = row
+    return [place for place in places.values() if SUFFICIENCY in place]
+
+
+def share_of(place: Mapping[str, Any], estimand: str) -> float:
+    """The share of a place; minus infinity where there is none."""
+    share = place[estimand]["share"] if estimand in place else math.nan
+    return -math.inf if math.isnan(share) else share
+
+
+def together(rows: pd.DataFrame, alpha: float) -> dict[str, Any]:
+    """How places act together: the interaction by estimand, the sum of their shares, and what both say."""
+    if rows.empty:
+        return {}
+    both = rows[rows["kind"].isin(["complete", INTERACTION])].set_index(["kind", "estimand"])
+    found = {
+        name: both.loc[INTERACTION, name].to_dict() for name in ESTIMANDS if (INTERACTION, name) in both.index
+    }
+    for name, row in found.items():
+        row["sum"] = both.loc[("complete", name), "share"] - row["share"]
+    return {"kind": interplay(found, alpha), "rows": found} if found else {}
+
+
+def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> str:
+    """How places act together, by interactions at a level; empty where nothing is significant.
+
+    Redundant places do less at once than the sum of what each is enough for, and are needed more at once than each is;
+    of places that need each other it is the other way round. Places in series do less at once than the sum, both ways.
+    Signs are those of the total effect; without one nothing is said.
+    """
+    above = {
+        name: row["share"] > 0
+        for name, row in interactions.items()
+        if pd.notna(row["share"]) and row["p_adjusted"] < alpha
+    }
+    if above == dict.fromkeys(ESTIMANDS, False):
+        return SERIES
+    found = {more == (name == SUFFICIENCY) for name, more in above.items()}
+    return "" if len(found) != 1 else DEPENDENT if found.pop() else REDUNDANT
+
+
+def explained(trace: StoredTrace, config: Config) -> str:
+    """What the outcome is, in running text."""
+    if trace.outcome in NETWORKS:
+        return explained_logit(trace.outcome, logit_settings(config))
+    first, second = trace.both.split("-")
+    name = outcome_words(trace.outcome)
+    return EXPLAINED[name if name == VERDICT else name.split(" ")[0]].format(first=first, second=second)
+
+
+def spanned(row: Mapping[str, Any], value: str, signed: bool = False) -> str:
+    """A number with its interval, of which an end may be infinite, such as *0.50 [−0.10, ∞)*."""
+    low, high = (row[name] for name in ENDS[value])
+    text = number(row[value], 2, signed=signed)
+    if pd.isna(low) or pd.isna(high):
+        return text
+    left = f"({MINUS}∞" if math.isinf(low) else f"[{number(low, 2)}"
+    return f"{text} {left}, {'∞)' if math.isinf(high) else f'{number(high, 2)}]'}"
+
+
+def why_outside(row: Mapping[str, Any]) -> str:
+    """Why a share lies outside of 0 to 1; empty where it does not."""
+    if row["share"] > 1:
+        told = row["low"] > 1
+        return (
+            " (more than the word itself does: elsewhere some of it is taken back)"
+            if told
+            else " (not told from 1)"
+        )
+    return "" if not row["share"] < 0 else " (against the word)" if row["high"] < 0 else " (not told from 0)"
