@@ -63,7 +63,7 @@ def probe_coverage(
             )
             for one in range(simulations)
         ]
-        for name, plain in zip(("accuracy", "AUC"), zip(*found)):
+        for name, plain in zip(("accuracy", "AUC"), zip(*(one.values() for one in found))):
             mean = float(np.mean([one.value for one in plain]))
             truth = 0.5 if world.word == 0 else mean
             ends = _ends(across_folds(one, FOLDS) for one in plain)
