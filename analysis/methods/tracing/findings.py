@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.methods.tracing.figures import patch_name
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.shares import BEYOND, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
 from analysis.methods.tracing.stored import StoredTrace
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
@@ -35,9 +35,10 @@ def findings(trace: StoredTrace, config: Config) -> dict[str, Any]:
     total, rows = trace.shown("trace_total").iloc[0].to_dict(), trace.shown("trace_shares")
     first, second = trace.both.split("-")
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
-    alpha, places = config.measure.alpha, places_of(rows)
+    alpha = config.measure.alpha
+    places = [place for place in by_place(rows) if place["kind"] == "site" and place[SUFFICIENCY]]
     for place in places:
-        place["told"] = (place.get(BEYOND) or place[SUFFICIENCY])["p_adjusted"] < alpha
+        place["told"] = (place[BEYOND] or place[SUFFICIENCY])["p_adjusted"] < alpha
     told = [place for place in places if place["told"]]
     by_effect = sorted(told, key=lambda place: place[SUFFICIENCY]["effect"])
     opposing = [
@@ -64,18 +65,19 @@ def findings(trace: StoredTrace, config: Config) -> dict[str, Any]:
     }
 
 
-def places_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """The places that were patched one by one: ``site``, ``name``, and a row by estimand."""
-    places: dict[str, dict[str, Any]] = {}
-    for row in rows[rows["kind"] == "site"].to_dict("records") if len(rows) else ():
-        place = places.setdefault(row["site"], {"site": row["site"], "name": patch_name(row)})
-        place[row["estimand"]] = row
-    return [place for place in places.values() if SUFFICIENCY in place]
+def by_place(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Places and donors of rows of shares: ``name``, ``kind``, ``site`` and ``donor``, and a row by estimand."""
+    places: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows.to_dict("records"):
+        about = {"name": patch_name(row), **{name: row[name] for name in ("kind", "site", "donor")}}
+        if row["kind"] != INTERACTION:
+            places.setdefault(tuple(about.values()), about)[row["estimand"]] = row
+    return [{**dict.fromkeys((SUFFICIENCY, NECESSITY, FLOOR, BEYOND)), **place} for place in places.values()]
 
 
 def share_of(place: Mapping[str, Any], estimand: str) -> float:
     """The share of a place; minus infinity where there is none."""
-    share = place[estimand]["share"] if estimand in place else math.nan
+    share = place[estimand]["share"] if place[estimand] else math.nan
     return -math.inf if math.isnan(share) else share
 
 

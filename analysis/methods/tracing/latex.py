@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.findings import by_place
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.shares import BEYOND, FLOOR, NECESSITY, SUFFICIENCY
 from analysis.report.format import LATEX_DASH, latex_p_value
 from analysis.report.latex import latex, signed_cell
 from analysis.tables.registry import TABLES, read
@@ -22,15 +22,12 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     table = table[(table["outcome"] == table["outcome"].iloc[0]) & (table["donor"] == table["donor"].iloc[0])]
     if table["share"].isna().all():
         return
-    places: dict[str, dict[str, Any]] = {}
-    for row in table[table["kind"] != INTERACTION].to_dict("records"):
-        places.setdefault(patch_name(row), {})[row["estimand"]] = row
     (entry,) = TABLES["trace_shares"].printed
     names = {"data": run.config.name, "model": run.config.model_name}
     caption = entry.caption.format(outcome=outcome_words(table["outcome"].iloc[0]), **names)
     level = f"{100 * run.config.measure.level:g} % interval"
     heads = ("Sufficiency", level, "Necessity", level, "Floor", "p", "n")
-    rows = [(name, _cells(place)) for name, place in places.items()]
+    rows = [(place["name"], _cells(place)) for place in by_place(table)]
     yield entry.name, latex(caption, heads, rows, entry.label, entry.note)
 
 
@@ -38,12 +35,12 @@ def _cells(place: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A place's numbers in LaTeX."""
     cells = []
     for name in (SUFFICIENCY, NECESSITY):
-        row = place.get(name, {})
+        row = place[name] or {}
         ends = [signed_cell(row.get(end), 2) for end in ("low", "high")]
         cells += [
             signed_cell(row.get("share"), 2),
             LATEX_DASH if LATEX_DASH in ends else f"[{', '.join(ends)}]",
         ]
-    tested = place.get(BEYOND) or place[SUFFICIENCY]
-    floor = signed_cell(place.get(FLOOR, {}).get("share"), 2)
+    tested = place[BEYOND] or place[SUFFICIENCY]
+    floor = signed_cell((place[FLOOR] or {}).get("share"), 2)
     return [*cells, floor, latex_p_value(tested["p_adjusted"]), str(tested["n_prompts"])]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from analysis.methods.tracing.cuts import UNTESTED
-from analysis.methods.tracing.figures import draw_map, draw_shares, patch_name
-from analysis.methods.tracing.findings import findings, spanned, why_outside
+from analysis.methods.tracing.figures import draw_map, draw_shares
+from analysis.methods.tracing.findings import by_place, findings, spanned, why_outside
 from analysis.methods.tracing.latex import documents
 from analysis.methods.tracing.outcomes import outcome_words
-from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.shares import SUFFICIENCY
 from analysis.methods.tracing.stored import StoredTrace, read_trace
 from analysis.report.environment import environment
 from analysis.report.figures.style import Drawn
@@ -26,7 +26,6 @@ CHOSEN = (
     "The prompts with the smallest, the middle and the largest total effect; under an image: its {outcome}. In the last"
     " image the named place holds the activations of {first}."
 )
-ESTIMANDS = (SUFFICIENCY, NECESSITY, FLOOR, BEYOND)
 
 
 def sentences(trace: StoredTrace, config: Config) -> list[str]:
@@ -69,26 +68,12 @@ def section(trace: StoredTrace, config: Config) -> dict[str, Any]:
         "figures": ("trace-shares", "trace-windows", "trace-heads"),
         "sentences": sentences(trace, config),
         "totals": trace.shown("trace_total", every_donor=True).to_dict("records"),
-        "rows": share_rows(trace),
+        "rows": by_place(trace.shown("trace_shares", every_donor=True)),
         "spanned": spanned,
         "cuts": cuts.to_dict("records"),
         "untested": UNTESTED,
         "others": [outcome_words(name) for name in outcomes if name != trace.outcome],
     }
-
-
-def share_rows(trace: StoredTrace) -> list[dict[str, Any]]:
-    """The shares of every donor by place, a row by estimand in each."""
-    table = trace.shown("trace_shares", every_donor=True)
-    places: dict[tuple, dict[str, Any]] = {}
-    for row in table.to_dict("records"):
-        if row["kind"] != INTERACTION:
-            key = row["donor"], row["kind"], patch_name(row)
-            place = places.setdefault(
-                key, {"patch": key[-1], "donor": row["donor"], **dict.fromkeys(ESTIMANDS)}
-            )
-            place[row["estimand"]] = row
-    return list(places.values())
 
 
 def lead(trace: StoredTrace, config: Config) -> Lead:
