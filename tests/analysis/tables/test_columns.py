@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.tables.columns import HEAD, TYPES, columns_of
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, columns_of
+from analysis.tables.spec import HEAD, TYPES
 from tests.analysis.tables.columns_held import misdescribed, outside
 
 ROOT = Path(__file__).parents[3]
