@@ -21,7 +21,6 @@ import pandas as pd
 from probes.csv_text import csv_rows
 
 if TYPE_CHECKING:
-    from analysis.report.section import Lead
     from analysis.tables.objects.detector_error import Checked
     from analysis.tables.sharing import Sharing
     from probes.config.schema import Config
@@ -187,7 +186,7 @@ class MethodSpec:
     words : callable, optional
         What templates of the method know beside its tables, from `Measured`.
     lead : callable, optional
-        The first screen of a run that was made for the method; None where the run was made for something else.
+        The first screen (`analysis.report.section.Lead`) of a run that was made for the method; None of others.
     """
 
     tables: Sequence[TableSpec]
@@ -200,7 +199,7 @@ class MethodSpec:
     anchor: str = ""
     intro: str = ""
     words: Callable[[Measured], Mapping[str, Any]] | None = None
-    lead: Callable[[Measured], Lead | None] | None = None
+    lead: Callable[[Measured], Any] | None = None
 
 
 @dataclass(frozen=True)
