@@ -23,8 +23,10 @@ from analysis.report.figures.style import (
     style,
 )
 from analysis.report.format import MINUS, fixed, over
+from analysis.tables.spec import Measured
 from hooks.architectures.addresses import readable_name
 
+SHOWN = "outcome == @shown and donor == @both"
 PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
 MAXIMUM_REACH = 2.0  # of an axis, in largest values: wider intervals go on beyond it
 SHARE, EFFECT = ("share", "low", "high"), ("effect", "effect_low", "effect_high")
@@ -52,7 +54,26 @@ def marked(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
     return rows.assign(place=pd.Series(names, rows.index, object), told=told)[~beyond].reset_index(drop=True)
 
 
-def draw_shares(
+def draw_shares(shown: Measured) -> Drawn | None:
+    """The shares of places, as `forest` has them."""
+    return forest(shown.rows("trace_shares", SHOWN), *_options(shown))
+
+
+def draw_windows(shown: Measured) -> Drawn | None:
+    """The shares of windows of steps, as `draw_map` has them."""
+    return draw_map(shown.rows("trace_windows", SHOWN), "trace-windows", *_options(shown))
+
+
+def draw_heads(shown: Measured) -> Drawn | None:
+    """The shares of heads, as `draw_map` has them."""
+    return draw_map(shown.rows("trace_heads", SHOWN), "trace-heads", *_options(shown))
+
+
+def _options(shown: Measured) -> tuple[float, float, str, str]:
+    return tuple(shown.words[name] for name in ("level", "alpha", "outcome", "unit"))
+
+
+def forest(
     table: pd.DataFrame, level: float, alpha: float, outcome: str, unit: str = "prompt"
 ) -> Drawn | None:
     """Shares of places below each other with intervals and floor, or effects where no share can be stated."""

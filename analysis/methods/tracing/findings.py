@@ -12,16 +12,19 @@ from analysis.methods.tracing.figures import patch_name
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
-from analysis.methods.tracing.stored import StoredTrace
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
 
-ESTIMANDS = (SUFFICIENCY, NECESSITY)
 ENDS = {"share": ("low", "high"), "total": ("low", "high"), "effect": ("effect_low", "effect_high")}
-REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
+REDUNDANT = "places are redundant, one can stand for another, so that one that is enough may not be needed"
+DEPENDENT = "places need one another, so that one alone shows too little"
+SERIES = (
+    "places act in series, one passes on what another wrote, so that more than one may be enough and needed"
+)
 EXPLAINED = {
     "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
     " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
@@ -30,16 +33,21 @@ EXPLAINED = {
 }
 
 
-def findings(trace: StoredTrace, config: Config) -> dict[str, Any]:
-    """What the sentences state of both words together."""
-    total, rows = trace.shown("trace_total").iloc[0].to_dict(), trace.shown("trace_shares")
-    first, second = trace.both.split("-")
+def findings(shown: Measured) -> dict[str, Any]:
+    """What the sentences state of the first outcome, of both words together."""
+    config, alpha = shown.config, shown.config.measure.alpha
+    totals = shown.rows("trace_total")
+    outcome, both = str(totals["outcome"].iloc[0]), str(totals["donor"].iloc[0])
+    rows = shown.rows("trace_shares")
+    rows = rows[(rows["outcome"] == outcome) & (rows["donor"] == both)]
+    first, second = both.split("-")
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
-    alpha = config.measure.alpha
+    interactions = rows[rows["kind"] == INTERACTION].set_index("estimand").to_dict("index")
     places = [place for place in by_place(rows) if place["kind"] == "site" and place[SUFFICIENCY]]
     for place in places:
         place["told"] = (place[BEYOND] or place[SUFFICIENCY])["p_adjusted"] < alpha
     told = [place for place in places if place["told"]]
+    ranked = sorted(places, key=lambda place: -abs(place[SUFFICIENCY]["effect"]))[:3]
     by_effect = sorted(told, key=lambda place: place[SUFFICIENCY]["effect"])
     opposing = [
         place
@@ -47,21 +55,33 @@ def findings(trace: StoredTrace, config: Config) -> dict[str, Any]:
         if sign * place[SUFFICIENCY][end] > 0
     ]
     return {
-        **{"outcome": outcome_words(trace.outcome), "total": total, "first": first, "second": second},
-        "explained": explained(trace, config),
-        "reference": words[config.reference],
+        **{
+            "shown": outcome,
+            "both": both,
+            "first": first,
+            "second": second,
+            "total": totals.iloc[0].to_dict(),
+        },
+        **{"outcome": outcome_words(outcome), "explained": explained(outcome, first, second, config)},
+        "others": [outcome_words(name) for name in totals["outcome"].unique() if name != outcome],
+        "neutral": words[config.reference],
         "donors": [words[first], words[second]],
-        "controls": [words[name] for name in trace.tables["trace_total"].query("control")["donor"].unique()],
-        **{"seeds": trace.seeds, "unit": config.unit, "alpha": alpha, "shared_noise": shares_noise(config)},
-        "any_effect": total["p_value"] < alpha,
+        "controls": [words[name] for name in totals["donor"][totals["control"].astype(bool)].unique()],
+        "seeds": int(shown.rows("trace_outcomes")["seed"].nunique()),
+        "shared_noise": shares_noise(config),
+        "any_effect": totals["p_value"].iloc[0] < alpha,
         "places": places,
         "told": told,
         "largest": max(places, key=lambda place: share_of(place, SUFFICIENCY), default=None),
         "most_needed": max(places, key=lambda place: share_of(place, NECESSITY), default=None),
         "pooled": next((place for place in places if place["site"] == POOLED), None),
-        "ranked": sorted(places, key=lambda place: -abs(place[SUFFICIENCY]["effect"]))[:3],
+        "ranked": ranked,
+        "ranked_texts": [
+            f"{place['name']} {spanned(place[SUFFICIENCY], 'effect', True)}" for place in ranked
+        ],
         "opposing": opposing if len(opposing) == 2 else [],
-        "together": together(rows, alpha),
+        "interactions": interactions,
+        "interplay": interplay(interactions, alpha),
     }
 
 
@@ -81,19 +101,6 @@ def share_of(place: Mapping[str, Any], estimand: str) -> float:
     return -math.inf if math.isnan(share) else share
 
 
-def together(rows: pd.DataFrame, alpha: float) -> dict[str, Any]:
-    """How places act together: the interaction by estimand, the sum of their shares, and what both say."""
-    if rows.empty:
-        return {}
-    both = rows[rows["kind"].isin(["complete", INTERACTION])].set_index(["kind", "estimand"])
-    found = {
-        name: both.loc[INTERACTION, name].to_dict() for name in ESTIMANDS if (INTERACTION, name) in both.index
-    }
-    for name, row in found.items():
-        row["sum"] = both.loc[("complete", name), "share"] - row["share"]
-    return {"kind": interplay(found, alpha), "rows": found} if found else {}
-
-
 def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> str:
     """How places act together, by interactions at a level; empty where nothing is significant.
 
@@ -106,18 +113,17 @@ def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> st
         for name, row in interactions.items()
         if pd.notna(row["share"]) and row["p_adjusted"] < alpha
     }
-    if above == dict.fromkeys(ESTIMANDS, False):
+    if above == {SUFFICIENCY: False, NECESSITY: False}:
         return SERIES
     found = {more == (name == SUFFICIENCY) for name, more in above.items()}
     return "" if len(found) != 1 else DEPENDENT if found.pop() else REDUNDANT
 
 
-def explained(trace: StoredTrace, config: Config) -> str:
+def explained(outcome: str, first: str, second: str, config: Config) -> str:
     """What the outcome is, in running text."""
-    if trace.outcome in NETWORKS:
-        return explained_logit(trace.outcome, logit_settings(config))
-    first, second = trace.both.split("-")
-    name = outcome_words(trace.outcome)
+    if outcome in NETWORKS:
+        return explained_logit(outcome, logit_settings(config))
+    name = outcome_words(outcome)
     return EXPLAINED[name if name == VERDICT else name.split(" ")[0]].format(first=first, second=second)
 
 
