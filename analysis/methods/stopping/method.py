@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.looks import Looks
 from analysis.methods.stopping.question import StopQuestion
 from analysis.report.format import amount
@@ -68,10 +70,10 @@ def read_looks(run: Run, sharing: object = None, checked: object = None) -> Look
     return Looks(run, run.config, StopQuestion.stored(registered)) if registered else None
 
 
-def looks_table(looks: Looks) -> pd.DataFrame | None:
+def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame | None:
     """Table ``stopping``: one row per look; None where no prompt is whole."""
-    question, rows = looks.question, []
-    for number, look in enumerate(looks.path()):
+    rows = []
+    for number, look in enumerate(path):
         answer = question.answer(look)
         ends = {name: getattr(look, name) for name in ("low", "high", "prompts_low", "prompts_high")}
         unbounded = not np.isfinite([ends["low"], ends["high"]]).all()
@@ -130,7 +132,7 @@ METHOD = MethodSpec(
             "stopping",
             "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
             COLUMNS,
-            make=looks_table,
+            make=lambda looks: looks_table(looks.question, looks.path()),
             sentences=_ANSWER,
             figure="analysis.methods.stopping.figures:draw_path",
             pivots=(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.tracing.effects import WHAT
-from analysis.methods.tracing.figures import draw_map, draw_shares
+from analysis.methods.tracing.figures import draw_map, forest
 
 
 def rows(low, high, **columns):
@@ -18,7 +18,7 @@ def rows(low, high, **columns):
 
 
 def test_an_interval_without_an_end_goes_on_beyond_the_figure():
-    drawn = draw_shares(rows([-0.2, -np.inf], [0.3, np.inf]), 0.95, 0.05, "verdict")
+    drawn = forest(rows([-0.2, -np.inf], [0.3, np.inf]), 0.95, 0.05, "verdict")
     (axes,) = drawn.figure.axes
     low, high = axes.get_xlim()
     assert -1 < low < -0.1 and 0.1 < high < 1

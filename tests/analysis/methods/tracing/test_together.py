@@ -1,14 +1,17 @@
 """Two wired places that oppose each other, are redundant, or need each other: tables and what the section says."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.findings import interplay, spanned, why_outside
-from analysis.methods.tracing.section import sentences
+from analysis.methods.tracing.findings import DEPENDENT, REDUNDANT, interplay, spanned, why_outside
+from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
-from analysis.methods.tracing.stored import StoredTrace
+from analysis.report.section import sentences
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 
 SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
@@ -62,7 +65,9 @@ def tables(traced):
 
 
 def said(made):
-    return sentences(StoredTrace(made, 1), CONFIG)
+    tables = {name: table.assign(model="toyworld") for name, table in made.items()}
+    shown = Measured(METHOD, {"toyworld": SimpleNamespace(config=CONFIG)}, tables)
+    return [line for spec in METHOD.tables for line in sentences(shown, spec)]
 
 
 def both(made, kind, estimand):
@@ -101,8 +106,8 @@ def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
 @pytest.mark.parametrize(
     ("world", "words"),
     [
-        ("redundant", "places are redundant, one can stand for another"),
-        ("dependent", "places need one another, so that one alone shows too little"),
+        ("redundant", REDUNDANT),
+        ("dependent", DEPENDENT),
         ("apart", ""),
     ],
 )
@@ -112,8 +117,8 @@ def test_places_that_depend_on_one_another_are_said_to(world, words):
     for estimand, row in rows.items():  # all at once is 1, and the sums by hand
         total = both(made, "site", estimand)["share"].sum()
         assert row["share"] == pytest.approx(1 - total, abs=0.05)
-    assert interplay(rows, 0.05) == (world if words else "")
-    assert words in str(said(made)) and ("Patched all at once" in str(said(made))) == bool(words)
+    assert interplay(rows, 0.05) == words
+    assert words[1:] in str(said(made)) and ("Patched all at once" in str(said(made))) == bool(words)
 
 
 def test_places_that_were_not_all_patched_have_no_interaction():
