@@ -79,21 +79,16 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
     patterns = [pattern.removeprefix("+") for pattern in sites] or ["*"]
 
     for table in run.part_tables("pooled"):
-        columns = {name: table[name].to_pylist() for name in ("sample_id", "site", "group")}
-        vectors = table["values"].combine_chunks()
-        flat, ends = vectors.flatten().to_numpy(), vectors.offsets.to_numpy()
-        times = table["timesteps"]
-        for row, (sample, site, group) in enumerate(zip(*columns.values())):
-            if sample not in number or not any(fnmatchcase(site, pattern) for pattern in patterns):
-                continue
-            place = (site, group or "")
+        rows = table.select(["sample_id", "site", "group", "values", "timesteps"]).to_pandas()
+        wanted = {site for site in rows["site"].unique() if any(fnmatchcase(site, one) for one in patterns)}
+        rows = rows[rows["sample_id"].isin(number) & rows["site"].isin(wanted)]
+        for place, of_place in rows.groupby([rows["site"], rows["group"].fillna("")], sort=False):
+            times = [float(time) for time in of_place["timesteps"].iloc[0]]
+            vectors = np.stack(of_place["values"].to_list()).reshape(len(of_place), len(times), -1)
             if place not in values:
-                timesteps[place] = times[row].as_py()
-                calls = len(timesteps[place])
-                channels = (ends[row + 1] - ends[row]) // calls
-                values[place] = np.full((len(samples), calls, channels), np.nan, np.float32)
-            vector = flat[ends[row] - ends[0] : ends[row + 1] - ends[0]]
-            values[place][number[sample]] = vector.reshape(values[place].shape[1:])
+                timesteps[place] = times
+                values[place] = np.full((len(samples), *vectors.shape[1:]), np.nan, np.float32)
+            values[place][of_place["sample_id"].map(number)] = vectors
     if not values:
         raise UserError(
             f"{run.path / 'pooled'}: expected activations of {' '.join(patterns)!s:.120}, found none:"

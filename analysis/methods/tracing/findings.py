@@ -135,15 +135,3 @@ def spanned(row: Mapping[str, Any], value: str, signed: bool = False) -> str:
         return text
     left = f"({MINUS}∞" if math.isinf(low) else f"[{number(low, 2)}"
     return f"{text} {left}, {'∞)' if math.isinf(high) else f'{number(high, 2)}]'}"
-
-
-def why_outside(row: Mapping[str, Any]) -> str:
-    """Why a share lies outside of 0 to 1; empty where it does not."""
-    if row["share"] > 1:
-        told = row["low"] > 1
-        return (
-            " (more than the word itself does: elsewhere some of it is taken back)"
-            if told
-            else " (not told from 1)"
-        )
-    return "" if not row["share"] < 0 else " (against the word)" if row["high"] < 0 else " (not told from 0)"

@@ -7,44 +7,42 @@ from typing import Any
 from analysis.methods.tracing import cuts, outcomes, shares
 from analysis.methods.tracing.examples import examples
 from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.findings import findings, spanned, why_outside
+from analysis.methods.tracing.findings import findings, spanned
 from analysis.methods.tracing.measure import read_trace, require_outcomes
 from analysis.report.section import Lead, lines
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
 from probes.stages.trace.variants import CUTS
 
 _FIGURES = "analysis.methods.tracing.figures"
-
-
 _TOTAL = """
 {% if not total.n_prompts %}
-The {{ outcome }} has no value in any image that was generated (the column `reason` of `trace_outcomes` says why).
- Another outcome is named in `measure: {outcomes: [ssim]}` and measured with `--stage measure`.
+The {{ outcome }} has no value in any image that was generated: the column `reason` of `trace_outcomes` says why.
 {% elif total.n_prompts == 1 %}
-An illustration: one {{ unit }} was traced, in which the {{ outcome }} of images generated from {{ first }} and
- {{ second }} prompts differs by {{ number(total.total, 2) }}. No interval can be given, and no shares: trace more
- {{ unit }}s.
+Of one {{ unit }} this is an illustration: the words move the {{ outcome }} by {{ number(total.total, 2) }}, without an
+ interval or shares.
 {% else %}
-Total effect: between images generated from {{ first }} and {{ second }} prompts the {{ outcome }} differs by
- {{ spanned(total, "total") }} on average ({{ p_value(total.p_value) }}).
-{% if not any_effect %} That cannot be told from 0, so there are no shares of it to state.{% endif %}
+Between images generated from {{ first }} and {{ second }} prompts the {{ outcome }} differs by
+ {{ spanned(total, "total") }} on average ({{ p_value(total.p_value) }})
+{{- "" if any_effect else ", which cannot be told from 0: there are no shares of it" }}.
 {% endif %}
 """
+_TOLD = """
+{{ told | length }} of {{ places | length }} places do more than {{ "a synonym" if controls else "0" }}
+"""
+_LARGEST = """
+The largest share is that of {{ largest.name }}: {{ spanned(largest.sufficiency, "share") }}
+"""
 _SHARES = """
-{% macro share(place, estimand) %}
-{{ spanned(place[estimand], "share") }}{{ why_outside(place[estimand]) }}
-{%- endmacro %}
 {% if total.n_prompts > 1 and places %}
 {% if any_effect %}
-The largest share is that of {{ largest.name }}: {{ share(largest, "sufficiency") }}
+LARGEST
 {%- if most_needed.necessity %}; needed most is {{ most_needed.name }}, for
- {{ share(most_needed, "necessity") }}{% endif %}. The intervals hold for all places at once, and so for the largest.
+ {{ spanned(most_needed.necessity, "share") }}{% endif %}. The intervals hold for all places at once.
 {% elif told %}
 By what each place alone moves the {{ outcome }}, the first {{ ranked | length }} of {{ places | length }} are
  {{ listed(ranked_texts) }} (intervals for all places at once).
 {% endif %}
- {{ told | length }} of {{ places | length }} places {{ "is" if told | length == 1 else "are" }} beyond
- {{ "what a word of the same meaning does" if controls else "0" }} (p < {{ "%g" | format(alpha) }}, adjusted over all).
+TOLD (p < {{ "%g" | format(alpha) }}, adjusted over all).
 {% if any_effect and pooled %}
 
 
@@ -69,7 +67,7 @@ Places oppose each other: {{ opposing[1].name }} moves the {{ outcome }} by
 .
 {% endif %}
 {% endif %}
-"""
+""".replace("LARGEST", _LARGEST.strip()).replace("TOLD", _TOLD.strip())
 _CUTS = """
 {% set tested = rows | selectattr("outcome", "equalto", shown) | rejectattr("reason", "equalto", untested) | list %}
 {% if tested %}
@@ -205,7 +203,7 @@ TABLES = (
 
 def words(shown: Measured) -> dict[str, Any]:
     """What the templates know: what the trace found, and how its numbers are written."""
-    functions = {"spanned": spanned, "why_outside": why_outside, "place": place}
+    functions = {"spanned": spanned, "place": place}
     return findings(shown) | functions | {"untested": cuts.UNTESTED}
 
 
@@ -214,31 +212,17 @@ def place(site: str, positions: str | None) -> str:
     return patch_name({"site": site, "positions": positions})
 
 
-_ANSWER = """
-{% if not total.n_prompts %}
-The {{ outcome }} has no value in any image that was generated: nothing can be said of where it is decided.
-{% elif total.n_prompts == 1 %}
-Of one {{ unit }} this is an illustration: the words move the {{ outcome }} by {{ number(total.total, 2) }}; no interval
- can be given.
-{% elif not any_effect %}
-The total effect of the words on the {{ outcome }}, {{ spanned(total, "total") }}, cannot be told from 0: no shares of
- it can be stated.
-{% elif places %}
-The largest share of the total effect is that of {{ largest.name }}: {{ spanned(largest.sufficiency, "share") }};
- {{ told | length }} of {{ places | length }} places
- {{ "do more than a synonym" if controls else "can be told from 0" }}.
-{% else %}
-The total effect of the words on the {{ outcome }} is {{ spanned(total, "total") }}.
-{% endif %}
-"""
-
-
 def lead(shown: Measured) -> Lead:
     """The first screen: the total effect, and the place with the largest share of it."""
     first, second, name = (shown.words[word] for word in ("first", "second", "outcome"))
+    answer = (
+        f"{_LARGEST.strip()}; {_TOLD.strip()}."
+        if shown.words["any_effect"] and shown.words["places"]
+        else _TOTAL
+    )
     return Lead(
         f"Where in the model do {first} and {second} prompts take effect?",
-        lines(_ANSWER, shown.words)[0],
+        lines(answer, shown.words)[0],
         ("trace-windows",) if shown.words["total"]["n_prompts"] == 1 else ("trace-shares", "trace-windows"),
         examples(shown),
         f"Total effect: {name} of {first} less that of {second}",

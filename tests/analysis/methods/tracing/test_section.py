@@ -31,7 +31,7 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     rows = shown.rows("trace_shares", "outcome == @shown and donor == @both and kind == 'site'")
     beyond = int((rows["p_adjusted"][rows["estimand"] == "beyond"] < 0.05).sum())
     total, largest, cuts = said(shown)
-    assert total.startswith("Total effect: between images generated from masculine and feminine prompts")
+    assert total.startswith("Between images generated from masculine and feminine prompts")
     assert largest.startswith("The largest share is that of mid · attn 0 · cross: 1.00 [")
     assert f"{beyond} of 3 places " in largest and cuts.startswith("7 of 7 cuts come out")
     first = lead(shown)
@@ -56,11 +56,8 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
     configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
     shown = shown_of(measured_trace(found))
     total, beyond, untested = said(shown)
-    assert total.endswith("so there are no shares of it to state.")
-    assert (
-        beyond
-        == "0 of 3 places are beyond what a word of the same meaning does (p < 0.05, adjusted over all)."
-    )
+    assert total.endswith("there are no shares of it.")
+    assert beyond == "0 of 3 places do more than a synonym (p < 0.05, adjusted over all)."
     assert untested.startswith("1 of 1 cuts come out")
     effects = figures(shown)["trace-shares"]
     assert effects.title.startswith("Effects") and effects.caption.endswith("cannot be told from 0.")

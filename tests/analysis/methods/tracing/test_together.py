@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.findings import DEPENDENT, REDUNDANT, interplay, spanned, why_outside
+from analysis.methods.tracing.findings import DEPENDENT, REDUNDANT, interplay, spanned
 from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.report.section import sentences
@@ -96,7 +96,7 @@ def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
     assert sites["effect_low"].iloc[0] < student[0] and student[1] < sites["effect_high"].iloc[0]
     assert (sites["p_adjusted"] < 0.05).tolist() == [True, True, False]
     texts = said(made)
-    assert texts[0].endswith("so there are no shares of it to state.")
+    assert texts[0].endswith("there are no shares of it.")
     mid = f"mid · attn 0 · cross −{abs(sites['effect'].iloc[1]):.2f} ["
     assert texts[1].startswith(f"By what each place alone moves the verdict, the first 3 of 3 are {mid}")
     assert texts[2].startswith("Places oppose each other: down 0 · attn 0 · cross moves the verdict by +21.")
@@ -128,11 +128,6 @@ def test_places_that_were_not_all_patched_have_no_interaction():
     assert not interactions(made) and interplay({}, 0.05) == "" and len(said(made)) == 2
 
 
-def test_a_share_outside_of_0_to_1_has_a_word_why():
-    def words(share, low, high):
-        return why_outside({"share": share, "low": low, "high": high})
-
-    assert words(0.5, 0.2, 0.8) == "" and words(1.14, 0.9, 1.4) == " (not told from 1)"
-    assert "elsewhere some of it is taken back" in words(1.4, 1.1, 1.6)
-    assert words(-0.1, -0.3, 0.1) == " (not told from 0)" and words(-0.3, -0.5, -0.1) == " (against the word)"
+def test_an_interval_without_an_end_is_written_so():
     assert spanned({"share": 0.2, "low": -np.inf, "high": 0.5}, "share") == "0.20 (−∞, 0.50]"
+    assert spanned({"share": 0.2, "low": np.nan, "high": np.nan}, "share") == "0.20"
