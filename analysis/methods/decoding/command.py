@@ -21,7 +21,7 @@ from analysis.methods.decoding import fit, places
 from analysis.methods.decoding.defaults import NOT_USED, SITES
 from analysis.methods.decoding.figures import draw_scores
 from analysis.methods.decoding.generate import generate, pipeline
-from analysis.methods.decoding.scores import USUAL, Choice, decoding_step
+from analysis.methods.decoding.scores import USUAL, Choice
 from analysis.methods.tracing.outcomes import (
     VERDICT,
     TracedImages,
@@ -30,12 +30,13 @@ from analysis.methods.tracing.outcomes import (
     outcomes,
 )
 from analysis.report.figures import files
-from analysis.report.format import interval, number
+from analysis.report.format import with_interval
 from probes import command_line
-from probes.config.schema import Config, load_config
+from probes.config.schema import load_config
 from probes.csv_text import csv_bytes
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
+from probes.toyworld.world import group_of_words
 
 
 def measure(
@@ -77,50 +78,28 @@ def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) ->
     pictures = dict(zip(readable, run.images(readable)))
     images = [pictures.get(sample) for sample in samples["sample_id"]]
     table = outcomes(TracedImages(rows, images, chosen.first, chosen.second), [name])
-    sign = _direction(run.config, chosen) if name == VERDICT else 1.0
+    # a verdict is positive for masculine words
+    group, _ = group_of_words().get(run.config.indicators[chosen.first].word, ("masculine", False))
+    sign = -1.0 if name == VERDICT and group == "feminine" else 1.0
     value = sign * found.samples["sample_id"].map(table.set_index("variant")["value"]).to_numpy(float)
     return np.where(np.isnan(value) | (value == 0), np.nan, (value > 0).astype(float))
 
 
-def _direction(config: Config, chosen: places.Roles) -> float:
-    """The sign by which a verdict, positive for masculine words, speaks for the first word of the contrast."""
-    from probes.toyworld.world import group_of_words
-
-    group, _ = group_of_words().get(config.indicators[chosen.first].word, ("masculine", False))
-    return -1.0 if group == "feminine" else 1.0
-
-
-def summary(tables: dict[str, pd.DataFrame], chosen: places.Roles) -> str:
+def summary(sites: pd.DataFrame, chosen: places.Roles) -> str:
     """The main findings, a line each."""
-    table, sites = tables["decoding"], tables["decoding_sites"]
-    scores = table.set_index(["site", "group", "step", "score"]).sort_index()
     lines = []
     for best in sites.head(3).to_dict("records"):
-        cell = scores.loc[(best["site"], best["group"], best["step"])]
-        values = cell["value"].map(lambda value: number(value, 3))
         group = f" at {best['group']}" if best["group"] else ""
         step = f", step {best['step']}" if best["step"] >= 0 else ""
-        ends = interval(cell["low"]["auc"], cell["high"]["auc"], 3)
-        others = ", ".join(
-            f"{name} {values[name]}" for name in ("accuracy", "selectivity", "synonyms", "outcome")
-        )
-        lines.append(f"{best['site']}{group}{step}: AUC {values['auc']} {ends}, {others}")
+        auc, low, high = (0.5 + best[name] for name in ("score", "low", "high"))
+        lines.append(f"{best['site']}{group}{step}: AUC {with_interval(auc, low, high)}")
     denoiser = sites[(sites["group"] == "") & (sites["step"] >= 0)]
-    if len(denoiser):
-        begun = denoiser["decoding_step"].dropna()
-        steps = f"; median step {begun.median():g}, first {begun.min():g}" if len(begun) else ""
-        lines.append(
-            f"{len(begun)} of {len(denoiser)} sites of the denoiser tell {chosen.second} from {chosen.first} at some"
-            f" step{steps}"
-        )
-    auc = table[(table["site"] == fit.READER) & (table["score"] == "auc")]
-    if len(auc):
-        each = auc[auc["step"] >= 0]
-        first = decoding_step(each["value"], each["low"])
-        step = "none" if first is None else each["step"].iloc[first]
-        lines.append(
-            f"reference reader: from step {step} on, AUC {number(auc['value'].iloc[0], 3)} without noise"
-        )
+    begun = denoiser["decoding_step"].dropna()
+    steps = f"; median step {begun.median():g}, first {begun.min():g}" if len(begun) else ""
+    lines.append(
+        f"{len(begun)} of {len(denoiser)} sites of the denoiser tell {chosen.second} from {chosen.first} at some"
+        f" step{steps}"
+    )
     return "\n".join([*lines, NOT_USED])
 
 
@@ -137,7 +116,7 @@ def work(options: argparse.Namespace) -> None:
         figure = draw_scores(tables["decoding"], tables["decoding_sites"], words, across)
         for name, data in files(figure).items() if figure else ():
             write_bytes(out / name, data)
-    print(summary(tables, chosen))
+    print(summary(tables["decoding_sites"], chosen))
     print(f"tables and figures: {out}")
 
 

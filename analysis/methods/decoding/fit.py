@@ -16,9 +16,9 @@ from analysis.methods.decoding.scores import (
     VERSION,
     Choice,
     PlaceRows,
+    cross_validated,
     decode,
     decoding_step,
-    held_out,
 )
 from analysis.stats.auc import IntervalEstimate
 from probes.toyworld import noised
@@ -99,7 +99,7 @@ def reader(
         latents = clean if step < 0 else next(noisy)
         x = latents.reshape(len(latents), -1).astype(float)
         told = PlaceRows(x, prompt, np.zeros_like(prompt), component)
-        scores = held_out(told, replace(choice, strength=READER_STRENGTH))
+        scores = cross_validated(told, replace(choice, strength=READER_STRENGTH))
         rows += _rows((READER, "", step, timestep), scores, len(prompts))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

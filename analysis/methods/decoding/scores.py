@@ -96,18 +96,16 @@ def decode(
     }
 
 
-def held_out(rows: PlaceRows, choice: Choice = USUAL) -> dict[str, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts alone, as `decode` has them."""
-    count = min(choice.folds, int(rows.prompt.max(initial=0)) + 1)
-    return {name: across_folds(one, count) for name, one in cross_validated(rows, choice).items()}
-
-
-def cross_validated(rows: PlaceRows, choice: Choice = USUAL) -> dict[str, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts, with intervals that take the fitted probes as given: too narrow."""
+def cross_validated(
+    rows: PlaceRows, choice: Choice = USUAL, *, widened: bool = True
+) -> dict[str, IntervalEstimate]:
+    """Accuracy and AUC of held-out prompts; intervals that are not widened take the fitted probes as given."""
     prompts = int(rows.prompt.max()) + 1
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
     (scored,) = _by_stratum(rows, fold[rows.prompt], choice.strength)
-    return _held_out(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
+    found = _held_out(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
+    count = min(choice.folds, prompts)
+    return {name: across_folds(one, count) if widened else one for name, one in found.items()}
 
 
 def _held_out(

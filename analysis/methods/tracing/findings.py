@@ -20,11 +20,13 @@ from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
 
 ENDS = {"share": ("low", "high"), "total": ("low", "high"), "effect": ("effect_low", "effect_high")}
-REDUNDANT = "places are redundant, one can stand for another, so that one that is enough may not be needed"
-DEPENDENT = "places need one another, so that one alone shows too little"
-SERIES = (
-    "places act in series, one passes on what another wrote, so that more than one may be enough and needed"
-)
+REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
+INTERPLAY = {
+    "": "",
+    REDUNDANT: "Places are redundant: one can stand for another, so that one that is enough may not be needed",
+    DEPENDENT: "Places need one another, so that one alone shows too little",
+    SERIES: "Places act in series: one passes on what another wrote, so that more than one may be enough and needed",
+}
 EXPLAINED = {
     "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
     " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
@@ -81,7 +83,7 @@ def findings(shown: Measured) -> dict[str, Any]:
         ],
         "opposing": opposing if len(opposing) == 2 else [],
         "interactions": interactions,
-        "interplay": interplay(interactions, alpha),
+        "interplay": INTERPLAY[interplay(interactions, alpha)],
     }
 
 

@@ -60,7 +60,7 @@ Places oppose each other: {{ opposing[1].name }} moves the {{ outcome }} by
 {% if interplay %}
 
 
-{{ interplay | capitalize }}. Patched all at once they differ from the sum of what each does alone:
+{{ interplay }}. Patched all at once they differ from the sum of what each does alone:
 {% for name, row in interactions.items() %}
 {{ " and " if not loop.first }} in {{ name }} by {{ spanned(row, "share", true) }}
 {%- endfor %}

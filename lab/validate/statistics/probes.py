@@ -59,7 +59,9 @@ def probe_coverage(
         rng = np.random.default_rng([seed, 1100 + number])
         found = [
             cross_validated(
-                draw_rows(world, rng), Choice(resamples=resamples, seed=number * simulations + one)
+                draw_rows(world, rng),
+                Choice(resamples=resamples, seed=number * simulations + one),
+                widened=False,
             )
             for one in range(simulations)
         ]
