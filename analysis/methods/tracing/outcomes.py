@@ -95,8 +95,8 @@ def outcomes(
 ) -> pd.DataFrame:
     """The outcomes of images, one row per outcome and image: ``value``, or NaN with the ``reason``.
 
-    In natural logarithms (verdict: positive for masculine; logits: for the first of the contrast), 0 or 1 (presence), or
-    the unit of the metric (gap: positive where nearer to the first of the contrast).
+    In natural logarithms (verdict: positive for masculine; logits: for the first of the contrast), 0 or 1 (presence),
+    or the unit of the metric (gap: positive where nearer to the first of the contrast).
     """
     faults = traced.faults()
     keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
