@@ -7,6 +7,7 @@ from typing import Any
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import number
 from analysis.report.section import Example, ExamplePicture
+from analysis.tables.registry import read
 from analysis.tables.spec import Measured
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
@@ -26,7 +27,8 @@ def examples(shown: Measured) -> list[Example]:
         best = words["ranked"][0]
         label = f"{reference}, patched at {best['name']}"
         variants[label] = f"site:{best['site']}:{words['first']}>{reference}"
-    outcomes = shown.rows("trace_outcomes", "outcome == @shown")
+    outcomes = read(run, "trace_outcomes")
+    outcomes = outcomes[outcomes["outcome"] == words["shown"]]
     wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
     if not set(variants.values()) <= set(wide):
         return []

@@ -16,6 +16,7 @@ from analysis.report.format import MINUS, number
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
 from analysis.tables.spec import Measured
+from probes.config.measurement import Trace
 from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
 
@@ -69,7 +70,7 @@ def findings(shown: Measured) -> dict[str, Any]:
         "neutral": words[config.reference],
         "donors": [words[first], words[second]],
         "controls": [words[name] for name in totals["donor"][totals["control"].astype(bool)].unique()],
-        "seeds": int(shown.rows("trace_outcomes")["seed"].nunique()),
+        "seeds": min((config.trace or Trace()).seeds, len(config.seeds)),
         "shared_noise": shares_noise(config),
         "any_effect": totals["p_value"].iloc[0] < alpha,
         "places": places,

@@ -129,11 +129,11 @@ TABLES = (
                     "p {{ estimand }}": "{{ p(p_adjusted) }}",
                 },
                 "Shares of the total effect of each word, and of both together; beneath them intervals that hold for"
-                " all places of a donor at once. Floor: the share of a word of the reference’s meaning; beyond:"
-                " sufficiency less the floor. A share may lie outside of 0 to 1: below 0 the place works against the"
+                " all places of a donor at once. Beyond: sufficiency less the share of a word of the reference’s"
+                " meaning. A share may lie outside of 0 to 1: below 0 the place works against the"
                 " word, above 1 something else takes part of it back.",
                 title="Shares by place and donor",
-                where="outcome == @shown and kind != 'interaction'",
+                where="outcome == @shown and kind != 'interaction' and estimand != 'floor'",
             ),
             Pivot(
                 "{{ place(site, positions) }}",
@@ -145,9 +145,10 @@ TABLES = (
                 "Shares of the total effect of both words on the {{ outcome }} in {{ data }} on {{ model }}: what each"
                 " place’s activations are enough for, and what they are needed for.",
                 latex="trace_shares",
-                where="outcome == @shown and donor == @both and kind != 'interaction' and share == share",
-                note="{{ '%g' | format(100 * level) }} % intervals and p hold for all rows at once. Floor: the share"
-                " with a word of the reference’s meaning as donor; beyond: sufficiency less the floor.",
+                where="outcome == @shown and donor == @both and kind != 'interaction' and estimand != 'floor'"
+                " and share == share",
+                note="{{ '%g' | format(100 * level) }} % intervals and p hold for all rows at once. Beyond:"
+                " sufficiency less the share with a word of the reference’s meaning as donor.",
             ),
         ),
     ),

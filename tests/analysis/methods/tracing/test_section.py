@@ -37,7 +37,7 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     first = lead(shown)
     assert len(first.answer.split()) <= 30 and "mid · attn 0 · cross: 1.00 [" in first.answer
     assert f"{beyond} of 3 places " in first.answer
-    outcomes = shown.rows("trace_outcomes", "outcome == @shown")
+    outcomes = run.table("trace_outcomes").query("outcome == 'verdict'")
     wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
     totals = wide["none:masculine"] - wide["none:feminine"]
     values = [one.value for one in first.examples]
