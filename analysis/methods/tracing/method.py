@@ -147,7 +147,7 @@ TABLES = (
                 latex="trace_shares",
                 where="outcome == @shown and donor == @both and kind != 'interaction' and estimand != 'floor'"
                 " and share == share",
-                note="{{ '%g' | format(100 * level) }} % intervals and p hold for all rows at once. Beyond:"
+                note="{{ '%g' | format(100 * level) }}\\ \\% intervals and p hold for all rows at once. Beyond:"
                 " sufficiency less the share with a word of the reference’s meaning as donor.",
             ),
         ),
