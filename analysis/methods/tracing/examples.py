@@ -25,7 +25,7 @@ def examples(shown: Measured) -> list[Example]:
     variants = {name: f"none:{name}" for name in (words["second"], reference, words["first"])}
     if words["ranked"]:
         best = words["ranked"][0]
-        label = f"{reference}, patched at {best['name']}"
+        label = f"{reference}, patched at {best['place']}"
         variants[label] = f"site:{best['site']}:{words['first']}>{reference}"
     outcomes = read(run, "trace_outcomes")
     outcomes = outcomes[outcomes["outcome"] == words["shown"]]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.tracing.figures import patch_name
+from analysis.methods.tracing.figures import marked
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.shares import INTERACTION, NECESSITY, SUFFICIENCY
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
 from analysis.tables.similarities.families import shares_noise
@@ -20,6 +20,7 @@ from probes.config.measurement import Trace
 from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
 
+RANKED = 3  # places that a sentence names where no share can be stated
 ENDS = {"share": ("low", "high"), "total": ("low", "high"), "effect": ("effect_low", "effect_high")}
 REDUNDANT, DEPENDENT, SERIES = "redundant", "dependent", "series"
 INTERPLAY = {
@@ -46,25 +47,15 @@ def findings(shown: Measured) -> dict[str, Any]:
     first, second = both.split("-")
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
     interactions = rows[rows["kind"] == INTERACTION].set_index("estimand").to_dict("index")
-    places = [place for place in by_place(rows) if place["kind"] == "site" and place[SUFFICIENCY]]
-    for place in places:
-        place["told"] = (place[BEYOND] or place[SUFFICIENCY])["p_adjusted"] < alpha
-    told = [place for place in places if place["told"]]
-    ranked = sorted(places, key=lambda place: -abs(place[SUFFICIENCY]["effect"]))[:3]
-    by_effect = sorted(told, key=lambda place: place[SUFFICIENCY]["effect"])
-    opposing = [
-        place
-        for place, end, sign in zip(by_effect[:1] + by_effect[-1:], ("effect_high", "effect_low"), (-1, 1))
-        if sign * place[SUFFICIENCY][end] > 0
-    ]
+    sites = marked(rows[rows["kind"] == "site"], alpha)
+    enough, needed = (sites[sites["estimand"] == name] for name in (SUFFICIENCY, NECESSITY))
+    told = enough[enough["told"]].sort_values("effect", kind="stable")
+    by_size = enough.loc[enough["effect"].abs().sort_values(ascending=False, kind="stable").index]
+    ranked = by_size.head(RANKED).to_dict("records")
+    opposed = len(told) and told["effect_high"].iloc[0] < 0 < told["effect_low"].iloc[-1]
+    pooled = sites[sites["site"] == POOLED].set_index("estimand").to_dict("index")
     return {
-        **{
-            "shown": outcome,
-            "both": both,
-            "first": first,
-            "second": second,
-            "total": totals.iloc[0].to_dict(),
-        },
+        **{"shown": outcome, "both": both, "first": first, "second": second},
         **{"outcome": outcome_words(outcome), "explained": explained(outcome, first, second, config)},
         "others": [outcome_words(name) for name in totals["outcome"].unique() if name != outcome],
         "neutral": words[config.reference],
@@ -72,36 +63,21 @@ def findings(shown: Measured) -> dict[str, Any]:
         "controls": [words[name] for name in totals["donor"][totals["control"].astype(bool)].unique()],
         "seeds": min((config.trace or Trace()).seeds, len(config.seeds)),
         "shared_noise": shares_noise(config),
+        "total": totals.iloc[0].to_dict(),
         "any_effect": totals["p_value"].iloc[0] < alpha,
-        "places": places,
-        "told": told,
-        "largest": max(places, key=lambda place: share_of(place, SUFFICIENCY), default=None),
-        "most_needed": max(places, key=lambda place: share_of(place, NECESSITY), default=None),
-        "pooled": next((place for place in places if place["site"] == POOLED), None),
+        **{"n_places": len(enough), "n_told": len(told), "pooled": pooled},
+        **{"largest": _largest(enough), "most_needed": _largest(needed)},
         "ranked": ranked,
-        "ranked_texts": [
-            f"{place['name']} {spanned(place[SUFFICIENCY], 'effect', True)}" for place in ranked
-        ],
-        "opposing": opposing if len(opposing) == 2 else [],
+        "ranked_texts": [f"{row['place']} {spanned(row, 'effect', True)}" for row in ranked],
+        "opposing": told.iloc[[0, -1]].to_dict("records") if opposed else [],
         "interactions": interactions,
         "interplay": INTERPLAY[interplay(interactions, alpha)],
     }
 
 
-def by_place(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Places and donors of rows of shares: ``name``, ``kind``, ``site`` and ``donor``, and a row by estimand."""
-    places: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in rows.to_dict("records"):
-        about = {"name": patch_name(row), **{name: row[name] for name in ("kind", "site", "donor")}}
-        if row["kind"] != INTERACTION:
-            places.setdefault(tuple(about.values()), about)[row["estimand"]] = row
-    return [{**dict.fromkeys((SUFFICIENCY, NECESSITY, FLOOR, BEYOND)), **place} for place in places.values()]
-
-
-def share_of(place: Mapping[str, Any], estimand: str) -> float:
-    """The share of a place; minus infinity where there is none."""
-    share = place[estimand]["share"] if place[estimand] else math.nan
-    return -math.inf if math.isnan(share) else share
+def _largest(rows: pd.DataFrame) -> dict[str, Any] | None:
+    """The row with the largest share; None where there is none."""
+    return rows.loc[rows["share"].idxmax()].to_dict() if rows["share"].notna().any() else None
 
 
 def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> str:

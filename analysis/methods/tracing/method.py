@@ -27,19 +27,19 @@ Between images generated from {{ first }} and {{ second }} prompts the {{ outcom
 {% endif %}
 """
 _TOLD = """
-{{ told | length }} of {{ places | length }} places do more than {{ "a synonym" if controls else "0" }}
+{{ n_told }} of {{ n_places }} places do more than {{ "a synonym" if controls else "0" }}
 """
 _LARGEST = """
-The largest share is that of {{ largest.name }}: {{ spanned(largest.sufficiency, "share") }}
+The largest share is that of {{ largest.place }}: {{ spanned(largest, "share") }}
 """
 _SHARES = """
-{% if total.n_prompts > 1 and places %}
+{% if total.n_prompts > 1 and n_places %}
 {% if any_effect %}
 LARGEST
-{%- if most_needed.necessity %}; needed most is {{ most_needed.name }}, for
- {{ spanned(most_needed.necessity, "share") }}{% endif %}. The intervals hold for all places at once.
-{% elif told %}
-By what each place alone moves the {{ outcome }}, the first {{ ranked | length }} of {{ places | length }} are
+{%- if most_needed %}; needed most is {{ most_needed.place }}, for {{ spanned(most_needed, "share") }}{% endif %}.
+ The intervals hold for all places at once.
+{% elif n_told %}
+By what each place alone moves the {{ outcome }}, the first {{ ranked | length }} of {{ n_places }} are
  {{ listed(ranked_texts) }} (intervals for all places at once).
 {% endif %}
 TOLD (p < {{ "%g" | format(alpha) }}, adjusted over all).
@@ -47,14 +47,14 @@ TOLD (p < {{ "%g" | format(alpha) }}, adjusted over all).
 
 
 The pooled text, which has no place in a word map, has the share {{ spanned(pooled.sufficiency, "share") }} alone
-{%- if pooled.necessity %} and is needed for {{ spanned(pooled.necessity, "share") }}{% endif %}.
+{%- if "necessity" in pooled %} and is needed for {{ spanned(pooled.necessity, "share") }}{% endif %}.
 {% endif %}
 {% if opposing %}
 
 
-Places oppose each other: {{ opposing[1].name }} moves the {{ outcome }} by
- {{ spanned(opposing[1].sufficiency, "effect", true) }}, {{ opposing[0].name }} by
- {{ spanned(opposing[0].sufficiency, "effect", true) }}. The total effect is what is left of both: a small one does not
+Places oppose each other: {{ opposing[1].place }} moves the {{ outcome }} by
+ {{ spanned(opposing[1], "effect", true) }}, {{ opposing[0].place }} by
+ {{ spanned(opposing[0], "effect", true) }}. The total effect is what is left of both: a small one does not
  say that nothing is decided, and a share is not how much of the decision a place makes.
 {% endif %}
 {% if interplay %}
@@ -79,7 +79,7 @@ No cut can be tested: no prompt has a total effect, of which any share is 0.
 """
 _INTRO = """
 Traced: {{ counted(total.n_prompts, unit) }}{% if unit == "prompt" %} with {{ counted(seeds, "seed") }} each{% endif %},
- {{ counted(places | length, "place") }} one by one. Images of {{ neutral }} were generated again, each with activations
+ {{ counted(n_places, "place") }} one by one. Images of {{ neutral }} were generated again, each with activations
  of {{ donors[0] }} or {{ donors[1] }} of the same noise in place of their own
 {%- if controls %}, and of {{ listed(controls) }}, of the same meaning as {{ neutral }}{% endif %}. What is explained is
  {{ explained }}.
@@ -218,7 +218,7 @@ def lead(shown: Measured) -> Lead:
     first, second, name = (shown.words[word] for word in ("first", "second", "outcome"))
     answer = (
         f"{_LARGEST.strip()}; {_TOLD.strip()}."
-        if shown.words["any_effect"] and shown.words["places"]
+        if shown.words["any_effect"] and shown.words["largest"]
         else _TOTAL
     )
     return Lead(
