@@ -237,24 +237,10 @@ def _bounded(
 def beyond_floor(effects: ArrayLike, totals: ArrayLike, floor: ArrayLike, **options: Any) -> Shares:
     r"""Return how far each patch is beyond what a word of the same meaning does, and test that it is at all.
 
-    With :math:`s_E, s_F` the signs of the means of E and F, the margin is :math:`s_E E_i - s_F F_i`, and its share that
-    of :math:`|\sum_i T_i|`.
+    Of effects of the patches with the word as donor, and with the synonym (`floor`), as `shares` takes them. With
+    :math:`s_E, s_F` the signs of their means the margin is :math:`s_E E_i - s_F F_i`, and its share that of
+    :math:`|\sum_i T_i|`; ``p_adjusted`` is 1 where the floor is the larger one.
 
-    Parameters
-    ----------
-    effects, floor : array_like of float, shape (n_prompts, n_columns)
-        Of the patches with the word as donor, and with the synonym.
-    totals : array_like of float, shape (n_prompts,)
-    **options
-        Of `shares`.
-
-    Returns
-    -------
-    Shares
-        ``p_adjusted`` is 1 where the floor is the larger one.
-
-    Examples
-    --------
     Both move the outcome by about 1 of 2, the second as far as a synonym does.
 
     >>> effects = [[1.0, 1.0], [1.5, 1.5], [0.9, 0.9], [1.1, 1.1], [0.8, 0.8], [1.2, 1.2]]
