@@ -11,11 +11,11 @@ import hooks
 import triptych
 from analysis.report.figures.style import Drawn
 from analysis.report.finding import Finding
-from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
+from analysis.stats.bootstrap import Interval, bootstrap_interval, prompt_means
+from analysis.stats.effects import EffectSizes, effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.intervals import Interval, bootstrap_interval
 from analysis.stats.object_tests import paired_presence_test
-from analysis.stats.sign_flips import SignFlips, sign_flip_test
+from analysis.stats.permutation import SignFlips, sign_flip_test
 from hooks.prompt.wordmap import WordMap
 from probes.runs.run import Run
 

@@ -46,22 +46,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Corrected:
-    """Presence behind the detector; arrays of shape (n_objects,), or (2, n_objects) for the sides.
+    """Presence behind the detector; arrays of shape (n_objects,), NaN for the `reason`, else empty.
 
-    Attributes
-    ----------
-    sensitivity, specificity : ndarray of float64, shape (2, n_objects)
-        Of the labels of each side; NaN where none holds, or lacks, the object.
-    difference, difference_low, difference_high : ndarray of float64
-        Second side less first.
-    score, score_low, score_high : ndarray of float64
-        Bias score, second side over both.
-    p_value : ndarray of float64
-        Of a difference of 0; two-sided.
-    labelled : ndarray of int64
-        Labelled prompts.
-    reason : ndarray of object (str)
-        Why the numbers are NaN; empty where they are not.
+    `sensitivity` and `specificity`, shape (2, n_objects), are of the labels of each side, NaN where none holds, or
+    lacks, the object; `difference` is the second side less the first, `score` the bias score, second side over both;
+    `p_value` is of a difference of 0, two-sided; `labelled` are the labelled prompts.
     """
 
     sensitivity: NDArray[np.float64]
@@ -82,6 +71,16 @@ def corrected_presence(
 ) -> Corrected:
     r"""Estimate the presence of objects on two sides from detections of all images and labels of some.
 
+    The weight of a prompt's detections is fitted by least squares within the sides on the labels of the other prompts
+    (cross-fitting; Zrnic and Candès 2024), drawn towards the one weight of all objects and sides. The variance is that
+    of the labelled prompts' shares in the estimate, plus that of the other prompts' detections, with Satterthwaite's
+    degrees of freedom. As in the adjusted interval of paired shares (Bonett and Price 2012) two prompts are added of
+    which one image differs, one either way: objects are rare, and what no label shows is not absent. They are added to
+    the labelled prompts by the share u of the labels' variance that detections leave, one image added to either, and to
+    all prompts by 1 − u. Where labels are weighted, the number of labelled prompts is the effective one (Kish 1965).
+    The interval of the bias score is that of the difference over twice the sum of both sides, so that the two leave out
+    equality together.
+
     Parameters
     ----------
     detected : array_like of int, shape (n_prompts, 2, n_objects)
@@ -92,24 +91,6 @@ def corrected_presence(
         Of images among these; the prompts that have some are a random sample of all.
     level : float
         Of the intervals.
-
-    Notes
-    -----
-    The weight of a prompt's detections is fitted by least squares within the sides on the labels of the other prompts
-    (cross-fitting), drawn towards the one weight of all objects and sides. The variance is that of the labelled
-    prompts' shares in the estimate, plus that of the other prompts' detections, with Satterthwaite's degrees of
-    freedom. As in the adjusted interval of paired shares (Bonett and Price 2012) two prompts are added of which one
-    image differs, one either way: objects are rare, and what no label shows is not absent. They are added to the
-    labelled prompts by the share u of the labels' variance that detections leave, one image added to either, and to all
-    prompts by 1 − u. Where labels are weighted, the number of labelled prompts is the effective one (Kish 1965).
-
-    The interval of the bias score is that of the difference over twice the sum of both sides, so that the two leave out
-    equality together.
-
-    Source
-    ------
-    Tenenbein 1970; Angelopoulos et al. 2023; Angelopoulos, Duchi and Zrnic 2023 (the weight); Zrnic and Candès 2024
-    (cross-fitting); Bonett and Price 2012.
 
     Examples
     --------
@@ -204,3 +185,53 @@ def _unexplained(there, seen, hits, weight, total) -> NDArray:
     left = left.sum(axis=0) - (there - weight * seen).sum(axis=0) ** 2 / total
     labels = there.sum(axis=0) - there.sum(axis=0) ** 2 / total
     return np.minimum((left.sum(axis=0) + 1) / (labels.sum(axis=0) + 1), 1.0)
+
+
+@dataclass(frozen=True)
+class TippingPoints:
+    """Errors that explain a difference; arrays of shape (n_objects,), NaN where nothing was detected.
+
+    Attributes
+    ----------
+    sensitivity, sensitivity_bound : ndarray of float64
+        Ratio of sensitivities, 1 or more; infinite where the object is detected on one side alone. The bound is the end
+        of the interval that lies nearer to equality: 1 where the interval holds it.
+    false, false_bound : ndarray of float64
+        False detections on the side with more, as a share of its images without the object, 0 to 1.
+    """
+
+    sensitivity: NDArray[np.float64]
+    sensitivity_bound: NDArray[np.float64]
+    false: NDArray[np.float64]
+    false_bound: NDArray[np.float64]
+
+
+def tipping_points(first: ArrayLike, second: ArrayLike, low: ArrayLike, high: ArrayLike) -> TippingPoints:
+    r"""Return how unequal a detector's errors would have to be to make the differences between two sides on their own.
+
+    Of shares of the sides' images in which each object was detected, and the interval of the difference, second less
+    first. Where both sides hold an object equally often and nothing is invented, shares p stand to each other as the
+    detector's sensitivities; or one that invents it, on the side with more alone, does so in
+    :math:`(p_+ - p_-) / (1 - p_-)` of the images without it. With the sum t of both shares, a difference d is the ratio
+    :math:`(t + d) / (t - d)`. The bound is that of the interval's end, so that it exceeds 1 where, and only where, the
+    interval leaves out 0; NaN where that is. A sensitivity analysis as of Cornfield et al. 1959.
+
+    >>> result = tipping_points([0.1, 0.0], [0.3, 0.2], [0.1, -0.1], [0.3, 0.5])
+    >>> result.sensitivity.round(2).tolist(), result.sensitivity_bound.round(2).tolist()
+    ([3.0, inf], [1.67, 1.0])
+    >>> result.false.round(2).tolist(), result.false_bound.round(2).tolist()
+    ([0.22, 0.2], [0.11, 0.0])
+    """
+    first, second, low, high = (np.asarray(a, np.float64) for a in (first, second, low, high))
+    total, less = first + second, np.minimum(first, second)
+    towards = np.where(second >= first, low, -high)
+    end = np.where(np.isnan(towards), np.nan, np.clip(towards, 0, np.abs(second - first)))
+    seen = np.where(total > 0, 1.0, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (
+            np.maximum(first, second) / less,
+            (total + end) / (total - end),
+            np.abs(second - first) / (1 - less),
+            end / (1 - less),
+        )
+    return TippingPoints(*(one * seen for one in found))

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from analysis.stats.resampling import GROUP_STREAM
+
 ONE_GROUP = "fewer than two groups with images"
 ONE_DRAW = "one image of each group: any arrangement is as the observed one"
 CONSTANT = "the same in every image"
-GROUP_STREAM = 33  # one seed draws nothing twice
 _BLOCK = 250  # arrangements at a time
 _CELLS = 40_000  # values of arrangements, groups and columns at a time: they stay in the cache
 _ROUNDING = 1e-9

@@ -13,23 +13,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import effective, square_and_add, wilson_interval
 from analysis.stats.resampling import ONE_PROMPT, product, quantiles, resample_counts
 
 ALL = "all"
 QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a share of
 COLUMNS = (
-    "quantity",
-    "object",
-    "indicator",
-    "value",
-    "low",
-    "high",
-    "bootstrap_low",
-    "bootstrap_high",
-    "n",
-    "n_prompts",
-    "reason",
+    *("quantity", "object", "indicator", "value", "low", "high"),
+    *("bootstrap_low", "bootstrap_high", "n", "n_prompts", "reason"),
 )
 NOTHING_THERE = {"recall": "nothing there to be detected", "precision": "nothing detected"}
 ALWAYS = "every prompt alike"
@@ -47,10 +38,10 @@ def detection_rates(
     r"""Return recall (detected, of what is there) and precision (there, of what is detected).
 
     Range 0 to 1, 1 is best; a difference is that of the first indicator of a contrast less the second, −1 to 1, and 0
-    is none. ``low`` and ``high`` of a rate are Wilson's interval with the effective size :math:`r (1 - r) / v`, v the
-    linearised variance over prompts, at most the number of items (the number of prompts where r is 0 or 1). Those of
-    a difference join the two by the square-and-add rule with the correlation over prompts. ``bootstrap_low`` and
-    ``bootstrap_high`` are percentiles over resampled prompts; they cannot be told where every prompt is alike.
+    is none. ``low`` and ``high`` of a rate are Wilson's interval with the effective size (`proportions.effective`).
+    Those of a difference join the two by the square-and-add rule with the correlation over prompts (Newcombe 1998).
+    ``bootstrap_low`` and ``bootstrap_high`` are percentiles over resampled prompts; they cannot be told where every
+    prompt is alike.
 
     Parameters
     ----------
@@ -70,10 +61,6 @@ def detection_rates(
         Columns `COLUMNS`: every quantity for every object and for ``all`` of them, at every indicator, at ``all`` of
         them and for every contrast (``masculine-feminine``). ``n``: items in the denominator (of both, for a
         difference); ``n_prompts``: prompts that have any.
-
-    Source
-    ------
-    Wilson 1927; Korn and Graubard 1998 for the effective size; Newcombe 1998 for the difference of paired rates.
 
     Examples
     --------
@@ -116,37 +103,6 @@ def detection_rates(
     return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
-def effective(
-    hits: NDArray, of: NDArray
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
-
-    The size is :math:`r (1 - r) / v` (Korn and Graubard 1998), v the linearised variance over prompts, at most the
-    number of items; the number of prompts where r is 0 or 1; and 0, which gives no interval, with fewer than two
-    prompts. What the prompts add to the deviation of a rate has the sum 0.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size, prompts = of.sum(axis=0), (of > 0).sum(axis=0)
-        rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
-        pull = np.nan_to_num((hits - rate * of) / size)
-        spread = (pull**2).sum(axis=0) * prompts / np.where(prompts > 1, prompts - 1, np.nan)
-        edge = (rate == 0) | (rate == 1)
-        known = np.where(edge, prompts, np.minimum(rate * (1 - rate) / spread, size))
-        return rate, np.where(prompts > 1, known, 0), pull
-
-
-def linearised(totals: NDArray, counts: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return means over items, and one value a unit (axis 0) whose mean they are: an interval of these is one of them.
-
-    Of sums of the items' values and numbers of items by unit; NaN without items. The mean of units' own means is
-    another quantity, where units have different numbers of items.
-    """
-    with np.errstate(invalid="ignore"):
-        mean = totals.sum(axis=0) / counts.sum(axis=0)
-        each = mean + (totals - mean * counts) * ((counts > 0).sum(axis=0) / counts.sum(axis=0))
-    return mean, np.where(counts > 0, each, np.nan)
-
-
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
@@ -180,15 +136,11 @@ class _Rates:
             both = (pulls[0] * pulls[1]).sum(axis=0)
             alone = np.sqrt((pulls[0] ** 2).sum(axis=0) * (pulls[1] ** 2).sum(axis=0))
             correlation = np.where(alone > 0, both / alone, 0.0)
-            a_down, a_up = self.rate[:, a] - self.low[:, a], self.high[:, a] - self.rate[:, a]
-            b_down, b_up = self.rate[:, b] - self.low[:, b], self.high[:, b] - self.rate[:, b]
-            down = np.sqrt(np.maximum(a_down**2 - 2 * correlation * a_down * b_up + b_up**2, 0))
-            up = np.sqrt(np.maximum(a_up**2 - 2 * correlation * a_up * b_down + b_down**2, 0))
+            ends = ((self.low[:, g], self.high[:, g]) for g in (a, b))
+            low, high = square_and_add(self.rate[:, a], next(ends), self.rate[:, b], next(ends), correlation)
         number = self.number[:, [a, b]].sum(axis=1)
         prompts = ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0)
-        return self._columns(
-            value, value - down, value + up, self._draws(a) - self._draws(b), number, prompts
-        )
+        return self._columns(value, low, high, self._draws(a) - self._draws(b), number, prompts)
 
     def _draws(self, g: int) -> NDArray[np.float64]:
         if self.counts is None:

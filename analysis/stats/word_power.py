@@ -17,26 +17,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analysis.stats.crossed import crossed_bound
-from analysis.stats.sample_size import NO_GAP, smallest_number
+from analysis.stats.power import NO_GAP, smallest_number
 from analysis.stats.word_test import error_parts
 
 WORD_POWER_COLUMNS = (
-    "gap",
-    "sd_prompt",
-    "sd_seed",
-    "sd_word",
-    "sd_reference",
-    "seeds",
-    "words",
-    "references",
-    "planned",
-    "power_planned",
-    "ceiling",
-    "prompts",
-    "images",
-    "power",
-    "power_error",
-    "reason",
+    *("gap", "sd_prompt", "sd_seed", "sd_word", "sd_reference", "seeds", "words", "references"),
+    *("planned", "power_planned", "ceiling", "prompts", "images", "power", "power_error", "reason"),
 )
 CEILING = "words: no number of prompts reaches this power"
 ONE_WORD = "words: one a side gives no test against words"
@@ -236,18 +222,9 @@ def prompts_for_words(
     >>> two["reason"], two["ceiling"] < five["ceiling"] < 1
     ('words: no number of prompts reaches this power', True)
     """
-    result = dict.fromkeys(WORD_POWER_COLUMNS, nan) | {
-        "gap": gap,
-        "sd_prompt": sd_prompt,
-        "sd_seed": sd_seed,
-        "sd_word": sd_word,
-        "sd_reference": sd_reference,
-        "seeds": seeds,
-        "words": words,
-        "references": references,
-        "planned": planned,
-        "reason": "",
-    }
+    spreads = {"sd_prompt": sd_prompt, "sd_seed": sd_seed, "sd_word": sd_word, "sd_reference": sd_reference}
+    counts = {"seeds": seeds, "words": words, "references": references, "planned": planned}
+    result = dict.fromkeys(WORD_POWER_COLUMNS, nan) | {"gap": gap, **spreads, **counts, "reason": ""}
     if gap == 0 or words < 2:
         return result | {"reason": NO_GAP if gap == 0 else ONE_WORD}
 

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.stats.noise_floor_result import NoiseFloor, floor_of_mean
+from analysis.stats.noise_floor_result import floor_of_mean
 from analysis.stats.null_distribution import NullDistribution
+from analysis.stats.permutation import NoiseFloor
 from lab.papers.compare import number, p_text
 from lab.papers.tables import read_table
 

@@ -3,7 +3,7 @@
 Frequencies are means over all images that were read (Zhang et al. 2023, Eq. 1), so an attribute that lacks a context
 or most labels has fewer images and nothing else changes. What is drawn anew decides on the unit:
 
-- of several contexts each has noises of its own: contexts (`analysis.stats.word_swaps`);
+- of several contexts each has noises of its own: contexts (`analysis.stats.swaps`);
 - of one context, or an occupation (Table 10): its images, and what is said is said of it alone;
 - with `sampler.noise: shared` the seeds repeat over the contexts: contexts and seeds are crossed samples, the variance
   is the sum of both (`analysis.stats.crossed`), and the test of the score flips the signs of both.
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit
 from analysis.stats.absolute_mean import AbsoluteMean, inverted_mean
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.crossed import FEW_SEEDS, FEWEST_SEEDS, crossed_mean
-from analysis.stats.crossed_score import (
+from analysis.stats.swaps import (
     crossed_adjusted,
     crossed_covariance,
     crossed_flips,
     crossed_score_test,
+    word_swaps,
 )
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.word_swaps import word_swaps
 from probes.config.schema import Measure
 
 CONTEXTS, IMAGES, CROSSED = "contexts", "images", "contexts and seeds"
@@ -93,7 +93,7 @@ def over_units(units: Iterable[str]) -> str:
 def parts(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what each unit adds to the error of a difference of frequencies, shape (n_units, n_attributes).
 
-    `sums` and `counts` (n_units, 2, n_attributes) are those of `analysis.stats.word_swaps.word_swaps`. The parts add up
+    `sums` and `counts` (n_units, 2, n_attributes) are those of `analysis.stats.swaps.word_swaps`. The parts add up
     to 0; NaN where a unit was not read for an attribute.
     """
     total = counts.sum(axis=0)

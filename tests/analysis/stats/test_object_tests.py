@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.object_tests import (
     NEVER,
     NO_DIFFERENCE,
     ONE_SIDE,
+    bias_scores,
     common_odds_ratios,
     paired_presence_test,
+    presence_differences,
 )
 from tests.analysis.object_data import dense_table, random_counts
 
