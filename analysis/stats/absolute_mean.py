@@ -22,18 +22,7 @@ NEAREST = 0.995  # probability with which a true difference is no nearer to 0 th
 
 @dataclass(frozen=True)
 class AbsoluteMean:
-    """A mean absolute difference with its interval.
-
-    Attributes
-    ----------
-    score : float
-        Less what the errors of the differences add to it on average; at least 0.
-    low, high : float
-    raw : float
-        As estimated.
-    n : int
-        Differences that it is the mean of.
-    """
+    """A mean absolute difference of n: `raw` as estimated, `score` less what errors add to it, at least 0."""
 
     score: float
     low: float
@@ -112,22 +101,13 @@ def _size_and_half(
 
 @dataclass(frozen=True)
 class ScoreDifferences:
-    """Scores of several models, in the order given.
+    """Scores of several models, in the order given, their differences by `pairs`, and ranks.
 
-    Attributes
-    ----------
-    score, raw : ndarray of float64, shape (n_models,)
-        Mean absolute difference less what errors add to it, and as it is (`estimated_score`).
-    pairs : list of (int, int)
-    difference, low, high : ndarray of float64, shape (n_pairs,)
-        Score of the first of a pair less that of the second, with its interval.
-    low_all, high_all : ndarray of float64, shape (n_pairs,)
-        Ends of intervals that hold all differences at once with the same probability (Bonferroni).
-    best, worst : ndarray of int64, shape (n_models,)
-        Between these ranks (1: the smallest score) lies the model's own, of all models at once: one more than there are
-        models whose score is smaller by these intervals, and as many as there are that are not larger.
-    n : int
-        Units.
+    `score` is the mean absolute difference less what errors add to it, `raw` as it is; `difference` that of the first
+    of a pair less that of the second, with its interval; `low_all` and `high_all` are ends of intervals that hold all
+    differences at once with the same probability (Bonferroni). Between the ranks `best` and `worst` (1: the smallest
+    score) lies the model's own, of all models at once: one more than there are models whose score is smaller by these
+    intervals, and as many as there are that are not larger. `n` are the units.
     """
 
     score: NDArray[np.float64]

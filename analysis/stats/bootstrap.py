@@ -37,16 +37,9 @@ from analysis.stats.resampling import (
 
 @dataclass(frozen=True)
 class Interval:
-    """Means over prompts with bootstrap intervals; arrays have shape (n_columns,).
+    """Means over prompts with bootstrap intervals; arrays of shape (n_columns,), NaN where undefined, for the `reason`.
 
-    Attributes
-    ----------
-    mean, low, high : ndarray of float64
-        In the units of the values; NaN where undefined.
-    n : ndarray of int64
-        Prompts that have a value.
-    reason : ndarray of object (str)
-        Why the interval is NaN; empty where it is not.
+    `n` are the prompts that have a value.
     """
 
     mean: NDArray[np.float64]
@@ -84,40 +77,17 @@ def bootstrap_interval(
     r"""Return the mean of each column with its interval over rows.
 
     For resample b, :math:`\bar x^{(b)} = \sum_i c_{bi} x_i / \sum_i c_{bi}` with :math:`c_b` the number of times each
-    row was drawn. The studentized interval takes the quantiles of
-    :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean; the envelope is at each end
+    row was drawn. The studentized interval (Efron and Tibshirani 1993, chapter 12) takes the quantiles of :math:`(\bar
+    x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean; the envelope, which is ours, is at each end
     the outer one of it and of Student's t. Student's t is short where the values are skewed, the studentized interval
-    where they have heavy tails; the envelope covers in both (docs/validation/statistics.md). Where so few prompts
-    carry the variance that resampled standard errors degenerate, it is the bounded interval of
-    `analysis.stats.rare_changes` within the smallest and the largest value.
+    where they have heavy tails; the envelope covers in both (docs/validation/statistics.md). Where so few prompts carry
+    the variance that resampled standard errors degenerate, it is the bounded interval of `analysis.stats.rare_changes`
+    within the smallest and the largest value, or ±`reach`, the largest difference that a prompt can have.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        NaN where a prompt has no value in a column; it is left out of that column alone.
-    reach : array_like of float, shape (n_columns,), optional
-        The largest difference that a prompt can have, for which the bounded interval then allows.
-    level : float
-        Between 0 and 1.
-    resamples, seed : int
-        The same for all columns, so a column's interval does not depend on which others stand beside it.
+    A prompt without a value, NaN, is left out of that column alone; a column's interval does not depend on which others
+    stand beside it. There is none with fewer than two prompts and where all values are equal. ValueError if a number is
+    out of range, or a value infinite.
 
-    Returns
-    -------
-    Interval
-        The interval is NaN, with the reason, with fewer than two prompts and where all values are equal.
-
-    Raises
-    ------
-    ValueError
-        If the shape, the level or the number of resamples is out of range, or a value is infinite.
-
-    Source
-    ------
-    Efron and Tibshirani 1993, chapter 12, for the studentized interval; the envelope is ours.
-
-    Examples
-    --------
     At least as wide as Student's t, 2.5 ± 3.1824 · 0.6455; a column of equal values has none.
 
     >>> result = bootstrap_interval([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0], [3.0, 5.0]])

@@ -37,21 +37,10 @@ Parts = list[
 class CrossedMean:
     """A mean over prompts and seeds, both of them samples; arrays have shape (n_columns,), NaN where undefined.
 
-    Attributes
-    ----------
-    mean, low, high : ndarray of float64
-        With an interval for other prompts and other seeds.
-    p_value : ndarray of float64
-        Of a mean of 0; two-sided.
-    ruled_out : ndarray of float64
-        A mean of so much or more, either way, is ruled out at α = 1 − level.
-    prompts, seeds : ndarray of float64
-        The variance of the mean that prompts, and that seeds bring.
-    n : ndarray of int64
-        Prompts that have a value at every seed.
-    n_seeds : int
-    reason : ndarray of object (str)
-        Why the interval is NaN, and but for one value everywhere the p-value; empty where they are not.
+    `low` and `high` are an interval for other prompts and other seeds, `p_value` is of a mean of 0, two-sided; a mean
+    of `ruled_out` or more, either way, is ruled out at α = 1 − level; `prompts` and `seeds` are the variance of the
+    mean that they bring; `n` are the prompts that have a value at every seed. The `reason` says why the interval is
+    NaN, and but for one value everywhere the p-value.
     """
 
     mean: NDArray[np.float64]

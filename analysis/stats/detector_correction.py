@@ -69,7 +69,10 @@ class Corrected:
 def corrected_presence(
     detected: ArrayLike, images: ArrayLike, labels: Labels, *, level: float = 0.95
 ) -> Corrected:
-    r"""Estimate the presence of objects on two sides from detections of all images and labels of some.
+    """Return the presence of objects on two sides from detections of all images and labels of some.
+
+    Of images of each prompt and side in which the object was detected, shape (n_prompts, 2, n_objects), images of the
+    prompt and side, (n_prompts, 2), and labels of images among these; the prompts that have some are a random sample.
 
     The weight of a prompt's detections is fitted by least squares within the sides on the labels of the other prompts
     (cross-fitting; Zrnic and Candès 2024), drawn towards the one weight of all objects and sides. The variance is that
@@ -81,19 +84,6 @@ def corrected_presence(
     The interval of the bias score is that of the difference over twice the sum of both sides, so that the two leave out
     equality together.
 
-    Parameters
-    ----------
-    detected : array_like of int, shape (n_prompts, 2, n_objects)
-        Images of the prompt and side in which the object was detected.
-    images : array_like of int, shape (n_prompts, 2)
-        Images of the prompt and side.
-    labels : Labels
-        Of images among these; the prompts that have some are a random sample of all.
-    level : float
-        Of the intervals.
-
-    Examples
-    --------
     All images labelled: of 8 prompts 3 differ one way and 1 the other, whatever was detected.
 
     >>> there = np.array([[0, 1]] * 3 + [[1, 0]] + [[0, 0]] * 4)[:, :, None]
@@ -185,53 +175,3 @@ def _unexplained(there, seen, hits, weight, total) -> NDArray:
     left = left.sum(axis=0) - (there - weight * seen).sum(axis=0) ** 2 / total
     labels = there.sum(axis=0) - there.sum(axis=0) ** 2 / total
     return np.minimum((left.sum(axis=0) + 1) / (labels.sum(axis=0) + 1), 1.0)
-
-
-@dataclass(frozen=True)
-class TippingPoints:
-    """Errors that explain a difference; arrays of shape (n_objects,), NaN where nothing was detected.
-
-    Attributes
-    ----------
-    sensitivity, sensitivity_bound : ndarray of float64
-        Ratio of sensitivities, 1 or more; infinite where the object is detected on one side alone. The bound is the end
-        of the interval that lies nearer to equality: 1 where the interval holds it.
-    false, false_bound : ndarray of float64
-        False detections on the side with more, as a share of its images without the object, 0 to 1.
-    """
-
-    sensitivity: NDArray[np.float64]
-    sensitivity_bound: NDArray[np.float64]
-    false: NDArray[np.float64]
-    false_bound: NDArray[np.float64]
-
-
-def tipping_points(first: ArrayLike, second: ArrayLike, low: ArrayLike, high: ArrayLike) -> TippingPoints:
-    r"""Return how unequal a detector's errors would have to be to make the differences between two sides on their own.
-
-    Of shares of the sides' images in which each object was detected, and the interval of the difference, second less
-    first. Where both sides hold an object equally often and nothing is invented, shares p stand to each other as the
-    detector's sensitivities; or one that invents it, on the side with more alone, does so in
-    :math:`(p_+ - p_-) / (1 - p_-)` of the images without it. With the sum t of both shares, a difference d is the ratio
-    :math:`(t + d) / (t - d)`. The bound is that of the interval's end, so that it exceeds 1 where, and only where, the
-    interval leaves out 0; NaN where that is. A sensitivity analysis as of Cornfield et al. 1959.
-
-    >>> result = tipping_points([0.1, 0.0], [0.3, 0.2], [0.1, -0.1], [0.3, 0.5])
-    >>> result.sensitivity.round(2).tolist(), result.sensitivity_bound.round(2).tolist()
-    ([3.0, inf], [1.67, 1.0])
-    >>> result.false.round(2).tolist(), result.false_bound.round(2).tolist()
-    ([0.22, 0.2], [0.11, 0.0])
-    """
-    first, second, low, high = (np.asarray(a, np.float64) for a in (first, second, low, high))
-    total, less = first + second, np.minimum(first, second)
-    towards = np.where(second >= first, low, -high)
-    end = np.where(np.isnan(towards), np.nan, np.clip(towards, 0, np.abs(second - first)))
-    seen = np.where(total > 0, 1.0, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = (
-            np.maximum(first, second) / less,
-            (total + end) / (total - end),
-            np.abs(second - first) / (1 - less),
-            end / (1 - less),
-        )
-    return TippingPoints(*(one * seen for one in found))

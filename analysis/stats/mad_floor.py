@@ -40,26 +40,10 @@ Chances = tuple[
 def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
     r"""Return the MAD, :math:`\frac1N \sum_i |p_i - \frac1N|`, mean over prompts, and its floor, of independent images.
 
-    Range 0 (uniform) to 2 (N − 1) / N² (one category only; 0.5 for two categories, 0.18 for ten).
+    Cho et al. 2023, section 4.2.4; range 0 (uniform) to 2 (N − 1) / N² (one category only). Of counts (n_categories,)
+    or (n_prompts, n_categories): a prompt without images is left out and counted. `draws` and `seed` are used only
+    where the exact distribution would need too fine a grid. ValueError if a count is negative or no whole number.
 
-    Parameters
-    ----------
-    counts : array_like of int, shape (n_categories,) or (n_prompts, n_categories)
-        Images in each category. A prompt without images is left out and counted.
-    draws, seed : int
-        Used only where the exact distribution would need too fine a grid.
-
-    Raises
-    ------
-    ValueError
-        A count is negative or no whole number.
-
-    Source
-    ------
-    Cho et al. 2023, section 4.2.4, for the MAD; the floor is ours.
-
-    Examples
-    --------
     Nine images in two categories cannot be even: the floor is 35/256.
 
     >>> result = mad_floor([5, 4])

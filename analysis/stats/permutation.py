@@ -31,24 +31,11 @@ _TOLERANCE = 1e-9  # relative, of statistics that are means of such sums
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """A score that cannot be negative beside what no difference would give.
+    """A score that cannot be negative beside what no difference would give; NaN where undefined, for the `reason`.
 
-    Attributes
-    ----------
-    value : float
-        The score; NaN where undefined.
-    floor, sd : float
-        Mean and standard deviation of the score under the null.
-    excess : float
-        `value` - `floor`. Positive: farther from "no difference" than chance alone.
-    p_value : float
-        Probability under the null of a score at least as far from "no difference".
-    n : int
-        Images counted (`paired_floor`: prompts).
-    undefined : int
-        Attributes, prompts or samples left out because they have no images.
-    reason : str
-        Why something is NaN; empty where nothing is.
+    `floor` and `sd` are mean and standard deviation of the score under the null, `excess` is `value` - `floor`,
+    `p_value` the probability under the null of a score at least as far from "no difference"; `n` images
+    (`paired_floor`: prompts) are counted, and of `undefined` attributes, prompts or samples there are none.
     """
 
     value: float
@@ -231,41 +218,18 @@ class FlipColumns:
 
 
 def sign_flip_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 0) -> SignFlips:
-    r"""Test for each column whether its mean over prompts is 0, and adjust over all columns.
+    r"""Return tests for each column whether its mean over prompts is 0, adjusted over all columns.
 
     If the two members that are compared could have changed places, the sign of each prompt's difference is a
     fair coin. The p-value is the part of all flips whose absolute mean is at least the one observed, the
     observed one counted: exact over all :math:`2^n` flips where these are at most `permutations`, else
     :math:`(1 + \#)/(1 + \mathrm{permutations})` over flips that are drawn.
 
-    Adjusted (Westfall and Young's single-step max-T): the part of all flips in which any column of the family
-    has a statistic of at least this column's, :math:`|\sum_i x_i| / \sqrt{\sum_i x_i^2}`. It grows with
-    Student's t alike in all columns, so columns of different scale compete on equal terms.
+    Adjusted (Westfall and Young's single-step max-T): the part of all flips in which any column of the family has a
+    statistic of at least this column's, :math:`|\sum_i x_i| / \sqrt{\sum_i x_i^2}`. It grows with Student's t alike in
+    all columns, so columns of different scale compete on equal terms. NaN with fewer than two prompts and where all
+    values are 0; such columns take no part in the family. ValueError as `matrix`, or for no permutation.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        Paired differences, one row per prompt; NaN where there is none. The columns are one family.
-    permutations, seed : int
-
-    Returns
-    -------
-    SignFlips
-        NaN with fewer than two prompts and where all values are 0. Such columns take no part in
-        the family.
-
-    Raises
-    ------
-    ValueError
-        If the shape or the number of permutations is out of range, or a value is infinite.
-
-    Source
-    ------
-    `scipy.stats.permutation_test(permutation_type="samples")` for one column; Westfall and Young 1993 for
-    max-T; Phipson and Smyth 2010 for the + 1.
-
-    Examples
-    --------
     Three prompts that agree in sign: of 8 flips only all-plus and all-minus reach the mean. The second column
     is reached by 4: its first two values cancel or add up, and the third is 0.
 

@@ -67,26 +67,12 @@ def prompts_for_gap(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> dict:
-    r"""Return how many prompts show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
+    r"""Return how many prompts show a mean gap, with the keys `GAP_COLUMNS`; NaN with a reason where none do.
 
-    Parameters
-    ----------
-    gap : float
-        In the units of the metric.
-    sd_prompt, sd_seed : float
-        Standard deviation of the gap between prompts, and between seeds of a prompt.
-    seeds : int
-        S, images of each word and prompt.
-    power, alpha : float
-        Divide alpha by the number of sites and steps for a family (Bonferroni; max-T needs no more).
+    The least n for :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}`, of standard deviations between prompts and
+    between S seeds of a prompt; ``images`` are those of three words. Divide alpha by the number of sites and steps for
+    a family (Bonferroni; max-T needs no more).
 
-    Returns
-    -------
-    dict
-        With the keys `GAP_COLUMNS`; ``images`` are those of three words. NaN with a reason where the gap is 0.
-
-    Examples
-    --------
     >>> prompts_for_gap(0.5, sd_prompt=1.0)["prompts"]
     34
     """
@@ -164,29 +150,12 @@ def prompts_for_presence(
     simulations: int = 2000,
     seed: int = 0,
 ) -> dict:
-    """Return how many prompts show a difference of presence of one object between two words.
+    """Return how many prompts show a difference of presence of an object between two words, as `PRESENCE_COLUMNS`.
 
-    Parameters
-    ----------
-    frequency, difference : float
-        Share of the images of one word that have the object, and how much higher that of the other is.
-    seeds : int
-    prompt, interaction, noise : float
-        Shares of the variance that images of a prompt have in common, of a prompt and word, and of a seed.
-    power, alpha : float
-        Divide alpha by the number of objects for a family (Bonferroni).
-    simulations, seed : int
-
-    Returns
-    -------
-    dict
-        With the keys `PRESENCE_COLUMNS`. The number of prompts starts from the normal distribution and is raised by
-        5 % until the simulated power of the exact test reaches `power`.
-
-    Raises
-    ------
-    ValueError
-        One of the two frequencies is not between 0 and 1.
+    `frequency` is the share of the images of one word that have the object, that of the other higher by `difference`;
+    `prompt`, `interaction` and `noise` are shares of the variance that images of a prompt have in common, of a prompt
+    and word, and of a seed. The number starts from the normal distribution and is raised by 5 % until the simulated
+    power of the exact test reaches `power`. ValueError if one of the two frequencies is not between 0 and 1.
     """
     if not (0 < frequency < 1 and 0 < frequency + difference < 1):
         raise ValueError(

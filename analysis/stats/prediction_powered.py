@@ -35,25 +35,20 @@ class PredictionPowered:
 
     Attributes
     ----------
-    difference : ndarray of float64, shape (n_attributes,)
-        Frequency in the first group less that in the second.
-    error : ndarray of float64, shape (n_attributes,)
-        Standard error: how much it would vary with other images labelled of the same audit.
+    difference, error, freedom : ndarray of float64, shape (n_attributes,)
+        Frequency in the first group less that in the second; its standard error, of other images labelled of the same
+        audit, and that error's degrees of freedom (Welch-Satterthwaite).
     labels_alone : ndarray of float64, shape (n_attributes,)
         Standard error of the same difference without predictions.
     weight : ndarray of float64, shape (2, n_attributes)
         Of the predictions of each group, the mean over its labelled images.
-    labelled : ndarray of int64, shape (2, n_attributes)
-        Labelled images of each group.
-    freedom : ndarray of float64, shape (n_attributes,)
-        Degrees of freedom of `error` (Welch-Satterthwaite).
     covariance : ndarray of float64, shape (n_attributes, n_attributes)
         Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
         bias: its diagonal lacks what `error` allows for what was not seen.
     spread, spread_alone : ndarray of float64, shape (2, n_attributes)
         Variance that a label adds in each group, with predictions and without.
-    images : ndarray of int64, shape (2, n_attributes)
-        Images of each group, labelled or not.
+    labelled, images : ndarray of int64, shape (2, n_attributes)
+        Labelled images of each group, and all.
     reason : ndarray of object, shape (n_attributes,)
         Why nothing is stated of an attribute; else empty.
     """
@@ -248,18 +243,10 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
 
 @dataclass(frozen=True)
 class PoweredShares:
-    """Shares by group; arrays of shape (n_groups,).
+    """Shares by group, shape (n_groups,), with their intervals; NaN for the `reason`.
 
-    Attributes
-    ----------
-    share, low, high : ndarray of float64
-        Within 0 to 1, NaN with a reason.
-    effective : ndarray of float64
-        Decided pictures, labelled by people, that would tell as much.
-    labelled, pictures : ndarray of int64
-    weight : ndarray of float64
-        Of the machine's readings, the mean over the labelled pictures.
-    reason : ndarray of object
+    `effective`: decided pictures, labelled by people, that would tell as much; `weight`: of the machine's readings, the
+    mean over the labelled pictures.
     """
 
     share: NDArray[np.float64]

@@ -35,35 +35,16 @@ def detection_rates(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Return recall (detected, of what is there) and precision (there, of what is detected).
+    """Return recall (detected, of what is there) and precision (there, of what is detected), with columns `COLUMNS`.
 
-    Range 0 to 1, 1 is best; a difference is that of the first indicator of a contrast less the second, −1 to 1, and 0
-    is none. ``low`` and ``high`` of a rate are Wilson's interval with the effective size (`proportions.effective`).
-    Those of a difference join the two by the square-and-add rule with the correlation over prompts (Newcombe 1998).
-    ``bootstrap_low`` and ``bootstrap_high`` are percentiles over resampled prompts; they cannot be told where every
-    prompt is alike.
+    Of items, one row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
+    ``detected`` (bool). Rows are every quantity for every object and for ``all`` of them, at every indicator, at
+    ``all`` of them and for every contrast (``masculine-feminine``, the first indicator less the second). ``low`` and
+    ``high`` are Wilson's interval with the effective size (`analysis.stats.proportions.effective`); those of a
+    difference join the two by the square-and-add rule with the correlation over prompts (Newcombe 1998).
+    ``bootstrap_low`` and ``bootstrap_high`` are percentiles over resampled prompts, which cannot be told where every
+    prompt is alike. ``n``: items in the denominator (of both, for a difference); ``n_prompts``: prompts that have any.
 
-    Parameters
-    ----------
-    items : DataFrame
-        One row per image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
-        ``detected`` (bool).
-    indicators : sequence of str
-    contrasts : sequence of (str, str)
-        Differences to form.
-    level : float
-    resamples, seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    DataFrame
-        Columns `COLUMNS`: every quantity for every object and for ``all`` of them, at every indicator, at ``all`` of
-        them and for every contrast (``masculine-feminine``). ``n``: items in the denominator (of both, for a
-        difference); ``n_prompts``: prompts that have any.
-
-    Examples
-    --------
     >>> rows = [(0, "f", "hat", True, True), (1, "f", "hat", True, False), (1, "f", "cup", False, True)]
     >>> items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
     >>> rates = detection_rates(items, indicators=["f"]).set_index(["quantity", "object", "indicator"])

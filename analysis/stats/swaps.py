@@ -39,24 +39,11 @@ _TOLERANCE = 1e-9
 class WordSwaps:
     """Differences of frequencies and their mean absolute value, held against words that change places.
 
-    Attributes
-    ----------
-    value, floor, sd, excess : float
-        The mean absolute difference; its mean and standard deviation under swaps; `value` less `floor`.
-    p_value : float
-        Part of the swaps with a mean absolute difference at least as large; NaN where undefined.
-    smallest : float
-        The smallest p-value that these units could have given, however their images had fallen to the words.
-    reason : str
-        Why `p_value` is NaN; empty where it is not.
-    difference : ndarray of float64, shape (n_attributes,)
-        Frequency for the first word less that for the second.
-    p_values, p_adjusted : ndarray of float64, shape (n_attributes,)
-        Of each difference alone, and adjusted over all by max-T.
-    reasons : ndarray of object (str), shape (n_attributes,)
-        Why they are NaN.
-    flips : Flips
-        The differences under the swaps, of which `p_value` is counted.
+    `value` is the mean absolute difference, `floor` and `sd` its mean and standard deviation under swaps, `excess` the
+    one less the other; `p_value` the part of the swaps with one at least as large, NaN for the `reason`, and `smallest`
+    what it could have been at least, however the images had fallen to the words. By attribute: `difference`, frequency
+    for the first word less that for the second, `p_values` alone and `p_adjusted` by max-T, NaN for the `reasons`;
+    `flips` are the differences under the swaps.
     """
 
     value: float
@@ -84,28 +71,12 @@ def word_swaps(
 ) -> WordSwaps:
     """Hold differences of frequencies between two words against words that change places within units.
 
-    Parameters
-    ----------
-    sums : array_like of float, shape (n_units, 2, n_attributes)
-        Sum of the values (1 where the attribute is there, else 0; or an estimate) over the images of a unit and word.
-    counts : array_like of int, same shape
-        Images that were read.
-    dealt : bool
-        The images of a unit are no pair, as a unit is one image of each word, without a noise in common: then all
-        images are dealt to the words at random.
-    apart : bool
-        Every attribute has images of its own, which change places independently of those of others.
-    permutations : int
-        All 2^n_units swaps are counted where these are no more; else so many are drawn.
-    seed : int
+    Of sums of the values (1 where the attribute is there, else 0; or an estimate) over the images of a unit and word,
+    shape (n_units, 2, n_attributes), and the number of images that were read. `dealt`: the images of a unit are no
+    pair, as a unit is one image of each word, without a noise in common; then all images are dealt to the words at
+    random. `apart`: every attribute has images of its own, which change places independently of those of others. All
+    2^n_units swaps are counted where these are no more than `permutations`. ValueError if shapes differ.
 
-    Raises
-    ------
-    ValueError
-        Shapes differ.
-
-    Examples
-    --------
     Two contexts in which only the first word's five images have the attribute: two of four swaps are as far from 0.
 
     >>> result = word_swaps([[[5.0], [0.0]]] * 2, np.full((2, 2, 1), 5))

@@ -29,22 +29,10 @@ EMPTY_INDICATOR = "an indicator without any detection"
 
 @dataclass(frozen=True)
 class LabelSwaps:
-    """Label-swap test of an object table.
+    """Label-swap test of an object table; NaN for the `reason`, else empty.
 
-    Attributes
-    ----------
-    statistic : float
-        Pearson's chi-square of the objects × indicators table; NaN where undefined.
-    floor : float
-        Its mean under the swaps: what no difference gives.
-    p_value : float
-    cramers_v, cramers_v_floor : float
-        The same as effect size, 0 to 1, and its mean under the swaps: V cannot be 0 by chance alone.
-    reason : str
-        Why the table has no p-value; empty where it has.
-    exact : bool
-        Whether every swap was counted.
-    permutations : int
+    `statistic` is Pearson's chi-square of the objects × indicators table, `floor` its mean under the swaps; `cramers_v`
+    and its floor the same as effect size, 0 to 1: V cannot be 0 by chance alone. `exact`: every swap was counted.
     """
 
     statistic: float
@@ -59,24 +47,11 @@ class LabelSwaps:
 
 @dataclass(frozen=True)
 class ChiSquare:
-    """Pearson's chi-square of an objects × indicators table, with what it takes to judge it.
+    """Pearson's chi-square of an objects × indicators table, with what it takes to judge it; NaN for the `reason`.
 
-    Attributes
-    ----------
-    statistic, p_value, cramers_v : float
-        NaN where undefined.
-    dof : int
-    smallest_expected : float
-        Smallest expected count; the test wants at least 5.
-    expected_below_5 : int
-        Cells below it, of `cells`.
-    cells : int
-    detections_per_image : float
-        Mean detections of an object in an image that has it; 1 means none is repeated.
-    reason : str
-        Why the statistic is NaN; empty where it is not.
-    warnings : tuple of str
-        Why the p-value does not hold; empty if nothing speaks against it.
+    The test wants expected counts of at least 5: the smallest, and how many of the `cells` are below;
+    `detections_per_image` are the mean detections of an object in an image that has it, 1 where none is repeated;
+    `warnings` say why the p-value does not hold.
     """
 
     statistic: float

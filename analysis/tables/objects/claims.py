@@ -10,7 +10,7 @@ A claim is the intersection of two tests, so its p-value is the larger of theirs
 
 Without labels the first is *pooled*: images of the two sides' words differ as detected, by sign flips over prompts.
 That is exact for these words, but what a detector sees less of on one side differs too: it is a hint, with the tipping
-point (`analysis.stats.detector_correction`) from which the detector alone would make it. A detector whose detections
+point (`analysis.stats.tipping_points`) from which the detector alone would make it. A detector whose detections
 are the truth (the toy world's checker) needs no labels.
 
 Benjamini–Hochberg over the objects of a comparison that can be significant at all keeps the expected share of false
@@ -27,10 +27,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.detector_correction import Labels, corrected_presence, tipping_points
+from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.permutation import flip_p_values
+from analysis.stats.tipping_points import tipping_points
 from analysis.stats.word_test import word_test
 from analysis.study import Member
 from analysis.tables.interval_columns import interval_columns, with_ends

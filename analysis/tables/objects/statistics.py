@@ -12,12 +12,8 @@ import pandas as pd
 
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import (
-    bias_scores,
-    common_odds_ratios,
-    paired_presence_test,
-    presence_differences,
-)
+from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
+from analysis.stats.odds_ratios import common_odds_ratios
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.interval_columns import interval_columns, with_ends
 

@@ -12,12 +12,8 @@ from scipy import special
 from analysis.stats.bootstrap import bootstrap_interval, prompt_means
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.object_tests import (
-    bias_scores,
-    common_odds_ratios,
-    paired_presence_test,
-    presence_differences,
-)
+from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
+from analysis.stats.odds_ratios import common_odds_ratios
 from analysis.stats.permutation import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from lab.validate.statistics.object_worlds import ObjectWorld, draw_table, table_of
