@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-ADJUSTMENTS = {"bh": "fdr_bh", "by": "fdr_by", "holm": "holm", "hommel": "hommel"}  # names of statsmodels
+ADJUSTMENTS = ("bh", "by", "holm", "hommel")
 
 
 def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.float64]:
@@ -36,8 +37,10 @@ def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.fl
         order = np.argsort(p, kind="stable")
         p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
         result[known] = p
+    elif method == "hommel" and len(p):
+        result[known] = multipletests(p, method="hommel")[1]
     elif len(p):
-        result[known] = multipletests(p, method=ADJUSTMENTS[method])[1]
+        result[known] = stats.false_discovery_control(p, method=method)
     return result
 
 

@@ -61,7 +61,7 @@ def paired_presence_test(table: ObjectTable, first: str, second: str) -> ObjectT
     sizes = np.abs(difference)
     steps = range(1, int(sizes.max(initial=0)) + 1)
     counts = [table.by_object((sizes == step).astype(np.int64)) for step in steps]
-    counts = np.array(counts, np.int64).reshape(-1, len(table.objects))
+    counts = np.array(counts, np.int64).reshape(len(steps), len(table.objects))
     informative, size = counts.sum(axis=0), table.by_object(sizes)
     reason = reasons(table, informative > 0, table.by_object(x1 + x2))
     p_value = np.where(reason == "", flip_p_of_counts(counts, table.by_object(difference)), np.nan)

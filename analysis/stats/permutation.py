@@ -155,7 +155,8 @@ def flip_p_values(differences: ArrayLike) -> NDArray[np.float64]:
     differences = np.asarray(differences)
     sizes = np.abs(differences).astype(np.int64)
     steps = range(1, int(sizes.max(initial=0)) + 1)
-    counts = np.array([(sizes == step).sum(axis=0) for step in steps]).reshape(-1, sizes.shape[1])
+    counts = np.array([(sizes == step).sum(axis=0) for step in steps], np.int64)
+    counts = counts.reshape(len(steps), sizes.shape[1])
     return flip_p_of_counts(counts, differences.sum(axis=0))
 
 

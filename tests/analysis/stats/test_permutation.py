@@ -14,6 +14,7 @@ from analysis.stats.mad_floor import mad_floor
 from analysis.stats.permutation import (
     adjusted_together,
     flip_columns,
+    flip_p_values,
     paired_floor,
     sign_flip_test,
     step_down_test,
@@ -177,3 +178,24 @@ def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows):
     for name in ("p_value", "p_adjusted"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
     assert np.isnan(whole.p_adjusted).nonzero()[0].tolist() == [4]
+
+
+def brute(differences):
+    """All signs by loops."""
+    n = len(differences)
+    signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    return np.mean(np.abs(signs @ differences) >= abs(differences.sum()))
+
+
+def test_sign_flips_are_all_counted():
+    rng = np.random.default_rng(0)
+    differences = rng.integers(-3, 4, (11, 40))
+    expected = [brute(column) for column in differences.T]
+    np.testing.assert_allclose(flip_p_values(differences), expected, atol=1e-12)
+    pure = rng.choice([-1, 1], (40, 20), p=[0.2, 0.8])
+    expected = [stats.binomtest(int((c > 0).sum()), 40).pvalue for c in pure.T]
+    np.testing.assert_allclose(flip_p_values(pure), expected, atol=1e-12)
+    assert flip_p_values(np.zeros((5, 1)))[0] == 1.0 and flip_p_values(np.zeros((3, 0), int)).shape == (0,)
+    large = rng.integers(-9, 12, (400, 3))
+    z = large.sum(axis=0) / np.sqrt((large**2).sum(axis=0))
+    np.testing.assert_allclose(flip_p_values(large), 2 * stats.norm.sf(np.abs(z)), atol=1e-12)
