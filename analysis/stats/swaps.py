@@ -8,7 +8,7 @@ trousers). The score is the mean absolute difference
 
 Flipping the signs of whole contexts takes them for independent, which with a noise that contexts share they are not:
 where seeds have a part of their own it rejects a true null in up to 97 % of cases (`docs/validation/statistics.md`).
-In `crossed_score_test` signs of contexts and signs of seeds are flipped, each on its own, and the two sums are added.
+In `crossed_swaps` signs of contexts and signs of seeds are flipped, each on its own, and the two sums are added.
 What context and seed leave unexplained is in both: each difference is scaled to the variance
 V(contexts) + V(seeds) − V(both) (Cameron, Gelbach and Miller 2011). It is a wild bootstrap, not an exact test, and
 rejects less often than it says.
@@ -39,17 +39,14 @@ _TOLERANCE = 1e-9
 class WordSwaps:
     """Differences of frequencies and their mean absolute value, held against words that change places.
 
-    `value` is the mean absolute difference, `floor` and `sd` its mean and standard deviation under swaps, `excess` the
-    one less the other; `p_value` the part of the swaps with one at least as large, NaN for the `reason`, and `smallest`
-    what it could have been at least, however the images had fallen to the words. By attribute: `difference`, frequency
-    for the first word less that for the second, `p_values` alone and `p_adjusted` by max-T, NaN for the `reasons`;
-    `flips` are the differences under the swaps.
+    `value` is the mean absolute difference, `floor` its mean under swaps, `p_value` the part of the swaps with one at
+    least as large, NaN for the `reason`, and `smallest` what it could have been at least, however the images had fallen
+    to the words. By attribute: `difference`, frequency for the first word less that for the second, `p_values` alone
+    and `p_adjusted` by max-T, NaN for the `reasons`; `flips` are the differences under the swaps.
     """
 
     value: float
     floor: float
-    sd: float
-    excess: float
     p_value: float
     smallest: float
     reason: str
@@ -118,22 +115,15 @@ def word_swaps(
         p_values[defined], p_adjusted[defined] = _max_t(size[:, defined], difference[defined], spread, exact)
     each = (reason, difference, p_values, p_adjusted, reasons, flips)
     if not len(columns):
-        return WordSwaps(*[np.nan] * 6, *each)
+        return WordSwaps(*[np.nan] * 4, *each)
     value = float(np.abs(difference[columns]).mean())
     with np.errstate(invalid="ignore"):
         scores = np.nanmean(size[:, columns], axis=1)
-    floor, sd, p_value, smallest = floor_and_p(scores, value, exact)
-    if n == 1 and not dealt:
-        floor = sd = np.nan
-    if reason:
-        p_value = smallest = np.nan
-    return WordSwaps(value, floor, sd, value - floor, p_value, smallest, *each)
-
-
-def floor_and_p(null: NDArray[np.float64], value: float, exact: bool) -> tuple[float, float, float, float]:
-    """Return mean and standard deviation of a score under arrangements, its p-value, and the smallest possible."""
-    p_value, smallest = (float(reached_share(null, end, exact)) for end in (value, null.max()))
-    return float(null.mean()), float(null.std()), p_value, smallest
+    floor = np.nan if n == 1 and not dealt else float(scores.mean())
+    p_value, smallest = (
+        np.nan if reason else float(reached_share(scores, end, exact)) for end in (value, scores.max())
+    )
+    return WordSwaps(value, floor, p_value, smallest, *each)
 
 
 def _max_t(
@@ -184,44 +174,46 @@ def _differences(
         return (first / read - rest / unread) * np.ldexp(1.0, exponent)
 
 
-def crossed_score_test(
-    parts: NDArray[np.float64], *, draws: int = 10000, seed: int = 0
-) -> tuple[float, float, float]:
-    """Return floor, standard deviation and p-value of a mean absolute difference under signs of contexts and of seeds.
+@dataclass(frozen=True)
+class CrossedSwaps:
+    """The mean absolute difference under signs of contexts and of seeds, as of `WordSwaps`; differences by max-T."""
 
-    Of what each context and seed adds to the difference of each attribute, which is their sum; shape (n_contexts,
-    n_seeds, n_attributes).
+    floor: float
+    p_value: float
+    smallest: float
+    p_adjusted: NDArray[np.float64]
+    flips: Flips
+
+
+def crossed_swaps(
+    parts: NDArray[np.float64], ones: NDArray[np.float64], *, draws: int = 10000, seed: int = 0
+) -> CrossedSwaps:
+    """Hold a mean absolute difference against signs of contexts and of seeds.
+
+    Of what each context and seed adds to the difference of each attribute, which is their sum, shape (n_contexts,
+    n_seeds, n_attributes), and to a difference of 1 that is the same in all of them. The adjusted p-value of an
+    attribute whose parts are all 0 is NaN.
 
     Three seeds that agree at every context still agree in a quarter of their own flips.
 
-    >>> floor, sd, p = crossed_score_test(np.ones((8, 3, 1)) / 24)
-    >>> 0.1 < p < 0.25
+    >>> alike = np.ones((8, 3, 1)) / 24
+    >>> 0.1 < crossed_swaps(alike, alike).p_value < 0.25
     True
     """
-    score = float(np.abs(parts.sum(axis=(0, 1))).mean())
-    return floor_and_p(np.abs(_flipped(parts, draws, seed)[0][0]).mean(axis=1), score, False)[:3]
-
-
-def crossed_adjusted(parts: NDArray[np.float64], *, draws: int = 10000, seed: int = 0) -> NDArray[np.float64]:
-    """Return p-values of the differences, adjusted over attributes by max-T under the flips of `crossed_score_test`.
-
-    NaN of an attribute whose parts are all 0.
-    """
-    (drawn,), variance = _flipped(parts, draws, seed)
-    known = variance > 0
+    (drawn, of_ones), variance = _flipped(parts, draws, seed, ones)
+    difference, size, known = parts.sum(axis=(0, 1)), np.abs(drawn), variance > 0
+    scores = size.mean(axis=1)
+    agreeing = np.abs(_flipped(np.ones((*parts.shape[:2], 1)), draws, seed)[0][0])
     adjusted = np.full(len(known), np.nan)
     if known.any():
-        size, spread = np.abs(drawn[:, known]), np.sqrt(variance[known])
-        adjusted[known] = _max_t(size, parts.sum(axis=(0, 1))[known], spread, False)[1]
-    return adjusted
-
-
-def crossed_flips(parts: NDArray[np.float64], ones: NDArray[np.float64], *, draws: int, seed: int) -> Flips:
-    """Return the flips of `crossed_score_test`, for `analysis.stats.absolute_mean.inverted_mean`.
-
-    `ones` is what each context and seed adds to a difference of 1 that is the same in all of them.
-    """
-    return Flips(*_flipped(parts, draws, seed, ones)[0], 1)
+        adjusted[known] = _max_t(size[:, known], difference[known], np.sqrt(variance[known]), False)[1]
+    return CrossedSwaps(
+        floor=float(scores.mean()),
+        p_value=float(reached_share(scores, np.abs(difference).mean(), False)),
+        smallest=float(reached_share(agreeing, parts.shape[0] * parts.shape[1], False)[0]),
+        p_adjusted=adjusted,
+        flips=Flips(drawn, of_ones, 1),
+    )
 
 
 def _flipped(
