@@ -17,7 +17,6 @@ from analysis.stats.proportions import effective, square_and_add, wilson_interva
 from analysis.stats.resampling import ONE_PROMPT, product, quantiles, resample_counts
 
 ALL = "all"
-QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a share of
 COLUMNS = (
     *("quantity", "object", "indicator", "value", "low", "high"),
     *("bootstrap_low", "bootstrap_high", "n", "n_prompts", "reason"),
@@ -69,83 +68,48 @@ def detection_rates(
     hits = total(truth & detected)
     counts = resample_counts(len(prompts), resamples, seed) if len(prompts) else None
     names = [ALL, *indicators]
-    compared = [(name, name, None) for name in names]
-    compared += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
+    compared = [(name, place, None) for place, name in enumerate(names)]
+    compared += [
+        (f"{a}-{b}", names.index(a), names.index(b)) for a, b in contrasts if {a, b} <= set(indicators)
+    ]
     tables = []
-    for quantity, denominator in QUANTITIES.items():
-        chosen = truth if denominator == "truth" else detected
-        number = total(chosen).sum(axis=0).astype(np.int64)
-        rates = _Rates(hits, total(chosen), level, counts, number, undefined=NOTHING_THERE[quantity])
-        for label, first, second in compared:
-            a = names.index(first)
-            columns = rates.of(a) if second is None else rates.difference(a, names.index(second))
-            keys = {"quantity": quantity, "object": objects, "indicator": label}
-            tables.append(pd.DataFrame(keys | columns))
-    return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
+    for quantity, chosen in (("recall", truth), ("precision", detected)):
+        of = total(chosen)
+        rate, size, pull = effective(hits, of)
+        ends = wilson_interval(rate, size, level)
+        for label, a, b in compared:
+            columns = [a] if b is None else [a, b]
+            value, (low, high), drawn = rate[:, a], (end[:, a] for end in ends), _draws(counts, hits, of, a)
+            if b is not None:
+                other = (end[:, b] for end in ends)
+                low, high = square_and_add(
+                    value, (low, high), rate[:, b], tuple(other), _correlation(pull, a, b)
+                )
+                value, drawn = value - rate[:, b], drawn - _draws(counts, hits, of, b)
+            bootstrap = quantiles(drawn, (1 - level) / 2, (1 + level) / 2)
+            alike = np.fmin.reduce(drawn, axis=0) == np.fmax.reduce(drawn, axis=0)
+            reason = np.full(len(value), "", dtype=object)
+            reason[alike | np.isnan(bootstrap[0])] = f"bootstrap: {ALWAYS}"
+            reason[np.isnan(low)] = ONE_PROMPT
+            reason[np.isnan(value)] = NOTHING_THERE[quantity]
+            bootstrap = [np.where(alike | np.isnan(low), np.nan, end) for end in bootstrap]
+            number, prompts_with = of[:, :, columns].sum(axis=(0, 2)), (of[:, :, columns] > 0).any(axis=2)
+            row = (quantity, objects, label, value, low, high, *bootstrap, number.astype(np.int64))
+            row = (*row, prompts_with.sum(axis=0), reason)
+            tables.append(pd.DataFrame(dict(zip(COLUMNS, row))))
+    return pd.concat(tables, ignore_index=True)
 
 
-class _Rates:
-    """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
+def _draws(counts: NDArray | None, hits: NDArray, of: NDArray, g: int) -> NDArray[np.float64]:
+    """Rates of resampled prompts, shape (resamples, n_objects)."""
+    if counts is None:
+        return np.full((1, hits.shape[1]), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return product(counts, hits[:, :, g]) / product(counts, of[:, :, g])
 
-    ``number`` is that of items in each denominator; ``undefined`` is the reason where a denominator is 0.
-    """
 
-    def __init__(
-        self,
-        hits: NDArray,
-        of: NDArray,
-        level: float,
-        counts: NDArray | None,
-        number: NDArray[np.int64],
-        *,
-        undefined: str,
-    ):
-        self.hits, self.of_, self.level, self.counts = hits, of, level, counts
-        self.number, self.undefined = number, undefined
-        self.prompts = (of > 0).sum(axis=0)
-        self.rate, self.size, self.pull = effective(hits, of)
-        self.low, self.high = wilson_interval(self.rate, self.size, level)
-
-    def of(self, g: int) -> dict:
-        ends = self.low[:, g], self.high[:, g]
-        return self._columns(self.rate[:, g], *ends, self._draws(g), self.number[:, g], self.prompts[:, g])
-
-    def difference(self, a: int, b: int) -> dict:
-        value = self.rate[:, a] - self.rate[:, b]
-        pulls = self.pull[:, :, a], self.pull[:, :, b]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            both = (pulls[0] * pulls[1]).sum(axis=0)
-            alone = np.sqrt((pulls[0] ** 2).sum(axis=0) * (pulls[1] ** 2).sum(axis=0))
-            correlation = np.where(alone > 0, both / alone, 0.0)
-            ends = ((self.low[:, g], self.high[:, g]) for g in (a, b))
-            low, high = square_and_add(self.rate[:, a], next(ends), self.rate[:, b], next(ends), correlation)
-        number = self.number[:, [a, b]].sum(axis=1)
-        prompts = ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0)
-        return self._columns(value, low, high, self._draws(a) - self._draws(b), number, prompts)
-
-    def _draws(self, g: int) -> NDArray[np.float64]:
-        if self.counts is None:
-            return np.full((1, self.rate.shape[0]), np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return product(self.counts, self.hits[:, :, g]) / product(self.counts, self.of_[:, :, g])
-
-    def _columns(self, value, low, high, draws: NDArray[np.float64], n, n_prompts) -> dict:
-        """Numbers by object with why one is undefined; no bootstrap where there is no interval or all are alike."""
-        ends = quantiles(draws, (1 - self.level) / 2, (1 + self.level) / 2)
-        alike = np.fmin.reduce(draws, axis=0) == np.fmax.reduce(draws, axis=0)
-        single = np.isnan(low)
-        reason = np.full(len(value), "", dtype=object)
-        reason[alike | np.isnan(ends[0])] = f"bootstrap: {ALWAYS}"
-        reason[single] = ONE_PROMPT
-        reason[np.isnan(value)] = self.undefined
-        bootstrap_low, bootstrap_high = (np.where(alike | single, np.nan, end) for end in ends)
-        return {
-            "value": value,
-            "low": low,
-            "high": high,
-            "bootstrap_low": bootstrap_low,
-            "bootstrap_high": bootstrap_high,
-            "n": n,
-            "n_prompts": n_prompts,
-            "reason": pd.Series(reason),
-        }
+def _correlation(pull: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+    """The correlation of two rates over prompts, 0 where one does not vary."""
+    both = (pull[:, :, a] * pull[:, :, b]).sum(axis=0)
+    alone = np.sqrt((pull[:, :, a] ** 2).sum(axis=0) * (pull[:, :, b] ** 2).sum(axis=0))
+    return np.divide(both, alone, out=np.zeros(len(both)), where=alone > 0)

@@ -59,30 +59,16 @@ ALL_ALIKE = "controls: neither words nor prompts differ"
 class WordTest:
     """Gaps over words and prompts; arrays have shape (n_columns,), NaN where undefined, for the `reason`.
 
-    Attributes
-    ----------
-    gap, low, high, error : ndarray of float64
-        Mean over prompts and reference words of the mean over the first side's words less that over the second's,
-        less `correction`, with an interval for other prompts and other words of the same meaning; standard error.
-    correction : ndarray of float64
-        What is taken off: half the nearness of the first side's words to each other less half that of the second's,
-        and by how much the median over pairs of words differs from their mean; NaN without ``within``.
-    p_value : ndarray of float64
-        Of the null hypothesis of this module; two-sided.
-    p_permutation, p_floor : ndarray of float64, float
-        The exact p-value of the words alone (`analysis.stats.word_permutations`), of the gap before `correction`, and
-        the smallest that so many words can give.
-    words_half : ndarray of float64
-        Half the interval that words and reference words alone would have, for an interval of the prompts that is made
-        otherwise (`analysis.methods.stopping`).
-    share_words, share_references, share_prompts : ndarray of float64
-        Shares of the variance of the gap, which add up to 1; with a noise that prompts share the last holds the seeds.
-    spread : ndarray of float64, shape (2, n_columns)
-        Variance of the means of a side's words around their own side's; NaN with one word.
-    freedom : int
-        Degrees of freedom of the sides' words: those used, less one a group.
-    n : ndarray of int64
-        Prompts that have a value for every word used.
+    `gap` is the mean over prompts and reference words of the mean over the first side's words less that over the
+    second's, less `correction` (half the nearness of the first side's words to each other less half that of the
+    second's, and by how much the median over pairs of words differs from their mean; NaN without ``within``), with its
+    standard `error`, an interval for other prompts and other words of the same meaning, and the `p_value` of the null
+    hypothesis of this module. `p_permutation` and `p_floor` are the exact p-value of the words alone
+    (`analysis.stats.word_permutations`), of the gap before `correction`, and the smallest that so many words can give;
+    `words_half` half the interval that words and reference words alone would have, for an interval of the prompts that
+    is made otherwise. The shares of the variance of the gap add up to 1; with a noise that prompts share the last holds
+    the seeds. `spread`, shape (2, n_columns), is the variance of the means of a side's words around their own side's;
+    `freedom` are the words used, less one a group; `n` the prompts that have a value for every word used.
     """
 
     gap: NDArray[np.float64]
