@@ -84,7 +84,7 @@ KIND = "features/brightness"
 class Brightness(Observer):
     """Stores the mean brightness of each image."""
 
-    name, schemas, batch = KIND, {KIND: FEATURES}, 8
+    name, schemas, batch, device_type = KIND, {KIND: FEATURES}, 8, "cpu"
 
     def __str__(self):
         return "brightness"

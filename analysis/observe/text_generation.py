@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 
-from analysis.observe.checkpoints import find, from_folder, read_json, sha256, weight_files
-from analysis.observe.features.weights import cached
+from analysis.observe.checkpoints import find, from_folder, read_json, require_kind, sha256, weight_files
 from probes.config.observation import Captions, Questions
 from probes.errors import UserError
 from probes.models.pretrained import from_auto_class, quiet, readable
-from probes.paths import display_name, expand_model
+from probes.paths import display_name
 from probes.runs.parts import digest
 
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
@@ -21,7 +20,7 @@ TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either say
 
 
 class TextGenerator:
-    """A network that writes text about images, from a folder or the hub; it can be pickled, without what it has loaded.
+    """A network that writes text about images, from a folder or the hub.
 
     ``field`` is the one of the configuration that names the weights, ``kinds`` are those of `NETWORKS` that are taken.
     """
@@ -37,9 +36,6 @@ class TextGenerator:
         if there is not None:  # what is no good is said before an image is drawn
             self._described(there)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None, "_processor": None}
-
     def __str__(self) -> str:
         return f"weights {display_name(self.weights)}"
 
@@ -49,22 +45,16 @@ class TextGenerator:
         return located(self.weights, self.field, self.revision)  # type: ignore[return-value]
 
     def _described(self, path: Path) -> dict[str, Any]:
-        description = read_json(path / "config.json", self.field)
-        if description.get("model_type") not in self.kinds:
-            raise UserError(
-                f"{self.field}: {path}: expected a model of type {' or '.join(self.kinds)}, got"
-                f" {description.get('model_type')!r:.60}: name another"
-            )
-        return description
+        return require_kind(path, self.kinds, self.field)
 
     @property
-    def parameters(self) -> int:
-        """Number of parameters of the network, an upper bound for weights in float16 or float32."""
-        return sum(file.stat().st_size for file in weight_files(self.path)) // 2
+    def files(self) -> list[Path]:
+        """The weights."""
+        return weight_files(self.path)
 
     @cached_property
     def _checksums(self) -> tuple[str, ...]:
-        kinds = weight_files(self.path), sorted(self.path.glob("*.json"))
+        kinds = self.files, sorted(self.path.glob("*.json"))
         return tuple(digest("\n".join(f"{file.name} {sha256(file)}" for file in files)) for files in kinds)
 
     def identity(self) -> dict[str, Any]:
@@ -107,11 +97,7 @@ class TextGenerator:
 
 def located(name: str, field: str, revision: str | None = None, *, fetch: bool = True) -> Path | None:
     """Return the folder of a network's weights; None where it is on the hub alone and not to be fetched."""
-    path: Path | None = expand_model(name, field)
-    if not path.exists():
-        if "/" in name and (there := cached(name, revision)) and not _missing(there, field):
-            return there
-        path = find(name, field, fetch=fetch, revision=revision)
+    path = find(name, field, fetch=fetch, revision=revision, is_whole=lambda path: not _missing(path, field))
     if path is not None and path.is_file():
         raise UserError(f"{field}: {path}: expected a folder of transformers, got a file: name its folder")
     if path is not None and (missing := _missing(path, field)):

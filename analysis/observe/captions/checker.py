@@ -21,7 +21,7 @@ CAPTIONS_VERSION = f"{VERSION}, captions/1"
 class CheckerCaptioner:
     """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.CaptionObserver`."""
 
-    libraries, parameters = ("numpy", "pandas"), 0
+    libraries, files = ("numpy", "pandas"), ()
 
     def __str__(self) -> str:
         return f"{CAPTIONS_VERSION} (no captioning network)"

@@ -18,19 +18,13 @@ _LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": 
 
 
 class FeatureNetwork:
-    """A feature's network, the model of an observer; it can be pickled, without what it has loaded.
+    """A feature's network, the model of an observer, from weights that are named as `locate` takes them."""
 
-    `weights` are named as `locate` takes them; those that are nowhere are refused.
-    """
-
-    _embedder: Embedder | None = None
+    embedder: Embedder  # once it is loaded
 
     def __init__(self, feature: Feature, weights: str):
         self.feature, self.weights = feature, weights
-        locate(feature, weights, fetch=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_embedder"}
+        locate(feature, weights, fetch=False)  # refuses those that are nowhere
 
     @cached_property
     def path(self) -> Path:
@@ -43,9 +37,9 @@ class FeatureNetwork:
         return ("torch", "torchvision", _LIBRARIES[self.feature.library])
 
     @property
-    def parameters(self) -> int:
-        """Size of the network, of float16 or float32 weights an upper bound."""
-        return weight_file(self.feature, self.path).stat().st_size // 2
+    def files(self) -> list[Path]:
+        """The weights."""
+        return [weight_file(self.feature, self.path)]
 
     def identity(self) -> dict[str, Any]:
         """Checkpoint, network, readout and transform."""
@@ -55,10 +49,4 @@ class FeatureNetwork:
         """Load the network."""
         from analysis.observe.features.embedder import Embedder
 
-        self._embedder = Embedder(self.feature, self.path, device)
-
-    @property
-    def embedder(self) -> Embedder:
-        """The network, loaded."""
-        assert self._embedder is not None, "it is loaded before it looks"
-        return self._embedder
+        self.embedder = Embedder(self.feature, self.path, device)

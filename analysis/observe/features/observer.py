@@ -15,7 +15,7 @@ from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.attribute_audit import clip_name, places, texts
 from analysis.observe.features.network import FeatureNetwork
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.weights import PLACE, cached
+from analysis.observe.features.weights import PLACE, locate
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -119,7 +119,7 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     named = settings.feature_weights.get(name)
     if named is None and of_toyworld(config) and feature.toyworld:
         named = TOYWORLD
-    if named is not None or name in settings.features or cached(feature.weights):
+    if named is not None or name in settings.features or locate(feature, feature.weights, fetch=False):
         return kind(config, FeatureNetwork(feature, named or feature.weights)), ""
     return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
 

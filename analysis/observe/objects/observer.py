@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -15,7 +13,6 @@ from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Observer, StoredImage
 from probes.config.schema import Config, Observe
-from probes.models.weights import pick_device
 from probes.runs import schemas as runs_schemas
 from probes.runs.images import encode_mask
 from probes.runs.parts import digest
@@ -28,15 +25,9 @@ class ObjectObserver(Observer):
     name = "objects"
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
     engine_name: ClassVar[str]
-    libraries: tuple[str, ...]  # of which the versions are recorded
 
     def __init__(self, config: Config):
         self.config = config
-        self._engine: DetectionEngine | None = None
-        self._tags: Tags | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None, "_tags": None}
 
     @property
     def settings(self) -> Observe:
@@ -48,25 +39,10 @@ class ObjectObserver(Observer):
         """Images that the engine takes in one go."""
         return self.settings.batch
 
-    @cached_property
-    def device(self) -> Any:
-        """The torch device."""
-        return pick_device(self.settings.device, "observe.device", prefer=self.config.generate.device)
-
-    @property
-    def device_type(self) -> str:
-        """The kind of torch device."""
-        return self.device.type
-
     @property
     def resolved(self) -> dict[str, Any]:
         """Section ``observe`` with what was left open as it is used; the device stays open for another machine."""
         return {**self.settings.model_dump(mode="json"), "engine": self.engine_name}
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the libraries that the engine needs."""
-        return {name: metadata.version(name) for name in ("triptych", *self.libraries)}
 
     @abstractmethod
     def engine(self) -> DetectionEngine:
@@ -86,18 +62,16 @@ class ObjectObserver(Observer):
 
     def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of ``objects``, one a detection, and of ``observed``, one an image, also where it cannot be read."""
-        pixels = {index: image.pixels for index, image in enumerate(images) if image.pixels is not None}
-        prompts = [(images[index].prompt, *images[index].others) for index in pixels]
-        tags = dict(zip(pixels, self._tags([*pixels.values()], prompts)))
-        searched = [index for index in pixels if tags[index]]
-        detected = self._engine.detect([pixels[i] for i in searched], [list(tags[i]) for i in searched])
-        results = dict(zip(searched, detected))
+        readable = [image for image in images if image.pixels is not None]
+        pixels = [image.pixels for image in readable]
+        tags = self._tags(pixels, [(image.prompt, *image.others) for image in readable])
+        results = iter(zip(tags, self._engine.detect(pixels, [[*image_tags] for image_tags in tags])))
         objects: list[dict[str, Any]] = []
         observed: list[dict[str, Any]] = []
-        for index, image in enumerate(images):
-            image_tags, result = tags.get(index, {}), results.get(index)
+        for image in images:
+            image_tags, result = ({}, Found([])) if image.pixels is None else next(results)
             observed.append({**image.key, **_observation(image, result, image_tags)})
-            objects += [{**image.key, **entry} for entry in _entries(result, image_tags)] if result else []
+            objects += [{**image.key, **entry} for entry in _entries(result, image_tags)]
         return {"objects": objects, "observed": observed}
 
     def record(self, run: Run) -> dict[str, Any]:
@@ -108,17 +82,10 @@ class ObjectObserver(Observer):
 
 def counts(run: Run) -> dict[str, int]:
     """Return how many images were observed and how many could not be read, and the outcomes of candidates."""
-    numbers = [
-        name
-        for name in runs_schemas.OBSERVED.names
-        if name.startswith("dropped_") or name in ("detected", "kept")
-    ]
+    numbers = ["detected", "kept", *(f"dropped_{why}" for why in DROPPED)]
     frame = run.read("observed", ["status", *numbers])
-    return {
-        "images": len(frame),
-        "unreadable": int((frame["status"] == "unreadable").sum()),
-        **{name: int(frame[name].sum()) for name in numbers},
-    }
+    unreadable = int((frame["status"] == "unreadable").sum())
+    return {"images": len(frame), "unreadable": unreadable, **frame[numbers].sum().astype(int).to_dict()}
 
 
 def description(path: Path) -> str:
@@ -127,9 +94,8 @@ def description(path: Path) -> str:
     return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))
 
 
-def _observation(image: StoredImage, detected: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:
-    dropped = Counter(detected.dropped if detected else {})
-    kept = len(detected.detections) if detected else 0
+def _observation(image: StoredImage, detected: Found, tags: Mapping[str, str]) -> dict[str, Any]:
+    dropped, kept = Counter(detected.dropped), len(detected.detections)
     return {
         "status": "unreadable" if image.pixels is None else "ok",
         "reason": image.fault or ("" if tags else "no tag to look for"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from analysis.observe.observer import StoredImage
@@ -29,13 +30,13 @@ class Answer:
 class Reader(Protocol):
     """Answers questions about images; the model of an :class:`analysis.observe.observer.ImageObserver`.
 
-    It can be pickled before it is loaded. What it takes from the configuration is read when it is made, so that what is
-    missing is said before an image is generated. ``name`` is as in ``observe.questions.readers``.
+    What it takes from the configuration is read when it is made, so that what is missing is said before an image is
+    generated. ``name`` is as in ``observe.questions.readers``.
     """
 
     name: str
-    libraries: tuple[str, ...]
-    parameters: int
+    libraries: Sequence[str]
+    files: Sequence[Path]
 
     def identity(self) -> Mapping[str, Any]:
         """All that alters an answer but the questions: weights, form, number format."""

@@ -32,8 +32,8 @@ UNCLEAR = "unclear"
 class ToyworldCheckerReader:
     """Reads toyworld's images; see :class:`analysis.observe.questions.reader.Reader`."""
 
-    name, parameters = "toyworld-checker", 0
-    libraries = ("numpy", "pandas")
+    name = "toyworld-checker"
+    libraries, files = ("numpy", "pandas"), ()
 
     def __str__(self) -> str:
         return f"{checker.VERSION}, {verdict.VERSION}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,32 +43,14 @@ class ToyworldVqa:
 
     def __init__(self, folder: Path = FOLDER):
         self.folder = folder
-        self._model: AnswerNetwork | None = None
-        self._encoder: ImageEncoder | None = None
-        self._tokenizer: Any = None
+        self.files = (folder / "model.safetensors", ENCODER)
 
     def __str__(self) -> str:
         return "toyworld's small network"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network and its image encoder, from the size of their float16 weights."""
-        return sum(file.stat().st_size // 2 for file in self._files)
-
-    @property
-    def _files(self) -> tuple[Path, Path]:
-        return self.folder / "model.safetensors", ENCODER
-
-    @cached_property
-    def _checksums(self) -> tuple[str, ...]:
-        return tuple(map(sha256, self._files))
-
     def identity(self) -> dict[str, Any]:
         """The weights of the network and of its image encoder."""
-        return dict(zip(("checkpoint", "encoder"), self._checksums))
+        return dict(zip(("checkpoint", "encoder"), map(sha256, self.files)))
 
     def load(self, device: torch.device) -> None:
         """Load network, image encoder and tokenizer."""
@@ -86,7 +67,6 @@ class ToyworldVqa:
     def _answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
-        assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
         settings, device = self._model.settings, self._model.names.device
         texts = [question.text for question in questions]
         tokens, lengths = tokens_of(self._tokenizer, texts, settings["context_length"])

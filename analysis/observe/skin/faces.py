@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.observe.checkpoints import check_fit, find, fit, read_weights, sha256
+from analysis.observe.checkpoints import find, fit, read_weights, sha256
 from probes.errors import UserError, pip_line
 
 PLACE = "observe.skin_tone"
@@ -35,23 +35,14 @@ class FaceAlignment:
 
     def __init__(self, landmarks: str, detector: str, device: str):
         self.names, self.device = {"landmarks": landmarks, "detector": detector}, device
-        self._network: Any = None
 
     def __str__(self) -> str:
         return f"landmarks by {self.names['landmarks']} of faces by {self.names['detector']}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_network": None}
 
     @cached_property
     def paths(self) -> dict[str, Path]:
         """The checkpoint files on this machine."""
         return {kind: find(name, f"{PLACE}.{kind}") for kind, name in self.names.items()}  # type: ignore[misc]
-
-    @property
-    def parameters(self) -> int:
-        """Parameters of both networks, about: in float32."""
-        return sum(path.stat().st_size for path in self.paths.values()) // 4
 
     def fields(self) -> dict[str, Any]:
         """The checksums of both checkpoints and the library's version."""
@@ -69,43 +60,31 @@ class FaceAlignment:
         from face_alignment.api import FaceAlignment as Library
         from face_alignment.detection.sfd.net_s3fd import s3fd
 
-        paths = self.paths
-        weights = {kind: read_weights(path, f"{PLACE}.{kind}") for kind, path in paths.items()}
-        detector = paths["detector"]
-        check_fit(
-            s3fd(),
-            weights["detector"],
-            path=detector,
-            field=f"{PLACE}.detector",
-            what="the face detector S3FD",
-        )
+        def fill(network: Any, kind: str, what: str) -> Any:
+            path, field = self.paths[kind], f"{PLACE}.{kind}"
+            fit(network, read_weights(path, field), path=path, field=field, what=what)
+            return network
 
         class Named(Library):
             """The library's own, with the weights of a file that is named in place of an address."""
 
             def _load_native(self, network_name: str, network_size: int, device: str, dtype: Any) -> Any:
-                network = FAN(network_size)
-                fit(
-                    network,
-                    weights["landmarks"],
-                    path=paths["landmarks"],
-                    field=f"{PLACE}.landmarks",
-                    what="FAN of four stacks",
+                return (
+                    fill(FAN(network_size), "landmarks", "FAN of four stacks").to(device, dtype=dtype).eval()
                 )
-                return network.to(device, dtype=dtype).eval()
 
+        fill(s3fd(), "detector", "the face detector S3FD")  # which the library reads again
         self._network = Named(
             LandmarksType.TWO_D,
             device=self.device,
             flip_input=False,
             face_detector="sfd",
-            face_detector_kwargs={"path_to_detector": str(detector)},
+            face_detector_kwargs={"path_to_detector": str(self.paths["detector"])},
             compile=False,
         )
 
     def faces(self, image: np.ndarray) -> list[np.ndarray]:
         """Landmarks of each face, ``(68, 2)``."""
-        assert self._network is not None, "it is loaded before it looks"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there is no face is counted
             return self._network.get_landmarks_from_image(image) or []

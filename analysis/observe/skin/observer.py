@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,12 +92,12 @@ class SkinToneObserver(ImageObserver):
     @cached_property
     def device(self) -> Any:
         """The torch device; the CPU where there are no models."""
-        return super().device if self.model.parameters else pick_device("cpu")
+        return super().device if self.model.files else pick_device("cpu")
 
     @property
-    def parameters(self) -> int:
-        """Size of what finds the skin and sets its light right."""
-        return self.model.parameters + (self.light.trust.parameters if self.light.trust else 0)
+    def files(self) -> list[Path]:
+        """Weights of what finds the skin and sets its light right."""
+        return [*self.model.files, *(self.light.trust.files if self.light.trust else ())]
 
     def _settings(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""

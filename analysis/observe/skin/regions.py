@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Region:
 class SkinSource:
     """Finder of the skin of images, by no model and from all pixels unless a class says otherwise; `str` names it."""
 
-    parameters = 0  # of its models, about
+    files: Sequence[Path] = ()  # the weights of its models
     libraries: tuple[str, ...] = ("scikit-image", "opencv-python")
 
     def __str__(self) -> str:
@@ -128,7 +129,11 @@ class FaceSkin(SkinSource):
 
     def __init__(self, landmarker: FaceAlignment):
         self.landmarker = landmarker
-        self.parameters = landmarker.parameters
+
+    @property
+    def files(self) -> list[Path]:  # type: ignore[override]
+        """The weights of both networks."""
+        return [*self.landmarker.paths.values()]
 
     def __str__(self) -> str:
         return f"cheeks of the largest face, {self.landmarker}"

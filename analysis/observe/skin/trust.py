@@ -34,8 +34,6 @@ CROP = 1.6  # side of the crop over the mean of the width and the height of the 
 class Trust:
     """Reads the albedo of faces; `folder` holds `FILES`."""
 
-    parameters = 52_000_000
-
     def __init__(self, folder: str, device: str):
         self.folder, self.device = expand_model(folder, PLACE), device
         missing = [name for name in FILES if not (self.folder / name).is_file()]
@@ -44,14 +42,11 @@ class Trust:
                 f"{PLACE}: {self.folder}: expected {', '.join(FILES)}, found no {missing[0]}: register at"
                 " trust.is.tue.mpg.de for TRUST's; the mask stands beside DALL-Eval's code"
             )
-        self._networks: tuple[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_networks": None}
+        self.files = [self.folder / name for name in FILES]
 
     def fields(self) -> dict[str, str]:
         """The checksum of every file."""
-        return {f"trust/{name}": sha256(self.folder / name) for name in FILES}
+        return {f"trust/{file.name}": sha256(file) for file in self.files}
 
     def load(self) -> None:
         """Load the networks, the texture and the mask."""
@@ -98,7 +93,6 @@ class Trust:
         """The 54 coefficients of the albedo of a face, of a scene and a crop, ``(224, 224, 3)`` from 0 to 1."""
         import torch
 
-        assert self._networks is not None, "it is loaded before it looks"
         of_scene, of_albedo = self._networks
         scenes, faces = (
             torch.from_numpy(np.ascontiguousarray(picture, np.float32).transpose(2, 0, 1))[None].to(

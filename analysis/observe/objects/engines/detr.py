@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import find, parameters, revision, sha256, weight_files
+from analysis.observe.checkpoints import find, revision, sha256, weight_files
 from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.observer import ObjectObserver, description
 from analysis.observe.objects.tags.tags import Tags, fixed
@@ -24,7 +24,7 @@ class DetrObserver(ObjectObserver):
         super().__init__(config)
         if not self.settings.detector:
             raise UserError(
-                "observe.detector: expected a folder, hub id or .pth of DETR for the engine detr, found none: name one,"
+                "observe.detector: expected a folder or hub id of DETR for the engine detr, found none: name one,"
                 " such as facebook/detr-resnet-101-dc5"
             )
         find(self.settings.detector, "observe.detector", fetch=False)
@@ -38,21 +38,16 @@ class DetrObserver(ObjectObserver):
         """Path of the detector on this machine; fetches it from the hub."""
         return find(str(self.settings.detector), "observe.detector")  # type: ignore[return-value]
 
-    @cached_property
-    def checkpoints(self) -> dict[str, str]:
-        """The checksum of every file of weights."""
-        return {file.name: sha256(file) for file in weight_files(self.path)}
-
     @property
-    def parameters(self) -> int:
-        """Parameters of the model, about."""
-        return parameters(weight_files(self.path))
+    def files(self) -> list[Path]:
+        """The weights."""
+        return weight_files(self.path)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         return {
             "observe.engine": self.engine_name,
-            "observe.detector": sorted(self.checkpoints.values()),
+            "observe.detector": sorted(map(sha256, self.files)),
             "observe.detector.description": description(self.path),
             "observe.box_threshold": self.settings.box_threshold,
             "observe.batch": self.batch,
@@ -78,6 +73,6 @@ class DetrObserver(ObjectObserver):
             "revision": revision(self.path),
             "segmenter": None,
             "tags": ["detector"],
-            "checkpoints": {"detector": self.checkpoints},
+            "checkpoints": {"detector": {file.name: sha256(file) for file in self.files}},
             "thresholds": {"box_threshold": self.settings.box_threshold},
         }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import TOYWORLD, find, parameters, sha256, weight_files
+from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.observer import ObjectObserver, description
-from analysis.observe.objects.tags.tag_captions import fewest_captions
-from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
-from analysis.observe.objects.tags.vocabularies import EVERYDAY
+from analysis.observe.objects.tags.tags import EVERYDAY, Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config.schema import Config, Observe
 from probes.errors import UserError
 from probes.paths import display_name
@@ -49,19 +48,10 @@ class GroundedObserver(ObjectObserver):
     def __str__(self) -> str:
         settings = self.settings
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
-        more = f"; at least {self.passes} passes of the detector over each image"
-        passes = more if self.passes > 1 else ""
         return (
             f"{self.engine_name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
-            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{passes}"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}"
         )
-
-    @cached_property
-    def passes(self) -> int:
-        """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
-        if "vocabulary" in self.settings.tags:
-            return fewest_captions(self.vocabulary)
-        return 1
 
     @property
     def _thresholds(self) -> dict[str, float]:
@@ -72,27 +62,25 @@ class GroundedObserver(ObjectObserver):
         """The tags of the vocabulary file, if one is named."""
         return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
 
-    @property
-    def parameters(self) -> int:
-        """Parameters of all models, about."""
-        files = [file for path in self.paths.values() for file in weight_files(path)]
-        return parameters([*files, self.ram.weights] if "ram" in self.settings.tags else files)
-
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Paths of the detector and the segmenter on this machine; fetches those of the hub."""
         return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in MODELS}
 
     @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        files = {kind: weight_files(path) for kind, path in self.paths.items()}
+        return files | ({"ram": [self.ram.weights]} if "ram" in self.settings.tags else {})
+
+    @property
+    def files(self) -> list[Path]:
+        """The weights of all models."""
+        return [*chain(*self._files.values())]
+
+    @property
     def checkpoints(self) -> dict[str, dict[str, str]]:
         """The checksum of every file of weights, by what it is for."""
-        checkpoints = {
-            kind: {file.name: sha256(file) for file in weight_files(path)}
-            for kind, path in self.paths.items()
-        }
-        if "ram" in self.settings.tags:
-            checkpoints["ram"] = {self.ram.weights.name: sha256(self.ram.weights)}
-        return checkpoints
+        return {kind: {file.name: sha256(file) for file in files} for kind, files in self._files.items()}
 
     @cached_property
     def ram(self) -> Any:
@@ -108,6 +96,7 @@ class GroundedObserver(ObjectObserver):
         fields = {
             "observe.engine": self.engine_name,
             "observe.text_encoder": display_name(settings.text_encoder),
+            "observe.device": self.device_type,
             **{f"observe.{name}": getattr(settings, name) for name in names},
         }
         for kind, files in self.checkpoints.items():
@@ -123,17 +112,20 @@ class GroundedObserver(ObjectObserver):
             }
             if not all(prompt.template for prompt in self.config.prompts):
                 fields["observe.prompt_nouns"] = "of the triplet"
-        return {**fields, "observe.device": self.device.type}
+        return fields
 
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.grounded_sam import GroundedEngine
-        from analysis.observe.objects.models.grounding_dino import GroundingDino
-        from analysis.observe.objects.models.segment_anything import SegmentAnything
+        from analysis.observe.objects.models.grounding_dino import GroundingDino, GroundingDinoFolder
+        from analysis.observe.objects.models.segment_anything import SegmentAnything, SegmentAnythingFolder
 
+        boxes, masks, device = *self.paths.values(), self.device
         return GroundedEngine(
-            GroundingDino(self.paths["detector"], self.settings.text_encoder, self.device),
-            SegmentAnything(self.paths["segmenter"], self.device),
+            GroundingDinoFolder(boxes, device)
+            if boxes.is_dir()
+            else GroundingDino(boxes, self.settings.text_encoder, device),
+            SegmentAnythingFolder(masks, device) if masks.is_dir() else SegmentAnything(masks, device),
             **self._thresholds,
             batch=self.batch,
         )

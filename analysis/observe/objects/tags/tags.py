@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from analysis.observe.checkpoints import TOYWORLD
-from analysis.observe.objects.tags.vocabularies import EVERYDAY, everyday
 from probes.errors import UserError
 from probes.paths import expand
 from probes.prompts.grammar.nouns import nouns
+
+EVERYDAY = (
+    "everyday"  # COCO's categories (Lin et al. 2014), the objects that Wu et al. 2025 name, and our own
+)
 
 # images, and of each its prompt and the others of its triplet, to one dict an image: tag to source, in the order they
 # are looked for
@@ -77,10 +82,11 @@ def combined(sources: Sequence[Tags]) -> Tags:
 def read_vocabulary(path: str | Path) -> list[str]:
     """Read a vocabulary: a text file with a tag a line, or one that comes with the package.
 
-    ``everyday`` is that of everyday nouns (`vocabularies.everyday`), ``toyworld`` everything there is in the toy world.
+    ``everyday`` is that of everyday nouns, ``toyworld`` everything there is in the toy world.
     """
     if path == EVERYDAY:
-        return list(everyday())
+        lines = files(__package__).joinpath("everyday.csv").read_text(encoding="utf-8").splitlines()
+        return [row["noun"] for row in csv.DictReader(line for line in lines if not line.startswith("#"))]
     if path == TOYWORLD:
         from probes.toyworld.checker import TAGS
 
