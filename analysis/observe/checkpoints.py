@@ -86,9 +86,13 @@ def _torch_folder() -> Path:
     return Path(get_dir()) / "checkpoints"
 
 
-@cache
 def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal; remembered."""
+    """SHA-256 of a file in hexadecimal; remembered while the file stays as it is."""
+    return _sha256(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

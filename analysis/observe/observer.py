@@ -113,31 +113,23 @@ class Observer(ABC):
         """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
 
 
-@dataclass
 class ImageObserver(Observer):
-    """Observer that stores one kind of parts, of each image by itself, by a model on a torch device.
+    """Observer that stores one kind of parts (`name`), of each image by itself, by a model on a torch device.
 
-    ``model`` has ``libraries``, ``files``, ``identity()`` (all that alters what it sees) and ``load(device)``.
+    `model` has ``libraries``, ``files``, ``identity()`` (all that alters what it sees) and ``load(device)``.
+    ``batch_field`` of the configuration says the batch, where that alters what is seen.
     """
 
-    config: Config
-    model: Any
-
-    kind: ClassVar[str]  # the folder of its parts
     schema: ClassVar[pa.Schema]
-    batch_field: ClassVar[str] = (
-        ""  # of the configuration, that says its batch, where that alters what is seen
-    )
+    batch_field: ClassVar[str] = ""
 
-    @property
-    def name(self) -> str:
-        """The folder of its parts."""
-        return self.kind
+    def __init__(self, config: Config, model: Any, name: str, batch: int):
+        self.config, self.model, self.name, self.batch = config, model, name, batch
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """The columns of its parts."""
-        return {self.kind: self.schema}
+        return {self.name: self.schema}
 
     @property
     def files(self) -> Sequence[Path]:
@@ -152,7 +144,7 @@ class ImageObserver(Observer):
     def fields(self) -> dict[str, Any]:
         """The model's identity, batch and device."""
         return {
-            **{f"{self.kind}.{name}": value for name, value in self.model.identity().items()},
+            **{f"{self.name}.{name}": value for name, value in self.model.identity().items()},
             **({self.batch_field: self.batch} if self.batch_field else {}),
             "observe.device": self.device_type,
         }
@@ -174,7 +166,7 @@ class ImageObserver(Observer):
         readable = [image for image in images if image.pixels is not None]
         results = iter(self.read(readable) if readable else ())
         return {
-            self.kind: [
+            self.name: [
                 {**image.key, **row}
                 for image in images
                 for row in self.rows(image, None if image.pixels is None else next(results))

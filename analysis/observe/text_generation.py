@@ -30,11 +30,9 @@ class TextGenerator:
 
     def __init__(self, weights: str, search: Captions | Questions, revision: str | None = None):
         self.weights, self.search, self.revision = weights, search, revision
-        self._model: Any = None
-        self._processor: Any = None
         there = located(weights, self.field, revision, fetch=False)
         if there is not None:  # what is no good is said before an image is drawn
-            self._described(there)
+            require_kind(there, self.kinds, self.field)
 
     def __str__(self) -> str:
         return f"weights {display_name(self.weights)}"
@@ -43,9 +41,6 @@ class TextGenerator:
     def path(self) -> Path:
         """The folder of the weights; fetches those of the hub."""
         return located(self.weights, self.field, self.revision)  # type: ignore[return-value]
-
-    def _described(self, path: Path) -> dict[str, Any]:
-        return require_kind(path, self.kinds, self.field)
 
     @property
     def files(self) -> list[Path]:
@@ -66,14 +61,16 @@ class TextGenerator:
         """Half precision on a GPU: bfloat16 where the language model is a T5, which float16 makes overflow."""
         if device.type != "cuda":
             return torch.float32
-        of_t5 = self._described(self.path).get("text_config", {}).get("model_type") == "t5"
+        of_t5 = (
+            require_kind(self.path, self.kinds, self.field).get("text_config", {}).get("model_type") == "t5"
+        )
         return torch.bfloat16 if of_t5 else torch.float16
 
     def load(self, device: torch.device) -> None:
         """Load network, tokenizer and transform."""
         import transformers
 
-        kind = self._described(self.path)["model_type"]
+        kind = require_kind(self.path, self.kinds, self.field)["model_type"]
         place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
         with readable(place, expected), quiet():
             self._processor = from_auto_class("Processor", self.path)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from analysis.observe.checkpoints import find, sha256, weight_files
 from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Observer, StoredImage
 from probes.config.schema import Config, Observe
+from probes.paths import display_name
 from probes.runs import schemas as runs_schemas
 from probes.runs.images import encode_mask
 from probes.runs.parts import digest
@@ -20,14 +24,22 @@ from probes.runs.run import Run
 
 
 class ObjectObserver(Observer):
-    """Finds objects, with boxes and masks, by an engine; see :class:`analysis.observe.observer.Observer`."""
+    """Finds objects, with boxes and masks, by an engine; see :class:`analysis.observe.observer.Observer`.
+
+    `kinds` are the fields of section ``observe`` that name the engine's models, `thresholds` those of what it keeps.
+    """
 
     name = "objects"
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
     engine_name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]] = ()
+    thresholds: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Config):
         self.config = config
+        for kind in self.kinds:
+            find(getattr(self.settings, kind), f"observe.{kind}", fetch=False)
+        _ = self.device_type
 
     @property
     def settings(self) -> Observe:
@@ -44,6 +56,46 @@ class ObjectObserver(Observer):
         """Section ``observe`` with what was left open as it is used; the device stays open for another machine."""
         return {**self.settings.model_dump(mode="json"), "engine": self.engine_name}
 
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Paths of its models on this machine; fetches those of the hub."""
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in self.kinds}
+
+    @cached_property
+    def weights(self) -> dict[str, list[Path]]:
+        """Files of weights, by what they are for."""
+        return {kind: weight_files(path) for kind, path in self.paths.items()}
+
+    @property
+    def files(self) -> list[Path]:
+        """The weights of all models."""
+        return [*chain(*self.weights.values())]
+
+    @property
+    def checkpoints(self) -> dict[str, dict[str, str]]:
+        """The checksum of every file of weights, by what it is for."""
+        return {kind: {file.name: sha256(file) for file in files} for kind, files in self.weights.items()}
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        return {
+            "observe.engine": self.engine_name,
+            **{f"observe.{kind}": sorted(files.values()) for kind, files in self.checkpoints.items()},
+            **{f"observe.{kind}.description": description(path) for kind, path in self.paths.items()},
+            **{f"observe.{name}": getattr(self.settings, name) for name in (*self.thresholds, "batch")},
+            "observe.device": self.device_type,
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Models, checkpoints and thresholds, for ``run.json``."""
+        return {
+            "detector": display_name(str(self.settings.detector)),
+            "segmenter": display_name(self.settings.segmenter) if self.settings.segmenter else None,
+            "tags": self.settings.tags or ["detector"],
+            "checkpoints": self.checkpoints,
+            "thresholds": {name: getattr(self.settings, name) for name in self.thresholds},
+        }
+
     @abstractmethod
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
@@ -51,10 +103,6 @@ class ObjectObserver(Observer):
     @abstractmethod
     def tags(self) -> Tags:
         """Return the tags to look for in each image."""
-
-    @abstractmethod
-    def described(self) -> dict[str, Any]:
-        """Detector, segmenter, tags, checkpoints and thresholds, for ``run.json``."""
 
     def load(self) -> None:
         """Load the engine and the sources of tags."""

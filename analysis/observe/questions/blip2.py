@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from PIL import Image
 
-from analysis.observe.checkpoints import revision
+from analysis.observe.checkpoints import require_kind, revision
 from analysis.observe.objects.passes import computed_once
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
@@ -41,7 +41,7 @@ class Blip2(TextGenerator):
 
     def load(self, device: torch.device) -> None:
         """Load network, tokenizer and transform."""
-        described = self._described(self.path)
+        described = require_kind(self.path, self.kinds, self.field)
         if described.get("image_token_index", described.get("image_token_id")) is None:
             raise UserError(
                 f"{self.field}: {self.path / 'config.json'}: expected `image_token_index`, found none: take a newer"

@@ -7,7 +7,6 @@ image without a face, or whose skin has no typology angle, has a row that says s
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +17,9 @@ import numpy as np
 
 from analysis.metrics import illumination, skin_tone
 from analysis.metrics.skin_tone import GREY, is_grey, read_skin
-from analysis.observe.checkpoints import find
 from analysis.observe.observer import ImageObserver, StoredImage
-from analysis.observe.skin.faces import FaceAlignment, require_library
-from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, ToyworldSkin
+from analysis.observe.skin.faces import FaceSkin
+from analysis.observe.skin.regions import Region, SkinSource, ToyworldSkin
 from analysis.observe.skin.trust import Trust
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -38,11 +36,10 @@ BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 @dataclass(frozen=True)
 class Light:
-    """What sets the light of an image right.
+    """What sets the light of an image right, by ``observe.skin_tone.illumination`` (`kind`).
 
-    ``kind`` ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the
-    whole image, and leaves a black one alone; ``given``: the light is known, as `illumination.white_of` takes it;
-    ``trust`` reads the albedo of the cheeks in the place of the pixels of the region.
+    An estimate takes the colour of the light from the whole image, and leaves a black one alone; ``trust`` reads the
+    albedo of the cheeks in the place of the pixels of the region.
     """
 
     kind: str = "none"
@@ -77,13 +74,14 @@ class Light:
         return illumination.under_daylight(region.pixels, white, self.adaptation)
 
 
-@dataclass
 class SkinToneObserver(ImageObserver):
     """Stores one row per image; its model is a `SkinSource`; see :class:`analysis.observe.observer.ImageObserver`."""
 
-    light: Light
+    schema = runs_schemas.TONES
 
-    schema, kind, batch = runs_schemas.TONES, KIND, BATCH
+    def __init__(self, config: Config, source: SkinSource, light: Light):
+        super().__init__(config, source, KIND, BATCH)
+        self.light = light
 
     def __str__(self) -> str:
         light = f"; light: {self.light.name}" if self.light.name else ""
@@ -111,8 +109,8 @@ class SkinToneObserver(ImageObserver):
 
     def fields(self) -> dict[str, Any]:
         """Every setting of `observe.skin_tone` that alters a tone, and the device."""
-        prefixed = {f"observe.skin_tone.{name}": value for name, value in self._settings().items()}
-        return {**prefixed, "observe.device": self.device_type}
+        settings = {f"observe.skin_tone.{name}": value for name, value in self._settings().items()}
+        return {**settings, "observe.device": self.device_type}
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
@@ -134,23 +132,21 @@ class SkinToneObserver(ImageObserver):
             return [_without(GREY, f"{GREY}: 99 % of the picture's pixels have no colour")]
         tone = read_skin(self.light.corrected(image.pixels, seen), self.config.observe.skin_tone.mean)
         lightness, red, yellow = tone.lab
-        row = {
-            "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
-            "reason": tone.reason or seen.reason,
-            "pixels": tone.pixels,
-            **{"L": lightness, "a": red, "b": yellow},
-            "ita": None if math.isnan(tone.ita) else tone.ita,
-            **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
-            "illumination": self.light.name,
-        }
-        return [row]
+        return [
+            {
+                "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
+                "reason": tone.reason or seen.reason,
+                "pixels": tone.pixels,
+                **{"L": lightness, "a": red, "b": yellow},
+                "ita": None if math.isnan(tone.ita) else tone.ita,
+                **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
+                "illumination": self.light.name,
+            }
+        ]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return how tones were read, and of how many images, under ``attributes/skin_tone``."""
-        statuses = Counter(
-            status for table in run.part_tables(KIND, ["status"]) for status in table["status"].to_pylist()
-        )
-        counts = dict(sorted(statuses.items()))
+        counts = run.read(KIND, ["status"])["status"].value_counts().sort_index().to_dict()
         device = {"observe.device": self.device_type}
         return {KIND: {**self._settings(), **device, "versions": self.versions, "counts": counts}}
 
@@ -166,10 +162,7 @@ def _device(config: Config) -> str:
 
 
 def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
-    """The observer of skin tone where a configuration asks for it; else none, and why.
-
-    Without an observer and without a reason it was not asked for.
-    """
+    """The observer of skin tone where a configuration asks for it; else none, and why (nothing: not asked for)."""
     options = config.observe.skin_tone
     if options.look is False or not (options.look is True or is_diagnostic(config)):
         return None, ""
@@ -191,10 +184,7 @@ def _source(config: Config) -> SkinSource:
         return ToyworldSkin()
     if region == "image":
         return SkinSource()
-    require_library()
-    for kind in ("landmarks", "detector"):
-        find(getattr(options, kind), f"observe.skin_tone.{kind}", fetch=False)
-    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)))
+    return FaceSkin(options.landmarks, options.detector, _device(config))
 
 
 def _light(config: Config) -> Light:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def description(path: Path) -> dict[str, Any]:
-    """Return the settings of the model that a checkpoint is for.
+    """Settings of the model that a checkpoint is for.
 
     A JSON file of the checkpoint's name beside it goes over the package's configuration: any of its settings and
     ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder beside
@@ -60,9 +61,9 @@ def description(path: Path) -> dict[str, Any]:
 
 
 def _package_settings(base: str) -> dict[str, Any]:
-    """Return the settings of one of the package's own configurations, and those that a description has beside them."""
-    module = importlib.import_module(f"groundingdino.config.{base}")
-    own = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    """Settings of one of the package's own configurations, and those that a description has beside them."""
+    own = vars(importlib.import_module(f"groundingdino.config.{base}"))
+    own = {name: value for name, value in own.items() if not name.startswith("__")}
     # checkpointing of activations is for training
     return {**own, **_OURS, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
 
@@ -118,7 +119,7 @@ def build(settings: Mapping[str, Any], tokenizer: Any, text_config: Any) -> Any:
     names: dict[str, Any] = {"BertModelWarper": TextEncoder, "get_tokenlizer": encoder}
     if settings["swin"]:
         names["build_backbone"] = _narrow_backbone
-    with _replaced(module, **names), warnings.catch_warnings():
+    with patch.multiple(module, **names), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = module.build_groundingdino(SimpleNamespace(**settings)).eval()
     for layer in model.transformer.encoder.text_layers:
@@ -152,18 +153,6 @@ def _narrow_backbone(settings: Any) -> Any:
     joined = Joiner(swin, build_position_encoding(settings))
     joined.num_channels = [swin.num_features[level] for level in levels]
     return joined
-
-
-@contextlib.contextmanager
-def _replaced(module: ModuleType, **names: Any) -> Iterator[None]:
-    before = {name: getattr(module, name) for name in names}
-    try:
-        for name, value in names.items():
-            setattr(module, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
 
 
 class GroundingDinoFolder:
@@ -237,7 +226,7 @@ class GroundingDino:
             [pixels(image, short, long).to(self.device) for image in images]
         )
         masks = {_MASKS: lambda tokens, *_: self._masks(tuple(map(tuple, tokens["input_ids"].tolist())))}
-        with torch.inference_mode(), warnings.catch_warnings(), _replaced(_package(), **masks):
+        with torch.inference_mode(), warnings.catch_warnings(), patch.multiple(_package(), **masks):
             warnings.simplefilter("ignore")  # calls that torch has renamed since
             output = self.model(batch, captions=list(captions))
         return output["pred_boxes"].float().cpu(), output["pred_logits"].float().sigmoid().cpu()

@@ -143,13 +143,10 @@ class SegmentAnything:
         side = self.settings["image_size"]
         # an image of 1024 pixels takes gigabytes of attention; small ones go together
         step = max(1, 4 * 256**2 // side**2)
-        masks = []
-        with torch.inference_mode():
-            for start in range(0, len(images), step):
-                some = slice(start, start + step)
-                masks += self._segment(images[some], boxes[some], side)
-        return masks
+        batches = [slice(start, start + step) for start in range(0, len(images), step)]
+        return [masks for batch in batches for masks in self._segment(images[batch], boxes[batch], side)]
 
+    @torch.inference_mode()
     def _segment(
         self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray], side: int
     ) -> list[np.ndarray]:
@@ -166,12 +163,12 @@ class SegmentAnything:
             scaled = transform.apply_boxes_torch(torch.as_tensor(image_boxes, dtype=torch.float32), size)
             masks = [np.zeros((0, *size), bool)]
             for chunk in scaled.to(self.device).split(_BOXES):
-                logits = self.model.postprocess_masks(self.decode(embedding[None], chunk), inner, size)
+                logits = self.model.postprocess_masks(self._decode(embedding[None], chunk), inner, size)
                 masks.append((logits[:, 0] > 0).cpu().numpy())
             image_masks.append(np.concatenate(masks))
         return image_masks
 
-    def decode(self, embedding: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    def _decode(self, embedding: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
         """Logits ``(n, 1, h, w)`` at low resolution of boxes ``(n, 4)`` in one image."""
         sparse, dense = self.model.prompt_encoder(points=None, boxes=boxes, masks=None)
         return self.model.mask_decoder(

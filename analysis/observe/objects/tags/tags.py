@@ -92,24 +92,21 @@ def read_vocabulary(path: str | Path) -> list[str]:
 
         return list(TAGS)
     path = expand(path, "observe.vocabulary")
+    place = f"observe.vocabulary: {path}"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise UserError(f"observe.vocabulary: {path}: no such file: check the path") from None
+        raise UserError(f"{place}: no such file: check the path") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"observe.vocabulary: {path}: expected a text file in UTF-8, got {error}") from None
+        raise UserError(f"{place}: expected a text file in UTF-8, got {error}") from None
     if not lines:
-        raise UserError(f"observe.vocabulary: {path}: expected a tag a line, found none: write some")
+        raise UserError(f"{place}: expected a tag a line, found none: write some")
     first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         tag = normal(line)
         if not tag:
-            raise UserError(
-                f"observe.vocabulary: {path}: line {number}: expected a tag, got {line!r}: take the line out"
-            )
+            raise UserError(f"{place}: line {number}: expected a tag, got {line!r}: take the line out")
         if tag in first:
-            raise UserError(
-                f"observe.vocabulary: {path}: line {number}: `{tag}` stands on line {first[tag]} too: keep one"
-            )
+            raise UserError(f"{place}: line {number}: `{tag}` stands on line {first[tag]} too: keep one")
         first[tag] = number
     return list(first)

@@ -100,7 +100,7 @@ def test_what_is_no_captioning_model_is_said_in_a_line(folders, tmp_path):
     other = shutil.copytree(whole, tmp_path / "other")
     settings = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps({**settings, "model_type": "clip"}))
-    refused(other, "expected a model of type blip or blip-2, got 'clip'")
+    refused(other, "expected a folder or hub id of blip or blip-2, got 'clip'")
     wide = {**settings, "text_config": {**settings["text_config"], "num_hidden_layers": 2}}
     (other / "config.json").write_text(json.dumps(wide))
     refused(other, r"got 26 missing \(text_decoder")

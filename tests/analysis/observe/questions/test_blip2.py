@@ -83,7 +83,7 @@ def test_what_is_not_there_is_said_in_a_line(folders, tmp_path):
     wrong = shutil.copytree(folders["t5"], tmp_path / "wrong")
     settings = json.loads((wrong / "config.json").read_text())
     (wrong / "config.json").write_text(json.dumps({**settings, "model_type": "clip"}))
-    refused(wrong, "expected a model of type blip-2, got 'clip'")
+    refused(wrong, "expected a folder or hub id of blip-2, got 'clip'")
     (wrong / "config.json").write_text(json.dumps({**settings, "image_token_index": None}))
     refused(wrong, "expected `image_token_index`")
 

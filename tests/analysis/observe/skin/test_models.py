@@ -9,19 +9,18 @@ from PIL import Image
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import trust as skin_trust
-from analysis.observe.skin.faces import FaceAlignment, require_library
+from analysis.observe.skin.faces import FaceSkin
 from analysis.observe.skin.observer import KIND, Light, SkinToneObserver
-from analysis.observe.skin.regions import FaceSkin
 from analysis.observe.skin.trust import Trust, encoder, face_crop, scene_square
 from probes.config.schema import Config
 from probes.errors import UserError
-from tests.analysis.observe.skin.test_observer import FACE, OneFace
+from tests.analysis.observe.skin.test_observer import FACE, GivenFaces
 
 
 def test_without_the_library_a_line_says_what_installs_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"found none: run pip install 'triptych\[faces\]'"):
-        require_library()
+        FaceSkin("landmarks.pth", "detector.pth", "cpu")
 
 
 def test_without_its_files_a_line_says_what_trust_needs(tmp_path):
@@ -107,7 +106,7 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert np.ptp(albedo, axis=0).min() > 1e-3  # the coefficients show in it
 
     observer = SkinToneObserver(
-        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks)), Light("trust", trust=trust)
+        Config(prompts=["a {person}"]), GivenFaces(landmarks), Light("trust", trust=trust)
     )
     row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)
@@ -155,7 +154,7 @@ def test_fan_loads_checkpoints_of_the_published_layout(tmp_path):
             value[:-1], value[-1] = 10, -10  # nothing is a face
     torch.save(FAN(4).state_dict(), tmp_path / "landmarks.pth")
     torch.save(detector, tmp_path / "detector.pth")
-    found = FaceAlignment(str(tmp_path / "landmarks.pth"), str(tmp_path / "detector.pth"), "cpu")
+    found = FaceSkin(str(tmp_path / "landmarks.pth"), str(tmp_path / "detector.pth"), "cpu")
     found.load()
     image = np.random.default_rng(0).integers(0, 256, (96, 96, 3), dtype=np.uint8)
     assert found.faces(image) == []
@@ -165,4 +164,4 @@ def test_fan_loads_checkpoints_of_the_published_layout(tmp_path):
 
     torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "other.pth")
     with pytest.raises(UserError, match="expected the weights of FAN of four stacks, got"):
-        FaceAlignment(str(tmp_path / "other.pth"), str(tmp_path / "detector.pth"), "cpu").load()
+        FaceSkin(str(tmp_path / "other.pth"), str(tmp_path / "detector.pth"), "cpu").load()
