@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import yaml
 
@@ -149,7 +150,7 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
     A checkpoint that keeps its weights under ``model`` gives those; a leading ``module.`` is taken off the names.
     """
     with readable(f"{field}: {path}", "a checkpoint of tensors"):
-        data = read_tensors(path, mmap=_zipped(path))
+        data = read_tensors(path, mmap=is_zipfile(path))  # which torch can map into memory
     data = data.get("model", data) if isinstance(data, dict) else data
     if not named_tensors(data):
         raise UserError(
@@ -166,12 +167,6 @@ def named_tensors(data: Any) -> bool:
         isinstance(name, str) and isinstance(value, torch.Tensor) and value.layout == torch.strided
         for name, value in data.items()
     )
-
-
-def _zipped(path: Path) -> bool:
-    """Return whether torch can map the file into memory: its format since 1.6 is a zip file."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
 
 
 def fit(
@@ -195,25 +190,26 @@ def check_fit(
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
     shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
-    missing = [
-        name
-        for name, value in wanted.items()
-        # counts of batches, of training: old files have none
-        if name not in weights and value.data_ptr() not in shared and not name.endswith("num_batches_tracked")
-    ]
-    unknown = [name for name in weights if name not in wanted and name not in spare]
-    other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
-    faults = []
-    if missing:
-        faults.append(f"{len(missing)} missing ({missing[0]})")
-    if other:
-        shapes = f"{tuple(weights[other[0]].shape)} for {tuple(wanted[other[0]].shape)}"
-        faults.append(f"{len(other)} of another shape ({other[0]}: {shapes})")
-    if unknown:
-        faults.append(f"{len(unknown)} unknown ({unknown[0]})")
-    if faults:
+    faults = {
+        "missing": [
+            name
+            for name, value in wanted.items()
+            # counts of batches, of training: old files have none
+            if name not in weights
+            and value.data_ptr() not in shared
+            and not name.endswith("num_batches_tracked")
+        ],
+        "of another shape": [
+            f"{name}: {tuple(weights[name].shape)} for {tuple(value.shape)}"
+            for name, value in wanted.items()
+            if name in weights and value.shape != weights[name].shape
+        ],
+        "unknown": [name for name in weights if name not in wanted and name not in spare],
+    }
+    got = ", ".join(f"{len(names)} {fault} ({names[0]})" for fault, names in faults.items() if names)
+    if got:
         raise UserError(
-            f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
+            f"{field}: {path}: expected the weights of {what}, got {got}: choose the checkpoint that"
             " belongs to it, or describe it in a JSON file of its name beside it"
         )
 
@@ -233,7 +229,7 @@ def size(name: str) -> str:
 
 
 def command(name: str) -> str:
-    """Return the command that puts a known checkpoint where `find` looks.
+    """The command that puts a known checkpoint where `find` looks.
 
     >>> command("bert-base-uncased")
     'hf download bert-base-uncased config.json tokenizer_config.json tokenizer.json vocab.txt'
@@ -243,10 +239,8 @@ def command(name: str) -> str:
     entry = known()[name]
     if "url" in entry:
         return f"curl -L --create-dirs --output-dir ~/.cache/torch/hub/checkpoints -O {entry['url']}"
-    patterns = entry["files"]
-    if any("*" in pattern for pattern in patterns):
-        return f"hf download {name} " + " ".join(f'--include "{pattern}"' for pattern in patterns)
-    return f"hf download {name} {' '.join(patterns)}"
+    files = [f'--include "{pattern}"' if "*" in pattern else pattern for pattern in entry["files"]]
+    return f"hf download {name} {' '.join(files)}"
 
 
 def present(name: str) -> bool:
@@ -261,10 +255,8 @@ def present(name: str) -> bool:
 
 
 def remedy(name: str) -> str:
-    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
-    if name not in known():
-        return "check the path"
-    return f"{size(name)}; run: {command(name)}"
+    """The remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
+    return f"{size(name)}; run: {command(name)}" if name in known() else "check the path"
 
 
 def from_folder(cls: Any, path: Path, field: str, dtype: Any = None) -> Any:

@@ -109,9 +109,8 @@ def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
     """Return how an image is prepared: size, crop, interpolation, mean and deviation, as the library takes them."""
     if feature.library == "torch_fidelity":
         return {"size": 299, "interpolation": "bilinear as in TensorFlow 1", "mean": 128, "std": 128}
-    described = description(feature, path)
     with readable(f"{place(feature)}: {path}", "a description of how images are prepared", "mend it"):
-        settings = _transform(feature, described)
+        settings = _transform(feature, description(feature, path))
         json.dumps(settings)
         return settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,21 +48,3 @@ class Reader(Protocol):
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """Answers to every question about each image; all images can be read."""
-
-
-def answers_by_size(
-    images: Sequence[StoredImage],
-    questions: Sequence[ResolvedQuestion],
-    side: int,
-    answers: Callable[[Sequence[StoredImage]], Sequence[list[Answer]]],
-) -> list[list[Answer]]:
-    """Answers about the square images of a side in pixels; of any other size why nothing was asked."""
-    fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (side, side)]
-    by_index = dict(zip(fitting, answers([images[index] for index in fitting]) if fitting else ()))
-
-    def refused(image: StoredImage) -> list[Answer]:
-        height, width = image.pixels.shape[:2]
-        reason = f"expected {side} × {side} pixels, got {height} × {width}"
-        return [Answer(question.text, reason=reason) for question in questions]
-
-    return [by_index[index] if index in by_index else refused(image) for index, image in enumerate(images)]

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
+from analysis.observe.objects.models.toyworld_checker import require_size
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer, answers_by_size
-from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
+from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.toyworld_network import ENCODER, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
@@ -57,22 +58,19 @@ class ToyworldVqa:
         self._model, self._tokenizer = load_network(self.folder).to(device), toyworld_tokenizer()
         self._encoder = ImageEncoder(device)
 
+    @torch.inference_mode()
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
-        return answers_by_size(images, questions, SIDE, lambda fitting: self._answers(fitting, questions))
-
-    @torch.inference_mode()
-    def _answers(
-        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
-    ) -> list[list[Answer]]:
+        pixels = [image.pixels for image in images]
+        require_size(pixels, "observe.questions: toyworld-vqa", "ask another reader")
         settings, device = self._model.settings, self._model.names.device
         texts = [question.text for question in questions]
         tokens, lengths = tokens_of(self._tokenizer, texts, settings["context_length"])
         shape = (len(images), *tokens.shape)
         logits = self._model(
-            self._encoder([image.pixels for image in images]),
+            self._encoder(pixels),
             tokens.expand(shape).to(device),
             lengths.expand(shape[:2]).to(device),
         )

@@ -34,13 +34,13 @@ class FaceSkin(SkinSource):
 
     libraries = (*SkinSource.libraries, "torch", "face-alignment")
 
-    def __init__(self, landmarks: str, detector: str, device: str):
+    def __init__(self, landmarks: str, detector: str):
         if importlib.util.find_spec("face_alignment") is None:
             raise UserError(
                 f"{PLACE}.region: face-alignment: expected the library of that name, found none: run"
                 f" {pip_line('faces')}"
             )
-        self.names, self.device = {"landmarks": landmarks, "detector": detector}, device
+        self.names = {"landmarks": landmarks, "detector": detector}
         for kind, name in self.names.items():
             find(name, f"{PLACE}.{kind}", fetch=False)
 
@@ -64,7 +64,7 @@ class FaceSkin(SkinSource):
         checksums = {kind: sha256(path) for kind, path in self.paths.items()}
         return {"region": "face-alignment", "skin": "cheeks", **checksums, **library}
 
-    def load(self) -> None:
+    def load(self, device: Any) -> None:
         """Load both networks."""
         from face_alignment.api import FAN, FaceAlignment, LandmarksType
         from face_alignment.detection.sfd.net_s3fd import s3fd
@@ -85,7 +85,7 @@ class FaceSkin(SkinSource):
         fill(s3fd(), "detector", "the face detector S3FD")  # which the library reads again
         self._network = Named(
             LandmarksType.TWO_D,
-            device=self.device,
+            device=str(device),
             flip_input=False,
             face_detector="sfd",
             face_detector_kwargs={"path_to_detector": str(self.paths["detector"])},

@@ -17,18 +17,18 @@ import numpy as np
 
 from analysis.metrics import illumination, skin_tone
 from analysis.metrics.skin_tone import GREY, is_grey, read_skin
+from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.skin.faces import FaceSkin
 from analysis.observe.skin.regions import Region, SkinSource, ToyworldSkin
 from analysis.observe.skin.trust import Trust
+from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.weights import pick_device
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
 from probes.runs.run import Run
-from probes.toyworld import MODELS
-from probes.toyworld.draw import SIZE
 
 KIND = "attributes/skin_tone"
 BATCH = 16  # images in one go; each is observed alone, so it alters nothing
@@ -36,42 +36,40 @@ BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 @dataclass(frozen=True)
 class Light:
-    """What sets the light of an image right, by ``observe.skin_tone.illumination`` (`kind`).
+    """What sets the light of an image right, by ``observe.skin_tone``.
 
-    An estimate takes the colour of the light from the whole image, and leaves a black one alone; ``trust`` reads the
+    An estimate takes the colour of the light from the whole image, and leaves a black one alone; TRUST reads the
     albedo of the cheeks in the place of the pixels of the region.
     """
 
-    kind: str = "none"
-    adaptation: illumination.Adaptation = "bradford"
-    illuminant: str | None = None
+    options: SkinTone
     trust: Trust | None = None
 
     @property
     def name(self) -> str:
         """As it is stored; empty where nothing is done."""
-        return {"none": "", "given": f"given {self.illuminant}"}.get(self.kind, self.kind)
+        kind = self.options.illumination
+        return {"none": "", "given": f"given {self.options.illuminant}"}.get(kind, kind)
 
     def fields(self) -> Mapping[str, Any]:
         """Everything that alters what it does: version and what is scaled, or the checksums of TRUST's files."""
         if self.trust is not None:
             return self.trust.fields()
-        used = {"version": illumination.VERSION, "adaptation": self.adaptation}
-        return {} if self.kind == "none" else used
+        used = {"version": illumination.VERSION, "adaptation": self.options.adaptation}
+        return used if self.name else {}
 
     def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
         """Colours ``(n, 3)`` of the region as they would be in daylight; 8-bit, or floats from 0 to 1."""
         if self.trust is not None:
-            assert region.landmarks is not None, "TRUST takes faces by their landmarks"
             return self.trust.albedo(image, region.landmarks)
         white = None
-        if self.illuminant is not None:
-            white = illumination.white_of(self.illuminant)
-        elif self.kind != "none":
-            white = illumination.estimated_white(image, self.kind)
+        if self.options.illuminant is not None:
+            white = illumination.white_of(self.options.illuminant)
+        elif self.name:
+            white = illumination.estimated_white(image, self.options.illumination)
         if white is None:
             return region.pixels
-        return illumination.under_daylight(region.pixels, white, self.adaptation)
+        return illumination.under_daylight(region.pixels, white, self.options.adaptation)
 
 
 class SkinToneObserver(ImageObserver):
@@ -90,7 +88,7 @@ class SkinToneObserver(ImageObserver):
     @cached_property
     def device(self) -> Any:
         """The torch device; the CPU where there are no models."""
-        return super().device if self.model.files else pick_device("cpu")
+        return super().device if self.files else pick_device("cpu")
 
     @property
     def files(self) -> list[Path]:
@@ -114,9 +112,8 @@ class SkinToneObserver(ImageObserver):
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
-        self.model.load()
-        if self.light.trust:
-            self.light.trust.load()
+        for model in filter(None, (self.model, self.light.trust)):
+            model.load(self.device)
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[Region]:
         """The skin of each image."""
@@ -157,17 +154,14 @@ def _without(status: str, reason: str) -> dict[str, Any]:
     return {"status": status, "reason": reason, **dict.fromkeys(names), "pixels": 0, "illumination": ""}
 
 
-def _device(config: Config) -> str:
-    return str(pick_device(config.observe.device, "observe.device", prefer=config.generate.device))
-
-
 def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
     """The observer of skin tone where a configuration asks for it; else none, and why (nothing: not asked for)."""
     options = config.observe.skin_tone
     if options.look is False or not (options.look is True or is_diagnostic(config)):
         return None, ""
     try:
-        return SkinToneObserver(config, _source(config), _light(config)), ""
+        light = Light(options, Trust(options.trust) if options.trust else None)
+        return SkinToneObserver(config, _source(config), light), ""
     except UserError as error:
         if options.look is True:
             raise
@@ -176,21 +170,7 @@ def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
 
 def _source(config: Config) -> SkinSource:
     options = config.observe.skin_tone
-    region = options.region
-    if region == "auto":
-        bundled = config.model in MODELS and not {config.sampler.height, config.sampler.width} - {None, SIZE}
-        region = "toyworld" if bundled and options.illumination != "trust" else "face-alignment"
-    if region == "toyworld":
+    bundled = of_toyworld(config) and options.illumination != "trust"
+    if options.region == "toyworld" or (options.region == "auto" and bundled):
         return ToyworldSkin()
-    if region == "image":
-        return SkinSource()
-    return FaceSkin(options.landmarks, options.detector, _device(config))
-
-
-def _light(config: Config) -> Light:
-    options = config.observe.skin_tone
-    kind, trust = options.illumination, None
-    if kind == "trust":
-        assert options.trust is not None, "checked with the configuration"
-        trust = Trust(options.trust, _device(config))
-    return Light(kind, options.adaptation, options.illuminant if kind == "given" else None, trust)
+    return SkinSource() if options.region == "image" else FaceSkin(options.landmarks, options.detector)

@@ -49,8 +49,8 @@ class SkinSource:
         """Everything that alters what is seen."""
         return {"region": "image"}
 
-    def load(self) -> None:
-        """Load the models."""
+    def load(self, device: Any) -> None:
+        """Load the models onto a torch device."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """The skin of each image, ``(height, width, 3)`` uint8 RGB."""

@@ -33,8 +33,8 @@ CROP = 1.6  # side of the crop over the mean of the width and the height of the 
 class Trust:
     """Reads the albedo of faces; `folder` holds `FILES`."""
 
-    def __init__(self, folder: str, device: str):
-        self.folder, self.device = expand_model(folder, PLACE), device
+    def __init__(self, folder: str):
+        self.folder = expand_model(folder, PLACE)
         missing = [name for name in FILES if not (self.folder / name).is_file()]
         if missing:
             raise UserError(
@@ -47,8 +47,9 @@ class Trust:
         """The checksum of every file."""
         return {f"trust/{file.name}": sha256(file) for file in self.files}
 
-    def load(self) -> None:
+    def load(self, device: Any) -> None:
         """Load the networks, the texture and the mask."""
+        self.device = device
         scene, albedo = encoder(3, 3), encoder(6, COEFFICIENTS)
         for network, name, key in ((scene, SCENE_LIGHT, "E_scene_light"), (albedo, ALBEDO, "E_albedo")):
             path = self.folder / name

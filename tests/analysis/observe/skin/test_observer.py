@@ -12,6 +12,7 @@ from analysis.observe.skin.faces import FaceSkin, cheek_mask
 from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
 from analysis.observe.skin.regions import ToyworldSkin
 from analysis.observe.stage import observe
+from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -183,7 +184,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
     config = Config(prompts=["a {person}"])
 
     def row(*faces):
-        observer = SkinToneObserver(config, GivenFaces(*faces), Light())
+        observer = SkinToneObserver(config, GivenFaces(*faces), Light(SkinTone()))
         return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)
