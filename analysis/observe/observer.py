@@ -113,10 +113,23 @@ class Observer(ABC):
         """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
 
 
+class ImageModel:
+    """What an `ImageObserver` looks with: by no network unless a class says otherwise; `str` names it."""
+
+    libraries: Sequence[str] = ()
+    files: Sequence[Path] = ()
+
+    def identity(self) -> Mapping[str, Any]:
+        """All that alters what it sees but its batch: weights, settings, versions."""
+        raise NotImplementedError
+
+    def load(self, device: Any) -> None:
+        """Load its networks onto a torch device."""
+
+
 class ImageObserver(Observer):
     """Observer that stores one kind of parts (`name`), of each image by itself, by a model on a torch device.
 
-    `model` has ``libraries``, ``files``, ``identity()`` (all that alters what it sees) and ``load(device)``.
     ``batch_field`` of the configuration says the batch, where that alters what is seen.
     """
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from analysis.observe.checkpoints import find, from_folder, read_json, require_kind, sha256, weight_files
+from analysis.observe.observer import ImageModel
 from probes.config.observation import Captions, Questions
 from probes.errors import UserError
 from probes.models.pretrained import from_auto_class, quiet, readable
@@ -19,7 +20,7 @@ NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForCondition
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
 
 
-class TextGenerator:
+class TextGenerator(ImageModel):
     """A network that writes text about images, from a folder or the hub.
 
     ``field`` is the one of the configuration that names the weights, ``kinds`` are those of `NETWORKS` that are taken.

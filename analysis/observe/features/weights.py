@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
 from analysis.observe.features.registry import Feature
+from analysis.observe.observer import ImageModel
 from probes.errors import UserError
 from probes.models.pretrained import readable
 from probes.runs.parts import digest
@@ -142,7 +143,7 @@ def identity(feature: Feature, path: Path) -> dict[str, Any]:
     }
 
 
-class FeatureNetwork:
+class FeatureNetwork(ImageModel):
     """A feature's network, the model of an observer, from weights that are named as `locate` takes them."""
 
     embedder: Embedder  # once it is loaded

@@ -1,13 +1,12 @@
-"""The protocol of readers, which answer questions about images."""
+"""Readers, which answer questions about images."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
 
-from analysis.observe.observer import StoredImage
+from analysis.observe.observer import ImageModel, StoredImage
 from analysis.questions import ResolvedQuestion
 
 
@@ -27,24 +26,17 @@ class Answer:
     reason: str = ""
 
 
-class Reader(Protocol):
-    """Answers questions about images; the model of an :class:`analysis.observe.observer.ImageObserver`.
+class Reader(ImageModel):
+    """Answers questions about images.
 
     What it takes from the configuration is read when it is made, so that what is missing is said before an image is
     generated. ``name`` is as in ``observe.questions.readers``.
     """
 
     name: str
-    libraries: Sequence[str]
-    files: Sequence[Path]
 
-    def identity(self) -> Mapping[str, Any]:
-        """All that alters an answer but the questions: weights, form, number format."""
-
-    def load(self, device: Any) -> None:
-        """Load the network onto a torch device."""
-
+    @abstractmethod
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
-        """Answers to every question about each image; all images can be read."""
+        """Answers to every question about each image; there is one at least, and all can be read."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.observe.objects.models.toyworld_checker import require_size, shows_figure
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.scene import CaptionContent, parse
@@ -24,11 +24,11 @@ COMPONENTS = ("female", "male")  # the paper's labels of component a, which femi
 UNCLEAR = "unclear"
 
 
-class ToyworldCheckerReader:
+class ToyworldCheckerReader(Reader):
     """Reads toyworld's images; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name = "toyworld-checker"
-    libraries, files = ("numpy", "pandas"), ()
+    libraries = ("numpy", "pandas")
 
     def __str__(self) -> str:
         return f"{checker.VERSION}, {verdict.VERSION}"
@@ -36,9 +36,6 @@ class ToyworldCheckerReader:
     def identity(self) -> dict[str, Any]:
         """Versions of the checker and of the verdict."""
         return {"checker": checker.VERSION, "verdict": verdict.VERSION}
-
-    def load(self, device: Any) -> None:
-        """Nothing is loaded."""
 
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]

@@ -11,7 +11,7 @@ import torch
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.objects.models.toyworld_checker import require_size
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, Reader
 from analysis.observe.questions.toyworld_network import ENCODER, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
@@ -36,7 +36,7 @@ def load_network(folder: Path) -> AnswerNetwork:
     return model.float().eval()
 
 
-class ToyworldVqa:
+class ToyworldVqa(Reader):
     """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name = "toyworld-vqa"

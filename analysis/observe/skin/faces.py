@@ -58,7 +58,7 @@ class FaceSkin(SkinSource):
         """The weights of both networks."""
         return [*self.paths.values()]
 
-    def fields(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The region of skin, the checksums of both checkpoints and the library's version."""
         library = {"library": f"face-alignment {version('face-alignment')}"}
         checksums = {kind: sha256(path) for kind, path in self.paths.items()}

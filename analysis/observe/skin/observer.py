@@ -99,7 +99,7 @@ class SkinToneObserver(ImageObserver):
         """Region, light, mean, and the version of the arithmetic."""
         return {
             "version": skin_tone.VERSION,
-            **self.model.fields(),
+            **self.model.identity(),
             "illumination": self.light.name,
             **{f"illumination.{name}": value for name, value in self.light.fields().items()},
             "mean": self.config.observe.skin_tone.mean,

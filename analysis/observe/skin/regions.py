@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from skimage.color import rgb2lab
 
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, require_size
+from analysis.observe.observer import ImageModel
 from probes.toyworld.checker import PERSON, PLACES, drop_isolated, read_colours
 from probes.toyworld.palette import COLOURS, INDEX
 
@@ -36,21 +36,17 @@ class Region:
     landmarks: np.ndarray | None = None
 
 
-class SkinSource:
+class SkinSource(ImageModel):
     """Finder of the skin of images, by no model and from all pixels unless a class says otherwise; `str` names it."""
 
-    files: Sequence[Path] = ()  # the weights of its models
     libraries: tuple[str, ...] = ("scikit-image", "opencv-python")
 
     def __str__(self) -> str:
         return "all pixels of the image"
 
-    def fields(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Everything that alters what is seen."""
         return {"region": "image"}
-
-    def load(self, device: Any) -> None:
-        """Load the models onto a torch device."""
 
     def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
         """The skin of each image, ``(height, width, 3)`` uint8 RGB."""
@@ -70,7 +66,7 @@ class ToyworldSkin(SkinSource):
     def __str__(self) -> str:
         return "skin of toyworld's figures, by its palette"
 
-    def fields(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The versions of the checker and of the choice of pixels."""
         return {"region": "toyworld", "checker": f"{ToyworldChecker.detector}, {self.version}"}
 

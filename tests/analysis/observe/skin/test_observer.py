@@ -157,7 +157,7 @@ class GivenFaces(FaceSkin):
     def faces(self, image):
         return list(self.given)
 
-    def fields(self):
+    def identity(self):
         return {"landmarks": "told"}
 
     def load(self):

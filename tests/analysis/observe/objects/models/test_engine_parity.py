@@ -39,13 +39,21 @@ def test_other_captions_in_the_batch_change_nothing(detector, noise):
 
 
 def test_a_pass_with_others_gives_what_it_gives_alone(detector, noise):
-    """What passes over the same images share is computed once."""
+    """What passes over the same images share is computed once, and captions that are known are not read again."""
     passes = [["dog . cat .", "dog . cat ."], ["red ball .", "umbrella ."]]
     alone = [detector.ground(noise[:2], captions) for captions in passes]
+    calls = []
+    folder = hasattr(detector, "processor")
+    images = detector.model.model.backbone.conv_encoder if folder else detector.model.backbone[0]
+    texts = detector.model.model.text_backbone.encoder if folder else detector.model.bert.encoder
+    images.register_forward_hook(lambda *_: calls.append("images"))
+    texts.register_forward_hook(lambda *_: calls.append("texts"))
     with detector.same_images():
         together = [detector.ground(noise[:2], captions) for captions in passes]
     for one, other in zip(alone, together):
         close(one, other)
+    assert calls == ["images"]
+    assert not torch.equal(detector.ground(noise[2:4], passes[0])[0], alone[0][0])
 
 
 def test_masks_of_a_folder_are_those_of_transformers(tmp_path, noise):
