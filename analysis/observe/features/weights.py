@@ -79,7 +79,7 @@ def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
 
 
 def _files(library: str, folder: Path) -> list[Path]:
-    return [file for name in FILES[library] if (file := folder / name).is_file()]
+    return [file for name in FILES.get(library, ()) if (file := folder / name).is_file()]
 
 
 def weight_file(feature: Feature, path: Path) -> Path:
