@@ -7,14 +7,16 @@ the others anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.attribute_audit import clip_name, places, texts
-from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.weights import PLACE, FeatureNetwork, locate
-from analysis.observe.observer import ImageObserver, StoredImage
+from analysis.observe.features.registry import FEATURES, Feature
+from analysis.observe.features.weights import PLACE, identity, locate, weight_file
+from analysis.observe.observer import ImageModel, ImageObserver, StoredImage
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.paths import display_name
@@ -25,6 +27,45 @@ from probes.toyworld.draw import SIZE
 
 if TYPE_CHECKING:
     import torch
+
+    from analysis.observe.features.embedder import Embedder
+
+PACKAGES = {"open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}  # of libraries named otherwise
+
+
+class FeatureNetwork(ImageModel):
+    """A feature's network, the model of an observer, from weights that are named as `locate` takes them."""
+
+    embedder: Embedder  # once it is loaded
+
+    def __init__(self, feature: Feature, weights: str):
+        self.feature, self.weights = feature, weights
+        locate(feature, weights, fetch=False)  # refuses those that are nowhere
+
+    @cached_property
+    def path(self) -> Path:
+        """Path of the weights on this machine; fetches those of the hub."""
+        return locate(self.feature, self.weights)  # type: ignore[return-value]
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Packages of the network."""
+        return ("torch", "torchvision", PACKAGES.get(self.feature.library, self.feature.library))
+
+    @property
+    def files(self) -> list[Path]:
+        """The weights."""
+        return [weight_file(self.feature, self.path)]
+
+    def identity(self) -> dict[str, Any]:
+        """Checkpoint, network, readout and transform."""
+        return identity(self.feature, self.path)
+
+    def load(self, device: torch.device) -> None:
+        """Load the network."""
+        from analysis.observe.features.embedder import Embedder
+
+        self.embedder = Embedder(self.feature, self.path, device)
 
 
 class FeatureObserver(ImageObserver):

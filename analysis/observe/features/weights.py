@@ -5,26 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
 from analysis.observe.features.registry import Feature
-from analysis.observe.observer import ImageModel
 from probes.errors import UserError
 from probes.models.pretrained import readable
 from probes.runs.parts import digest
 from probes.toyworld import WEIGHTS
 
-if TYPE_CHECKING:
-    import torch
-
-    from analysis.observe.features.embedder import Embedder
-
 PLACE = "observe.feature_weights"
 CONFIGS = {"timm": "config.json", "open_clip": "open_clip_config.json"}  # beside the weights in a folder
-LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}  # packages
 FILES = {  # of weights in a folder, the first that is there
     "timm": ("model.safetensors", "pytorch_model.bin"),
     "open_clip": (
@@ -141,38 +133,3 @@ def identity(feature: Feature, path: Path) -> dict[str, Any]:
         "readout": feature.readout,
         "transform": json.dumps(transform_settings(feature, path), sort_keys=True),
     }
-
-
-class FeatureNetwork(ImageModel):
-    """A feature's network, the model of an observer, from weights that are named as `locate` takes them."""
-
-    embedder: Embedder  # once it is loaded
-
-    def __init__(self, feature: Feature, weights: str):
-        self.feature, self.weights = feature, weights
-        locate(feature, weights, fetch=False)  # refuses those that are nowhere
-
-    @cached_property
-    def path(self) -> Path:
-        """Path of the weights on this machine; fetches those of the hub."""
-        return locate(self.feature, self.weights)  # type: ignore[return-value]
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """Packages of the network."""
-        return ("torch", "torchvision", LIBRARIES[self.feature.library])
-
-    @property
-    def files(self) -> list[Path]:
-        """The weights."""
-        return [weight_file(self.feature, self.path)]
-
-    def identity(self) -> dict[str, Any]:
-        """Checkpoint, network, readout and transform."""
-        return identity(self.feature, self.path)
-
-    def load(self, device: torch.device) -> None:
-        """Load the network."""
-        from analysis.observe.features.embedder import Embedder
-
-        self.embedder = Embedder(self.feature, self.path, device)

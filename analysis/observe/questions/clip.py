@@ -12,9 +12,8 @@ import torch
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import TOYWORLD
-from analysis.observe.features.observer import of_toyworld
+from analysis.observe.features.observer import FeatureNetwork, of_toyworld
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.weights import FeatureNetwork
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import ResolvedQuestion
