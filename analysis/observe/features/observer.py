@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from analysis.observe.features.embedder import Embedder
 
-PACKAGES = {"open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}  # of libraries named otherwise
+PACKAGES = {"open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}  # else as the library
 
 
 class FeatureNetwork(ImageModel):

@@ -82,5 +82,5 @@ def test_an_estimate_says_the_colour_of_light_and_not_how_much():
 
 @pytest.mark.parametrize("illuminant", ["D", "#00ffff", "#gggggg"])
 def test_a_light_that_is_none_is_refused(illuminant):
-    with pytest.raises(ValueError, match="expected A, B, C, .* or a colour with some red, green and blue"):
+    with pytest.raises(ValueError, match=r"expected A, B, C, .* or a colour with some red, green and blue"):
         SkinTone(illumination="given", illuminant=illuminant)

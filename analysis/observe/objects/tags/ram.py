@@ -26,11 +26,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_weights, settings_beside
-from analysis.observe.objects.tags.tags import Prompts, normal
+from analysis.observe.objects.tags.tags import Prompts, normal, read_lines
 from probes.config.schema import Observe
 from probes.errors import UserError
 from probes.models.pretrained import readable
-from probes.paths import expand, require_regular
+from probes.paths import expand
 from probes.runs.parts import digest
 
 FIELD = "observe.ram"
@@ -197,9 +197,9 @@ def require_ram(settings: Observe) -> None:
 
 
 def named_files(settings: Observe) -> RamFiles:
-    """Return the files that section ``observe`` names, checked (`ram_files`); fetches those of the hub."""
+    """The files that section ``observe`` names, checked (`ram_files`); fetches those of the hub."""
     path = find(settings.ram, FIELD)
-    if not path.is_file():
+    if path.is_dir():
         raise UserError(f"{FIELD}: {path}: expected a checkpoint file, got a folder: name the file in it")
     return ram_files(path, expand(settings.ram_tags, "observe.ram_tags") if settings.ram_tags else None)
 
@@ -255,10 +255,7 @@ def read_tags(path: Path, count: int) -> tuple[tuple[str, ...], tuple[float, ...
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    try:
-        lines = require_regular(path, "observe.ram_tags").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"observe.ram_tags: {path}: expected a text file in UTF-8, got {error}") from None
+    lines = read_lines(path, "observe.ram_tags")
     if len(lines) != count:
         raise UserError(
             f"observe.ram_tags: {path}: expected {count} lines, one for each tag of the checkpoint, got {len(lines)}:"

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.observe.checkpoints import TOYWORLD
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand, require_regular
 from probes.prompts.grammar.nouns import nouns
 
 EVERYDAY = (
@@ -79,6 +79,16 @@ def combined(sources: Sequence[Tags]) -> Tags:
     return tags
 
 
+def read_lines(path: Path, field: str) -> list[str]:
+    """The lines of a text file that a field names."""
+    try:
+        return require_regular(path, field).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise UserError(f"{field}: {path}: no such file: check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{field}: {path}: expected a text file in UTF-8, got {error}") from None
+
+
 def read_vocabulary(path: str | Path) -> list[str]:
     """Read a vocabulary: a text file with a tag a line, or one that comes with the package.
 
@@ -93,12 +103,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
         return list(TAGS)
     path = expand(path, "observe.vocabulary")
     place = f"observe.vocabulary: {path}"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"{place}: no such file: check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}: expected a text file in UTF-8, got {error}") from None
+    lines = read_lines(path, "observe.vocabulary")
     if not lines:
         raise UserError(f"{place}: expected a tag a line, found none: write some")
     first: dict[str, int] = {}
