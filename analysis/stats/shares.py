@@ -115,25 +115,25 @@ def shares(
     --------
     The patch does a quarter of what the word does, in sum.
 
-    >>> found = shares([[1.0], [0.0], [2.0], [1.0]], [4.0, 3.0, 5.0, 4.0])
-    >>> found.share.tolist(), found.effect.tolist(), bool(found.low[0] < 0.25 < found.high[0])
+    >>> result = shares([[1.0], [0.0], [2.0], [1.0]], [4.0, 3.0, 5.0, 4.0])
+    >>> result.share.tolist(), result.effect.tolist(), bool(result.low[0] < 0.25 < result.high[0])
     ([0.25], [1.0], True)
     """
     effects, totals = matrix(effects), np.asarray(totals, np.float64)
     if totals.shape != effects.shape[:1]:
         raise ValueError(f"totals: expected shape ({len(effects)},), got {totals.shape}")
     options = {"level": level, "resamples": resamples, "seed": seed}
-    told = bool(mean_effects(totals[:, None], **options).p_adjusted[0] < 1 - level)
+    significant = bool(mean_effects(totals[:, None], **options).p_adjusted[0] < 1 - level)
     missing = np.isnan(effects) | np.isnan(totals[:, None])
     effects, totals = (np.where(missing, np.nan, one) for one in (effects, totals[:, None]))
-    return _tested(effects, totals if told else np.full_like(totals, np.nan), totals, **options)
+    return _tested(effects, totals if significant else np.full_like(totals, np.nan), totals, **options)
 
 
 def mean_effects(effects: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Shares:
     """Return the means of effects, shape (n_prompts, n_columns), as `shares` has them, and no shares.
 
-    >>> found = mean_effects([[1.0, 1.0], [1.2, -1.0], [0.9, 2.0], [1.1, -2.0]])
-    >>> found.effect.round(2).tolist(), (found.p_adjusted < 0.05).tolist()
+    >>> result = mean_effects([[1.0, 1.0], [1.2, -1.0], [0.9, 2.0], [1.1, -2.0]])
+    >>> result.effect.round(2).tolist(), (result.p_adjusted < 0.05).tolist()
     ([1.05, 0.0], [True, False])
     """
     effects = matrix(effects)
@@ -245,15 +245,15 @@ def beyond_floor(effects: ArrayLike, totals: ArrayLike, floor: ArrayLike, **opti
 
     >>> effects = [[1.0, 1.0], [1.5, 1.5], [0.9, 0.9], [1.1, 1.1], [0.8, 0.8], [1.2, 1.2]]
     >>> floor = [[0.0, 1.1], [0.1, 1.6], [0.0, 1.0], [0.1, 1.2], [0.0, 0.9], [0.0, 1.3]]
-    >>> found = beyond_floor(effects, [2.0, 2.1, 1.9, 2.0, 2.2, 1.8], floor)
-    >>> bool(found.p_adjusted[0] < 0.01), float(found.p_adjusted[1])
+    >>> result = beyond_floor(effects, [2.0, 2.1, 1.9, 2.0, 2.2, 1.8], floor)
+    >>> bool(result.p_adjusted[0] < 0.01), float(result.p_adjusted[1])
     (True, 1.0)
     """
     effects, floor, totals = matrix(effects), matrix(floor), np.asarray(totals, np.float64)
     missing = np.isnan(effects + floor)
     margin = np.subtract(*(_towards(np.where(missing, np.nan, one)) for one in (effects, floor)))
-    found = shares(margin, _towards(totals[:, None])[:, 0], **options)
-    return replace(found, p_adjusted=np.where(found.effect <= 0, 1.0, found.p_adjusted))
+    result = shares(margin, _towards(totals[:, None])[:, 0], **options)
+    return replace(result, p_adjusted=np.where(result.effect <= 0, 1.0, result.p_adjusted))
 
 
 def largest_floor(floors: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:

@@ -30,7 +30,7 @@ def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant)
     words = words.assign(first=PAIR[0], second=PAIR[1], p_page=p)
     assert attributes_differ(words, PAIR, alpha) == significant
     place = {"kind": "site", "site": "unet.mid", "estimand": "sufficiency", "p_adjusted": p}
-    assert marked(pd.DataFrame([dict.fromkeys(WHAT) | place]), alpha)["told"].tolist() == [significant]
+    assert marked(pd.DataFrame([dict.fromkeys(WHAT) | place]), alpha)["significant"].tolist() == [significant]
     shares = (("sufficiency", -0.4), ("necessity", 0.4))
     rows = {name: {"share": value, "p_adjusted": p} for name, value in shares}
     assert interplay(rows, alpha) == (REDUNDANT if significant else "")

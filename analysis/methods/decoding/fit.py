@@ -70,15 +70,15 @@ def decoding(
     """Table ``decoding``: one row per place, call and score, in the order in which sites run."""
     rows: list[tuple] = []
     before: tuple[Any, PlaceRows, dict[str, IntervalEstimate]] | None = None
-    for place, call, told, others in cells(found, chosen, outcome):
-        if before and before[0] == place and np.array_equal(before[1].x, told.x):
+    for place, call, rows_of_words, other_rows in cells(found, chosen, outcome):
+        if before and before[0] == place and np.array_equal(before[1].x, rows_of_words.x):
             scores = before[2]  # keys and values of a text are the same at each step
         else:
-            scores = _scores(told, others, choice)
+            scores = _scores(rows_of_words, other_rows, choice)
         timestep = found.timesteps[place][call]
         step = call if np.isfinite(timestep) else -1
-        rows += _rows((*place, step, timestep), scores, len(np.unique(told.prompt)))
-        before = (place, told, scores)
+        rows += _rows((*place, step, timestep), scores, len(np.unique(rows_of_words.prompt)))
+        before = (place, rows_of_words, scores)
         tick()
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -98,18 +98,22 @@ def reader(
     for step, timestep in enumerate([np.nan, *timesteps], start=-1):
         latents = clean if step < 0 else next(noisy)
         x = latents.reshape(len(latents), -1).astype(float)
-        told = PlaceRows(x, prompt, np.zeros_like(prompt), component)
-        scores = cross_validated(told, replace(choice, strength=READER_STRENGTH))
+        rows_of_words = PlaceRows(x, prompt, np.zeros_like(prompt), component)
+        scores = cross_validated(rows_of_words, replace(choice, strength=READER_STRENGTH))
         rows += _rows((READER, "", step, timestep), scores, len(prompts))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _scores(told: PlaceRows, others: dict[str, PlaceRows], choice: Choice) -> dict[str, IntervalEstimate]:
-    both = [set(told.prompt[told.label == label].tolist()) for label in (0.0, 1.0)]
+def _scores(
+    rows_of_words: PlaceRows, other_rows: dict[str, PlaceRows], choice: Choice
+) -> dict[str, IntervalEstimate]:
+    both = [set(rows_of_words.prompt[rows_of_words.label == label].tolist()) for label in (0.0, 1.0)]
     none = IntervalEstimate(np.nan, np.nan, np.nan, 0, NO_ROWS)
     if len(both[0] & both[1]) < 2:
         return dict.fromkeys(SCORES, replace(none, reason=FEW))
-    result = decode(told, {name: rows for name, rows in others.items() if len(rows.label)}, choice)
+    result = decode(
+        rows_of_words, {name: rows for name, rows in other_rows.items() if len(rows.label)}, choice
+    )
     return {name: result.get(name, none) for name in SCORES}
 
 

@@ -81,10 +81,10 @@ def decode(
     prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *others.values()))
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
     boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
-    apart = [(one, fold[one.prompt]) for one in others.values()]
-    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *apart)
+    transfers = [(one, fold[one.prompt]) for one in others.values()]
+    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *transfers)
     found = _held_out(rows, scored, fold, boot)
-    for name, odds, (one, stratum) in zip(others, of_others, apart):
+    for name, odds, (one, stratum) in zip(others, of_others, transfers):
         found[name] = boot.auc(one.prompt, odds, one.label, stratum)
     found = {name: across_folds(one, len(np.unique(fold))) for name, one in found.items()}
     bits = description_length(rows, strength=choice.strength, seed=choice.seed)
@@ -111,7 +111,7 @@ def cross_validated(
 def _held_out(
     rows: PlaceRows, scored: Floats, fold: Integers, boot: Bootstrap
 ) -> dict[str, IntervalEstimate]:
-    accuracy = boot.mean(rows.prompt, _right(scored, rows.label))
+    accuracy = boot.mean(rows.prompt, _correct(scored, rows.label))
     return {"accuracy": accuracy, "auc": boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt])}
 
 
@@ -157,8 +157,8 @@ def _by_stratum(
     return scored
 
 
-def _right(scored: Floats, label: Floats) -> Floats:
-    """1 where a row is told right, 0 where wrong, half where the log-odds are 0."""
+def _correct(scored: Floats, label: Floats) -> Floats:
+    """1 where a row is classified correctly, 0 where wrongly, half where the log-odds are 0."""
     side = np.sign(np.where(np.abs(scored) < 1e-9, 0.0, scored))
     return 0.5 + 0.5 * side * np.where(label > 0.5, 1.0, -1.0)
 
@@ -171,9 +171,9 @@ def _selectivity(rows: PlaceRows, fold: Integers, choice: Choice, boot: Bootstra
     for _ in range(CONTROLS):
         flip = rng.integers(0, 2, len(fold))[rows.prompt]
         label = np.where(flip == 1, 1 - rows.label, rows.label)
-        control.append(_right(*_by_stratum(replace(rows, label=label), stratum, choice.strength), label))
-    right = _right(*_by_stratum(rows, stratum, choice.strength), rows.label)
-    found = boot.mean(rows.prompt, right - np.mean(control, axis=0))
+        control.append(_correct(*_by_stratum(replace(rows, label=label), stratum, choice.strength), label))
+    correct = _correct(*_by_stratum(rows, stratum, choice.strength), rows.label)
+    found = boot.mean(rows.prompt, correct - np.mean(control, axis=0))
     found = across_folds(found, len(np.unique(stratum)), bounds=(-1.0, 1.0))
     return found if len(seeds) > 1 else replace(found, reason=ONE_SEED)
 

@@ -94,7 +94,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
 
 
 def words(shown: Measured) -> dict[str, Any]:
-    """What the templates know: of the question, and the last look."""
+    """Names that the templates know: the question, and the last look."""
     registered, last = shown.run.meta[REGISTERED], shown.rows(NAME).iloc[-1].to_dict()
     question = StopQuestion.stored(registered)
     about = {

@@ -1,4 +1,4 @@
-"""What a run that stops is asked, and whether that is answered."""
+"""The question of a run that stops, and whether it is answered."""
 
 from __future__ import annotations
 

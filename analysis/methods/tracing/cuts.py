@@ -38,10 +38,10 @@ def cut_table(
             known = ~np.isnan(effect - total)
             off = np.abs(effect - expected[name] * total)[known].max(initial=-np.inf)
             tested = known.any() and (itself or (np.abs(total[known]) > TOLERANCE).any())
-            whole = total[known].sum()
+            total_sum = total[known].sum()
             about = one.outcome, name, cut["recipient"], cut["donor"], expected[name]
-            share = effect[known].sum() / whole + 0.0 if whole else np.nan  # + 0.0: no -0
-            reason = ("" if whole else NO_TOTAL) if tested else UNTESTED if known.any() else MISSING
+            share = effect[known].sum() / total_sum + 0.0 if total_sum else np.nan  # + 0.0: no -0
+            reason = ("" if total_sum else NO_TOTAL) if tested else UNTESTED if known.any() else MISSING
             numbers = share, off if known.any() else np.nan, tested and off <= TOLERANCE, known.sum()
             rows.append((*about, *numbers, reason, f"{VERSION}, {one.version}"))
     return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool})

@@ -39,24 +39,24 @@ def examples(shown: Measured) -> list[Example]:
     samples = run.samples(["triplet", "indicator", "prompt"])
     samples = samples[samples["indicator"] == reference].drop_duplicates("triplet")
     prompts = dict(zip(samples["triplet"], samples["prompt"]))
-    found = []
+    result = []
     for key in chosen:
         prompt, value = prompts[key[0]], float(total[key])
         pictures = [
             ExamplePicture(images[*key, variant], prompt, name, number(wide.at[key, variant], 2, signed=True))
             for name, variant in variants.items()
         ]
-        found.append(Example("total effect", value, number(value, 2, signed=True), prompt, pictures))
-    return found
+        result.append(Example("total effect", value, number(value, 2, signed=True), prompt, pictures))
+    return result
 
 
 def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int, str], Any]:
     """Images of a trace by triplet, seed and variant."""
-    found = {}
+    result = {}
     for file in run.parts("traced"):
         keys = [tuple(key.values()) for key in read_part(file, ["triplet", "seed", "variant"]).to_pylist()]
         rows = [row for row, key in enumerate(keys) if key in wanted]
         if rows:
             stored = read_part(file, ["image"]).take(rows)["image"].to_pylist()
-            found |= {keys[row]: read_image(one["bytes"]) for row, one in zip(rows, stored)}
-    return found
+            result |= {keys[row]: read_image(one["bytes"]) for row, one in zip(rows, stored)}
+    return result

@@ -50,8 +50,10 @@ def marked(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
     p = dict(zip(key[beyond], rows["p_adjusted"][beyond]))
     of_floor = key.map(p).where(rows["estimand"] == SUFFICIENCY)
     names = [patch_name(row) for row in rows.to_dict("records")]
-    told = of_floor.fillna(rows["p_adjusted"]) < alpha
-    return rows.assign(place=pd.Series(names, rows.index, object), told=told)[~beyond].reset_index(drop=True)
+    significant = of_floor.fillna(rows["p_adjusted"]) < alpha
+    return rows.assign(place=pd.Series(names, rows.index, object), significant=significant)[
+        ~beyond
+    ].reset_index(drop=True)
 
 
 def draw_shares(shown: Measured) -> Drawn | None:
@@ -98,8 +100,8 @@ def forest(
                 axes.plot(floor[value], floor["y"] + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
             part = rows[rows["estimand"] == estimand]
             axes.hlines(part["y"], *_ends(part, low, high), color=color, lw=1.6)
-            for told, face in ((True, color), (False, "white")):
-                some = part[part["told"] == told]
+            for significant, face in ((True, color), (False, "white")):
+                some = part[part["significant"] == significant]
                 axes.plot(some[value], some["y"], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
             axes.set_title(estimand, loc="left")
             axes.spines["left"].set_visible(False)
@@ -171,7 +173,7 @@ def draw_map(
                     places.index(row["place"]) + 0.5,
                     text,
                     size=5.5,
-                    weight="bold" if row["told"] else "normal",
+                    weight="bold" if row["significant"] else "normal",
                     color="white" if abs(row[value]) > 0.85 * most else "black",
                     ha="center",
                     va="center",

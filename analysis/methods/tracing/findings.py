@@ -1,4 +1,4 @@
-"""What a trace found, for sentences about it: the numbers that they state, each from one row of its tables."""
+"""Findings of a trace for sentences about it: the numbers that they state, each from one row of its tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXPLAINED = {
 
 
 def findings(shown: Measured) -> dict[str, Any]:
-    """What the sentences state of the first outcome, of both words together."""
+    """Values that the sentences state of the first outcome, of both words together."""
     config, alpha = shown.config, shown.config.measure.alpha
     totals = shown.rows("trace_total")
     outcome, both = str(totals["outcome"].iloc[0]), str(totals["donor"].iloc[0])
@@ -48,11 +48,11 @@ def findings(shown: Measured) -> dict[str, Any]:
     words = {member.name: f"“{member.word}”" for member in indicators(config)}
     interactions = rows[rows["kind"] == INTERACTION].set_index("estimand").to_dict("index")
     sites = marked(rows[rows["kind"] == "site"], alpha)
-    enough, needed = (sites[sites["estimand"] == name] for name in (SUFFICIENCY, NECESSITY))
-    told = enough[enough["told"]].sort_values("effect", kind="stable")
-    by_size = enough.loc[enough["effect"].abs().sort_values(ascending=False, kind="stable").index]
+    sufficient, needed = (sites[sites["estimand"] == name] for name in (SUFFICIENCY, NECESSITY))
+    significant = sufficient[sufficient["significant"]].sort_values("effect", kind="stable")
+    by_size = sufficient.loc[sufficient["effect"].abs().sort_values(ascending=False, kind="stable").index]
     ranked = by_size.head(RANKED).to_dict("records")
-    opposed = len(told) and told["effect_high"].iloc[0] < 0 < told["effect_low"].iloc[-1]
+    opposed = len(significant) and significant["effect_high"].iloc[0] < 0 < significant["effect_low"].iloc[-1]
     pooled = sites[sites["site"] == POOLED].set_index("estimand").to_dict("index")
     return {
         **{"shown": outcome, "both": both, "first": first, "second": second},
@@ -65,11 +65,11 @@ def findings(shown: Measured) -> dict[str, Any]:
         "shared_noise": shares_noise(config),
         "total": totals.iloc[0].to_dict(),
         "any_effect": totals["p_value"].iloc[0] < alpha,
-        **{"n_places": len(enough), "n_told": len(told), "pooled": pooled},
-        **{"largest": _largest(enough), "most_needed": _largest(needed)},
+        **{"n_places": len(sufficient), "n_significant": len(significant), "pooled": pooled},
+        **{"largest": _largest(sufficient), "most_needed": _largest(needed)},
         "ranked": ranked,
         "ranked_texts": [f"{row['place']} {spanned(row, 'effect', True)}" for row in ranked],
-        "opposing": told.iloc[[0, -1]].to_dict("records") if opposed else [],
+        "opposing": significant.iloc[[0, -1]].to_dict("records") if opposed else [],
         "interactions": interactions,
         "interplay": INTERPLAY[interplay(interactions, alpha)],
     }
@@ -99,7 +99,7 @@ def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> st
 
 
 def explained(outcome: str, first: str, second: str, config: Config) -> str:
-    """What the outcome is, in running text."""
+    """The outcome in running text."""
     if outcome in NETWORKS:
         return explained_logit(outcome, logit_settings(config))
     name = outcome_words(outcome)

@@ -27,7 +27,7 @@ _ABOUT = (
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceInputs:
     """A trace as its tables are made of it."""
 
     outcomes: pd.DataFrame
@@ -41,20 +41,20 @@ class Trace:
         return table if len(table) else None
 
 
-def read_trace(run: Run, sharing: Sharing, checked: object = None) -> Trace | None:
+def read_trace(run: Run, sharing: Sharing, checked: object = None) -> TraceInputs | None:
     """Return the trace of a run; None of a run without traced images."""
     if not run.parts("traced"):
         return None
     numbers, names, config = range(len(run.parts("traced"))), outcomes_of(run), run.config
     pieces = [Piece(part_outcomes, (number, names), of_run=True) for number in numbers]
-    found = pd.concat(sharing.results(pieces), ignore_index=True)
+    result = pd.concat(sharing.results(pieces), ignore_index=True)
     about = [name for name in _ABOUT if name != "fault"]
     parts = [read_part(file, about).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
     variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing
-    traced = effects(variants, by_unit(found, config), config.reference, contrasts(config)[0])
+    traced = effects(variants, by_unit(result, config), config.reference, contrasts(config)[0])
     options = config.measure
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    return Trace(found, variants, traced, sampling)
+    return TraceInputs(result, variants, traced, sampling)
 
 
 def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:

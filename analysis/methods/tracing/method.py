@@ -26,8 +26,8 @@ Between images generated from {{ first }} and {{ second }} prompts the {{ outcom
 {{- "" if any_effect else ", which cannot be told from 0: there are no shares of it" }}.
 {% endif %}
 """
-_TOLD = """
-{{ n_told }} of {{ n_places }} places do more than {{ "a synonym" if controls else "0" }}
+_SIGNIFICANT = """
+{{ n_significant }} of {{ n_places }} places do more than {{ "a synonym" if controls else "0" }}
 """
 _LARGEST = """
 The largest share is that of {{ largest.place }}: {{ spanned(largest, "share") }}
@@ -38,11 +38,11 @@ _SHARES = """
 LARGEST
 {%- if most_needed %}; needed most is {{ most_needed.place }}, for {{ spanned(most_needed, "share") }}{% endif %}.
  The intervals hold for all places at once.
-{% elif n_told %}
+{% elif n_significant %}
 By what each place alone moves the {{ outcome }}, the first {{ ranked | length }} of {{ n_places }} are
  {{ listed(ranked_texts) }} (intervals for all places at once).
 {% endif %}
-TOLD (p < {{ "%g" | format(alpha) }}, adjusted over all).
+SIGNIFICANT (p < {{ "%g" | format(alpha) }}, adjusted over all).
 {% if any_effect and pooled %}
 
 
@@ -67,7 +67,7 @@ Places oppose each other: {{ opposing[1].place }} moves the {{ outcome }} by
 .
 {% endif %}
 {% endif %}
-""".replace("LARGEST", _LARGEST.strip()).replace("TOLD", _TOLD.strip())
+""".replace("LARGEST", _LARGEST.strip()).replace("SIGNIFICANT", _SIGNIFICANT.strip())
 _CUTS = """
 {% set tested = rows | selectattr("outcome", "equalto", shown) | rejectattr("reason", "equalto", untested) | list %}
 {% if tested %}
@@ -203,7 +203,7 @@ TABLES = (
 
 
 def words(shown: Measured) -> dict[str, Any]:
-    """What the templates know: what the trace found, and how its numbers are written."""
+    """Names that the templates know: findings of the trace, and functions that write its numbers."""
     functions = {"spanned": spanned, "place": place}
     return findings(shown) | functions | {"untested": cuts.UNTESTED}
 
@@ -217,7 +217,7 @@ def lead(shown: Measured) -> Lead:
     """The first screen: the total effect, and the place with the largest share of it."""
     first, second, name = (shown.words[word] for word in ("first", "second", "outcome"))
     answer = (
-        f"{_LARGEST.strip()}; {_TOLD.strip()}."
+        f"{_LARGEST.strip()}; {_SIGNIFICANT.strip()}."
         if shown.words["any_effect"] and shown.words["largest"]
         else _TOTAL
     )

@@ -37,8 +37,8 @@ def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataF
     rows = []
     for one in traced:
         for donor in (*one.donors, *one.controls):
-            found = mean_effects(one.total(donor)[:, None], **sampling)
-            numbers = (found.effect, found.effect_low, found.effect_high, found.p_adjusted, found.n)
+            result = mean_effects(one.total(donor)[:, None], **sampling)
+            numbers = (result.effect, result.effect_low, result.effect_high, result.p_adjusted, result.n)
             about = one.outcome, donor, donor in one.controls
             rows.append((*about, *(number[0] for number in numbers), version(one)))
     return pd.DataFrame(rows, columns=list(TOTAL_COLUMNS))
@@ -75,24 +75,26 @@ def _patches(
     )
     sufficiency = shares(enough, total, **sampling)
     yield from _rows(one, donor, [(place, SUFFICIENCY, "") for place in places], sufficiency)
-    found = shares(needed, total, **sampling)
-    yield from _rows(one, donor, [(place, NECESSITY, "") for place in places], found)
+    result = shares(needed, total, **sampling)
+    yield from _rows(one, donor, [(place, NECESSITY, "") for place in places], result)
     if not one.controls:
         return
     floors = np.stack([one.floors(place) for place in places], axis=-1)  # (n_controls, n_prompts, n_patches)
     floor, chosen = largest_floor(floors)
-    for estimand, found in (
+    for estimand, result in (
         (FLOOR, shares(floor, total, **sampling)),
         (
             BEYOND,
-            _told_from_0(beyond_floor(enough, total, floor, **sampling), sufficiency, sampling["level"]),
+            _more_than_nothing(
+                beyond_floor(enough, total, floor, **sampling), sufficiency, sampling["level"]
+            ),
         ),
     ):
         cells = [(place, estimand, one.controls[index]) for place, index in zip(places, chosen)]
-        yield from _rows(one, donor, cells, found)
+        yield from _rows(one, donor, cells, result)
 
 
-def _told_from_0(beyond: Shares, sufficiency: Shares, level: float) -> Shares:
+def _more_than_nothing(beyond: Shares, sufficiency: Shares, level: float) -> Shares:
     """Beyond the floor only where it is more than nothing, too: whose effect may be 0 may be the smaller one."""
     nothing = sufficiency.p_adjusted >= significance_level(level)
     ends = {
@@ -110,13 +112,13 @@ def _interaction(one: Effects, donor: str, sampling: dict[str, Any]) -> Iterator
     ways = [alone.get(site) for site in complete[WHAT.index("site")].split(JOIN)] if complete else []
     if len(ways) < 2 or not all(place is not None and _is_way(place) for place in ways):
         return
-    apart = [
+    differences = [
         effect(complete, donor) - sum(effect(place, donor) for place in ways)
         for effect in (one.sufficiency, one.necessity)
     ]
     where = (INTERACTION, *complete[1:])
     cells = [(where, SUFFICIENCY, ""), (where, NECESSITY, "")]
-    yield from _rows(one, donor, cells, shares(np.column_stack(apart), one.total(donor), **sampling))
+    yield from _rows(one, donor, cells, shares(np.column_stack(differences), one.total(donor), **sampling))
 
 
 def _is_way(place: Place) -> bool:
@@ -125,13 +127,13 @@ def _is_way(place: Place) -> bool:
 
 
 def _rows(
-    one: Effects, donor: str, cells: Sequence[tuple[Place, str, str]], found: Shares
+    one: Effects, donor: str, cells: Sequence[tuple[Place, str, str]], result: Shares
 ) -> Iterator[dict[str, Any]]:
     for index, (place, estimand, control) in enumerate(cells):
-        if found.n[index]:
+        if result.n[index]:
             yield {
                 **dict(zip(WHAT, place)),
                 **{"outcome": one.outcome, "donor": donor, "estimand": estimand, "control": control},
-                **{name: getattr(found, name)[index] for name in (*NUMBERS, "reason")},
-                **{"n_prompts": found.n[index], "version": version(one)},
+                **{name: getattr(result, name)[index] for name in (*NUMBERS, "reason")},
+                **{"n_prompts": result.n[index], "version": version(one)},
             }
