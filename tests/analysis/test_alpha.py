@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import analysis
-from analysis.methods.dalleval.page_tests import attributes_differ
+from analysis.methods.dalleval.page_tests import even_refuted
 from analysis.methods.gep.results import more_than_chance
 from analysis.methods.tracing.sentences import beyond
 from analysis.methods.tracing.together import REDUNDANT, interplay
@@ -25,9 +25,8 @@ PAIR = ("feminine", "masculine")
 def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
     alpha, p = Measure(level=level).alpha, 0.03
     assert more_than_chance({"p_page": p, "p_value": p, "excess": 0.1}, alpha) == significant
-    words = pd.DataFrame([{"profession": "(all)", "kind": "contrast", "source": "clip", "question": "tie"}])
-    words = words.assign(first=PAIR[0], second=PAIR[1], p_page=p)
-    assert attributes_differ(words, PAIR, alpha) == significant
+    mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_page": p}])
+    assert even_refuted(mad, "neutral", alpha) == significant
     sites = pd.DataFrame({"p_adjusted": [p], "floor_donor": [""]})
     assert beyond(sites, alpha).startswith(f"{int(significant)} of 1 place")
     assert beyond(sites, alpha).endswith(f"(p < {alpha:g}, adjusted over all)")

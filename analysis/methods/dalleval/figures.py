@@ -1,4 +1,4 @@
-"""Audits of professions: averages beside what chance gives, tones in their colours, MADs, differences between words."""
+"""Figures of an audit of professions: averages beside what chance gives, tones in their colours."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
-from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, TONES
+from analysis.methods.dalleval.names import first_source, named, of_first, profession
+from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
@@ -23,25 +23,22 @@ ROW = 0.17  # inches
 MARGIN = 0.14  # inches beside names, which constrained layout measures a little short
 
 
-def _figure(height: float) -> Figure:
-    figure = new_figure(DOUBLE, height)
-    figure.get_layout_engine().set(w_pad=MARGIN)
-    return figure
-
-
 def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
     """A figure with a column of so many rows, or two, its panels and the rows of each."""
     columns = 2 if rows > COLUMN else 1
     deep = -(-rows // columns)
-    figure = _figure(beside + ROW * deep)
+    figure = new_figure(DOUBLE, beside + ROW * deep)
+    figure.get_layout_engine().set(w_pad=MARGIN)
     return figure, figure.subplots(1, columns, squeeze=False)[0], deep
 
 
-def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha: float) -> Drawn | None:
+def draw_gender(
+    table: pd.DataFrame, words: Sequence[str], floor: float, *, told: bool, alpha: float
+) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
     The first of the words has intervals and orders the rows; dots are filled only where the professions together
-    deviate from half and half (`told`).
+    deviate from half and half (`told`). `floor` is that of their MAD, half the distance from 0.
     """
     source, own = first_source(table, GENDER), of_first(table, GENDER)
     main = gender_rows(table, words[0])
@@ -52,6 +49,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha:
         figure, panels, deep = _columns(len(main), 0.9)
         for number, axes in enumerate(panels):  # the highest on top of the first column
             last = len(main) - number * deep
+            axes.axvspan(-2 * floor, 2 * floor, color=FAINT, alpha=0.55, lw=0)
             _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told, alpha)
         handles = [
             Line2D([], [], color=PALETTE[0], marker="o", ms=4, label=label(words[0])),
@@ -75,7 +73,8 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha:
 def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``tables/dalleval_professions`` that have dots: of the reference, by the first reader."""
     own = of_first(table, GENDER)
-    return own[own["indicator"] == reference].sort_values("average", kind="stable", na_position="first")
+    own = own[(own["indicator"] == reference) & (own["profession"] != ALL)]
+    return own.sort_values("average", kind="stable", na_position="first")
 
 
 def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
@@ -91,8 +90,6 @@ def _gender_rows(
 ) -> None:
     """One column of professions, from the bottom up."""
     places = np.arange(len(rows)) + deep - len(rows)
-    floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
-    axes.barh(places, 2 * floor, left=-floor, height=0.8, color=FAINT, alpha=0.55, lw=0)
     for number, averages in enumerate(others.values(), 1):
         values = averages.reindex(rows["profession"]).to_numpy(float)
         known = ~np.isnan(values)
@@ -103,9 +100,7 @@ def _gender_rows(
     sure = not_even(rows, told, alpha)
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
     for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
-        if (
-            chosen.any()
-        ):  # a line of no points stands in the corner of the figure, and the layout makes room for it
+        if chosen.any():  # the layout makes room for a line of no points
             axes.plot(rows["average"].to_numpy()[chosen], places[chosen], mfc=face, **dots)
     for place in places[~read]:
         axes.text(0.02, place, "no images", va="center", fontsize=6.5)
@@ -116,12 +111,8 @@ def _gender_rows(
 
 
 def _profession_axis(axes: Axes, names: Sequence[str], places: np.ndarray, deep: int) -> None:
-    _name_axis(axes, [label(profession(name)) for name in names], places, (-0.6, deep - 0.4))
-
-
-def _name_axis(axes: Axes, names: Sequence[str], places: np.ndarray, ends: tuple[float, float]) -> None:
-    axes.set_yticks(places, names)
-    axes.set_ylim(ends)
+    axes.set_yticks(places, [label(profession(name)) for name in names])
+    axes.set_ylim(-0.6, deep - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
 
@@ -195,95 +186,3 @@ def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int, o
     _profession_axis(axes, names, places, deep)
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-
-
-def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
-    """Draw the MAD of gender, attributes and tone beside its floor; tones of all words together."""
-    tones = table[table["question"] == TONE]
-    binary = pd.concat([table[table["question"] == GENDER], of_first(table, ATTRIBUTES)])
-    binary = binary[binary["indicator"] == word]
-    together = tones[tones["indicator"] == (ALL if ALL in set(tones["indicator"]) else word)]
-    groups = [rows[rows["mad"].notna()] for rows in (binary, together)]
-    groups = [rows for rows in groups if len(rows)]
-    if not groups:
-        return None
-    with style():
-        figure = _figure(0.9 + 0.21 * sum(map(len, groups)) + 0.25 * len(groups))
-        ratios = [len(rows) + 1 for rows in groups]
-        panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=ratios)[:, 0]
-        for axes, rows in zip(panels, groups):
-            _mad_panel(axes, rows)
-        panels[-1].set_xlabel("mean absolute deviation from equally likely categories")
-        handles = [
-            Patch(color=FAINT, lw=0, label="by chance"),
-            Line2D([], [], color=INK, marker="|", ms=9, ls="", label="noise floor"),
-            Line2D([], [], color=PALETTE[0], marker="o", ms=4, label="MAD"),
-        ]
-        figure.legend(handles=handles, loc="outside upper right", ncols=3)
-    level = table["level"].iloc[0]
-    caption = (
-        f"Mean absolute deviation over professions for images generated from {label(word)} prompts (of tones: "
-        f"all words), with its {100 * level:g} % interval over professions; grey: where {100 * level:g} % of MADs "
-        "lie when all categories are equally likely, at these numbers of images; tick: their mean, the noise floor. An "
-        "attribute that is rare is far from one half without any bias."
-    )
-    return Drawn("dalleval-mad", figure, "MAD beside its floor", caption, wide=True)
-
-
-def _mad_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    places = np.arange(len(rows))
-    low, high = rows["chance_low"], rows["chance_high"]
-    axes.barh(places, high - low, left=low, height=0.62, color=FAINT, lw=0)
-    axes.plot(rows["floor"], places, "|", color=INK, ms=9)
-    axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.6)
-    axes.plot(rows["mad"], places, "o", color=PALETTE[0], ms=4, clip_on=False)
-    names = [f"{name}, {source}" for name, source in zip(rows["question"], rows["source"])]
-    _name_axis(axes, [label(name, 34) for name in names], places, (len(rows) - 0.5, -0.5))
-    axes.set_xlim(0, 0.5 if rows["question"].iloc[0] != TONE else 0.18)
-
-
-def draw_attributes(words: pd.DataFrame, pair: tuple[str, str], reference: str) -> Drawn | None:
-    """Draw how often attributes are read in images of one word less another, and of each less the reference."""
-    source, names = first_source(words, "attributes"), attributes(words)
-    over = words[(words["source"] == source) & (words["profession"] == ALL)]
-    bars = over[(over["first"] == pair[0]) & (over["second"] == pair[1])].set_index("question")
-    if not names or bars.empty:
-        return None
-    bars = bars.reindex(names)
-    with style():
-        figure = new_figure(DOUBLE, 2.5)
-        axes = figure.subplots()
-        places = np.arange(len(names))
-        axes.bar(
-            places, bars["difference"], 0.55, color=PALETTE[0], label=f"{label(pair[0])} − {label(pair[1])}"
-        )
-        axes.vlines(places, bars["low"], bars["high"], color=INK, lw=0.8)
-        for number, word in enumerate(dict.fromkeys(pair), 1):
-            own = over[(over["first"] == word) & (over["second"] == reference)].set_index("question")
-            if len(own) and word != reference:
-                marks = own["difference"].reindex(names)
-                said = f"{label(word)} − {label(reference)}"
-                axes.plot(
-                    places + (number - 1.5) * 0.24,
-                    marks,
-                    "s^"[number - 1],
-                    color=PALETTE[number],
-                    ms=4,
-                    label=said,
-                )
-        axes.axhline(0, color=INK, lw=0.7)
-        axes.set_xticks(
-            places,
-            map(label, names),
-            rotation=30 if len(names) > 8 else 0,
-            ha="right" if len(names) > 8 else "center",
-        )
-        axes.tick_params(axis="x", length=0)
-        axes.set_ylabel("difference of frequencies")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
-    caption = (
-        f"Difference in how often each attribute is read in images generated from {label(pair[0])} and from "
-        f"{label(pair[1])} prompts, mean over professions, with intervals over professions; marks: each word less "
-        f"{label(reference)}. Read by {named(source)}."
-    )
-    return Drawn("dalleval-attributes", figure, "Attributes by word", caption, wide=True)

@@ -16,7 +16,7 @@ from analysis.methods.dalleval.readings import PEOPLE
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES, PROMPT, first_contrast
+from analysis.methods.dalleval.words import first_contrast
 from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import Body, by_cells, printed
 from analysis.study import comparison
@@ -63,9 +63,9 @@ class ProfessionAudit:
         own = self.rows("dalleval_words", source=self.sources["attributes"], first=first, second=second)
         return own.set_index(["profession", "question"])["difference"].to_dict()
 
-    def distances(self, first: str, second: str, of: str) -> dict[str, str]:
+    def distances(self, first: str, second: str) -> dict[str, str]:
         """Return cells of mean absolute differences between two words by profession, or `ALL`."""
-        where = {"source": self.sources["attributes"], "first": first, "second": second, "of": of}
+        where = {"source": self.sources["attributes"], "first": first, "second": second}
         own = self.rows("dalleval_absolute", **where)
         return {row.profession: _cell(row.mean_abs_difference, 2) for row in own.itertuples()}
 
@@ -91,8 +91,10 @@ def of_audit(audit: ProfessionAudit) -> Iterator[tuple[str, str]]:
 def _said(audit: ProfessionAudit) -> dict[str, str]:
     """Return what stands in the places of captions and notes."""
     own = audit.rows("dalleval_professions", source=audit.sources[GENDER], question=GENDER)
-    own = own[(own["indicator"] == audit.words[0]) & (own["profession"] != NONE)]
+    own = own[(own["indicator"] == audit.words[0]) & ~own["profession"].isin([NONE, ALL])]
     images = sorted({int(n) for n in own.get("decided", ()) if n > 0})
+    where = {"source": audit.sources[GENDER], "question": GENDER, "indicator": audit.words[0]}
+    floor = audit.rows("dalleval_mad", **where)["floor"]
     return {
         "reference": audit.words[0],
         "first": audit.words[1] if len(audit.words) > 1 else "",
@@ -100,7 +102,7 @@ def _said(audit: ProfessionAudit) -> dict[str, str]:
         "words": "all" if audit.tone_word == ALL else audit.tone_word,
         "model": audit.model,
         "images": f"{images[0]} to {images[-1]}" if len(images) > 1 else str(*images),
-        "floor": _cell(own["floor"].mean(), 3) if len(own) else LATEX_DASH,
+        "floor": _cell(floor.mean(), 3) if len(floor) else LATEX_DASH,
         **{question: named(source) for question, source in audit.sources.items()},
     }
 
@@ -113,9 +115,10 @@ def _averages(
     where = {"question": question, "source": audit.sources[question], "indicator": word}
     own = audit.rows("dalleval_professions", **where)
     found = own[own["profession"] != NONE].set_index("profession")["average"].to_dict()
+    mean = found.pop(ALL, None)
     shown = {name: found[name] for name in keep(list(found))}
     if shown and last:
-        shown["Average"] = audit.rows("dalleval_mad", **where)["average"].mean()
+        shown["Average"] = mean
     return by_cells({(name, audit.model): _cell(value, 2) for name, value in shown.items()})
 
 
@@ -144,18 +147,18 @@ def _words(audit: ProfessionAudit, chosen: Sequence[str], *, whole: bool) -> Bod
         return [], []
     reference, first, second = audit.words
     rows = []
-    means = audit.rows("dalleval_mad", source=audit.sources["attributes"])
+    means = audit.rows("dalleval_professions", source=audit.sources["attributes"], profession=ALL)
     means = means.set_index(["indicator", "question"])["average"]
     for word in audit.words if whole else (first, second):
         cells = [_cell(means.get((word, name)), 2) for name in chosen]
         if whole:
             apart = audit.differences(word, reference)
             cells = [_with(cell, apart.get((ALL, name))) for cell, name in zip(cells, chosen)]
-            cells.append(audit.distances(word, reference, AVERAGES).get(ALL, ""))
+            cells.append(audit.distances(word, reference).get(ALL, ""))
         rows.append((f"{audit.model}: {word}", cells))
     apart = audit.differences(first, second)
     cells = [_cell(apart.get((ALL, name)), 2, signed=True) for name in chosen]
-    cells += [audit.distances(first, second, AVERAGES).get(ALL, "")] if whole else []
+    cells += [audit.distances(first, second).get(ALL, "")] if whole else []
     rows.append((f"{audit.model}: {first} − {second}", cells))
     return [*chosen, *(["Mean absolute difference"] if whole else [])], rows
 
@@ -173,9 +176,9 @@ def _of_word(audit: ProfessionAudit, place: int) -> Body:
     own = audit.rows("dalleval_professions", source=audit.sources["attributes"], indicator=word)
     value = own.set_index(["profession", "question"])["average"]
     apart = audit.differences(word, reference) if place else {}
-    last = audit.distances(word, reference, PROMPT) if place else {}
+    last = audit.distances(word, reference) if place else {}
     rows = []
-    for name in dict.fromkeys(own["profession"]):
+    for name in dict.fromkeys(own.loc[own["profession"] != ALL, "profession"]):
         cells = [_with(_cell(value.get((name, one)), 2), apart.get((name, one))) for one in audit.attributes]
         rows.append((profession(name), [*cells, last.get(name, LATEX_DASH)] if place else cells))
     return [*audit.attributes, *(["Mean absolute difference"] if place else [])], rows

@@ -17,7 +17,6 @@ import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, of_first
 from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, kind_of
-from analysis.methods.gep.results import more_than_chance
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
@@ -37,7 +36,7 @@ def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
     if between.empty:
         return between
     own = of_first(between, ATTRIBUTES)
-    return own[own["p_adjusted"].notna() & (own["indicator"] != ALL)]
+    return own[own["p_value"].notna() & (own["indicator"] != ALL)]
 
 
 def said_between(between: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
@@ -57,21 +56,13 @@ def said_words(words: pd.DataFrame) -> pd.DataFrame:
     return over[over["source"] == over["question"].map(kind_of).map(first)]
 
 
-def attributes_differ(words: pd.DataFrame, pair: tuple[str, str], alpha: float) -> bool:
-    """Tell whether the page says that two words differ in an attribute; only then it counts prompts that do."""
-    rows = said_words(words)
-    if rows.empty:
-        return False
-    own = rows[
-        (rows[["first", "second"]] == pair).all(axis=1) & (rows["question"].map(kind_of) == ATTRIBUTES)
-    ]
-    return bool((own["p_page"] < alpha).any())
-
-
 def adjust_page(
-    mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str
+    mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str, alpha: float
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of."""
+    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
+
+    Where a question is answered with no, no single profession is ``different``.
+    """
     mad, between, words = (table.assign(p_page=np.nan) for table in (mad, between, words))
     tests = []
     if len(mad):
@@ -87,6 +78,9 @@ def adjust_page(
     adjusted = adjust_p_values([own.min() for _, own in tests], method="hommel")
     for (table, own), least in zip(tests, adjusted, strict=True):
         table.loc[own.index, "p_page"] = own.clip(lower=least)
+    for table in (mad, between):
+        if len(table):
+            table["different"] = table["different"].mask(table["p_page"] >= alpha, 0)
     return mad, between, words
 
 
@@ -98,4 +92,4 @@ def page_p_text(row: Mapping[str, Any]) -> str:
 def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
     rows = said_mads(mad, reference)
-    return any(more_than_chance(row, alpha) for row in rows[rows["question"] == GENDER].to_dict("records"))
+    return bool((rows.loc[rows["question"] == GENDER, "p_page"] < alpha).any())

@@ -34,7 +34,6 @@ FOLDER = "attributes"
 SKIN_TONE = "skin_tone"
 NO_READERS = (SKIN_TONE, "captions")  # of what stands in that folder
 PEOPLE = "human"
-CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
 # rules of tones, each a reader of its own, and their columns
 TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
 _TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "grey": GREY, "unreadable": FAULTY}

@@ -22,8 +22,8 @@ DALLEVAL = (
     Table(
         "dalleval_professions",
         "professions",
-        "a reader, question, profession and indicator: the average of what was read, its MAD and floor, and what became"
-        " of every image",
+        "a reader, question, profession (or all) and indicator: the average of what was read, and what became of every"
+        " image",
         tables.PROFESSION_COLUMNS,
         printed=(
             Latex("dalleval_table06_gender", "dalleval-gender-examples", f"{_GENDER}: examples.", _FLOOR),
@@ -57,7 +57,7 @@ DALLEVAL = (
     Table(
         "dalleval_mad",
         "professions",
-        "a reader, question and indicator: the MAD over all professions beside its floor, and the average",
+        "a reader, question and indicator: the MAD over all professions beside its floor",
         mad.MAD_COLUMNS,
         printed=(
             Latex(
@@ -79,7 +79,7 @@ DALLEVAL = (
     Table(
         "dalleval_words",
         "professions",
-        "a reader, question, pair of indicators and profession (or all): the difference of what was read, with tests",
+        "a reader, question, pair of indicators and profession (or all): the difference of what was read",
         words.WORD_COLUMNS,
         printed=(
             Latex(
@@ -99,7 +99,7 @@ DALLEVAL = (
     Table(
         "dalleval_absolute",
         "professions",
-        "a reader of attributes, pair of indicators and profession (or all): the mean absolute difference, its floor",
+        "a reader of attributes, pair of indicators and profession (or all): the mean absolute difference",
         words.ABSOLUTE_COLUMNS,
     ),
     Table(

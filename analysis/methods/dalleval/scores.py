@@ -31,21 +31,11 @@ COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))  #
 
 @dataclass(frozen=True)
 class Reading:
-    """What one reader says of the images of an audit, to one question.
+    """Answers of one reader (``source``) to one question about every image, (n_professions, n_words, n_draws).
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_professions, n_words, n_draws)
-        A category of `categories`; NaN where none was decided. The images of a profession with one place on the last
-        axis were drawn from the same noise, unless they are another program's that says otherwise.
-    status : ndarray of object (str), same shape
-        One of `STATUSES`; empty where no image was planned.
-    professions, words : tuple of str
-        Words are the names of indicators.
-    question, source : str
-        What was asked, and who answered.
-    together : int
-        How many words stand together as one: the last axis then holds the draws of the first, those of the second ...
+    ``values`` are of `categories`, NaN where none was decided; ``status`` one of `STATUSES`, empty where no image was
+    planned. The images of a profession and draw share their noise. Of ``together`` words that stand as one the last
+    axis holds the draws of the first, then those of the second.
     """
 
     values: NDArray[np.float64]
@@ -70,12 +60,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class AuditDesign:
-    """How an audit is measured; ``main`` are the indicators whose images stand together in the rows of all words.
+    """Choices by which an audit is measured; ``main`` are the indicators of the rows of all words.
 
     ``pairs`` of words are compared (first, second, kind); ``bare`` (attributes, all, none) says where the prompt
     without a profession counts as one. ``paired``: the images of a draw share their noise (another program's may not);
-    ``shared``: a draw has one noise under all professions (`sampler.noise`). ``correct``: averages set right by the
-    checker stand beside.
+    ``shared``: a draw has one noise under all professions (`sampler.noise`).
     """
 
     main: Sequence[str]
@@ -84,7 +73,6 @@ class AuditDesign:
     bare: str = "attributes"
     paired: bool = True
     shared: bool = False
-    correct: bool = True
 
     def counted(self, reading: Reading) -> Reading:
         """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
@@ -158,18 +146,3 @@ def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     k, n = np.asarray(first, np.int64), np.asarray(images, np.int64)
     p_value = np.minimum(2 * stats.binom.cdf(np.minimum(k, n - k), n, 0.5), 1.0)
     return np.where(n > 0, p_value, np.nan)
-
-
-def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
-    """Return Fisher's exact p-values, two-sided, of each row's share against that of all other rows together.
-
-    >>> other_p_values([3, 0, 0], [3, 3, 3]).round(4).tolist()
-    [0.0119, 0.4643, 0.4643]
-    """
-    k, n = np.asarray(counts, np.int64), np.asarray(images, np.int64)
-    p_values = np.full(len(k), np.nan)
-    for row in np.flatnonzero((n > 0) & (n < n.sum())):
-        rest, others = k.sum() - k[row], n.sum() - n[row]
-        table = [[k[row], n[row] - k[row]], [rest, others - rest]]
-        p_values[row] = stats.fisher_exact(table).pvalue
-    return p_values

@@ -29,7 +29,6 @@ def measure_professions(run: Run) -> None:
         bare=config.dalleval.bare,
         paired=config.paired,
         shared=config.sampler.noise == "shared",
-        correct=config.dalleval.correct,
     )
     professions = tables.profession_table(readings, design)
     deviations, differences, apart = adjust_page(
@@ -37,6 +36,7 @@ def measure_professions(run: Run) -> None:
         words.between_table(readings, design),
         words.word_table(readings, design),
         config.reference,
+        config.measure.alpha,
     )
     made = {
         "dalleval_professions": professions,
@@ -48,9 +48,9 @@ def measure_professions(run: Run) -> None:
         "dalleval_absolute": words.absolute_table(readings, design),
         "dalleval_agreement": agreement.agreement_table(readings, config.measure),
     }
-    for name, table in made.items():
-        if len(table):
-            write(run, name, table)
+    for table in DALLEVAL:
+        if len(made[table.name]):
+            write(run, table.name, made[table.name][list(table.columns)])
 
 
 def _require(run: Run) -> None:

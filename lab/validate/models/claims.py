@@ -25,7 +25,6 @@ from analysis.methods.dalleval.page_tests import (
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.gep import section as attributes
-from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -50,7 +49,6 @@ OBJECTS, SCORES_FILLED = "objects", "dots of bias scores"
 WHOLE, CHI_SQUARE, GROUPS = "objects as a whole", "chi-square", "dependency groups"
 ATTRIBUTES, VECTOR = "attributes, score", "attributes, vector"
 GENDERS, BETWEEN, WORDS = "professions", "between professions", "between words"
-ABSOLUTE = "prompts whose attributes differ"
 KINDS = (
     *(
         CARDS,
@@ -263,7 +261,7 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
     table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
     for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and more_than_chance(row, ALPHA):
+        if row["question"] == GENDER and row["p_page"] < ALPHA:
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
         for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
@@ -281,7 +279,7 @@ def of_professions(work: professions.Professions, reference: str, truth: Truth) 
 
 
 def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
-    """Rows of the report's table of differences between words that it tells from 0, and prompts counted as apart."""
+    """Rows of the report's table of differences between words that it tells from 0."""
     shown = said_words(work.table("dalleval_words"))
     rows = shown[shown["p_page"] < ALPHA] if len(shown) else shown
     for row in rows.to_dict("records"):
@@ -293,8 +291,3 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         else:
             true = truth.more(row["question"], one, other)
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
-    for row in professions.absolute_rows(work, "prompt", ALPHA):
-        pair = row["first"], row["second"]
-        asked = set(shown["question"]) - {GENDER, TONE}
-        true = int(any(truth.more(name, *pair) for name in asked))
-        yield from (Claim(WORDS, ABSOLUTE, 0, true) for _ in range(int(row["different"])))

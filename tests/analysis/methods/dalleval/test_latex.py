@@ -8,7 +8,6 @@ import pytest
 from analysis.methods.dalleval.latex import ProfessionAudit, of_audit
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES
 from lab.papers.tables import FOLDER
 
 MODEL = "Stable Diffusion"
@@ -41,19 +40,15 @@ def tables():
     between = over["indicator"] == "woman-man"
     over.loc[between, ["first", "second"]] = ["woman", "man"]
     over = over.assign(difference=over["value"].where(between, over["difference_from_person"].fillna(0)))
-    gender_mad = {
-        "mad": mad.loc[MODEL, "mad_gender"],
-        "floor": 0.1367,
-        "average": averages[MODEL, "average gender"],
-    }
-    tone_mad = {
-        "mad": mad.loc[MODEL, "mad_skin_tone"],
-        "floor": 0.1,
-        "average": averages[MODEL, "average skin tone"],
-    }
+    gender_mad = {"question": "gender", "indicator": "person", **BLIP}
+    tone_mad = {"question": "tone", "indicator": ALL, "source": "dalleval2023"}
     own = [
-        {"question": "gender", "indicator": "person", **gender_mad, **BLIP},
-        {"question": "tone", "indicator": ALL, **tone_mad, "source": "dalleval2023"},
+        gender_mad | {"mad": mad.loc[MODEL, "mad_gender"], "floor": 0.1367},
+        tone_mad | {"mad": mad.loc[MODEL, "mad_skin_tone"], "floor": 0.1},
+    ]
+    over_all = [
+        gender_mad | {"average": averages[MODEL, "average gender"]},
+        tone_mad | {"average": averages[MODEL, "average skin tone"]},
     ]
     means = table22[(table22["model"] == MODEL) & (table22["indicator"] != "woman-man")]
     whole = [
@@ -61,10 +56,16 @@ def tables():
         for a, b in (("woman", "person"), ("man", "person"), ("woman", "man"))
     ]
     return {
-        "dalleval_professions": pd.concat([gender, tone, cells]).query("model == @MODEL"),
-        "dalleval_mad": pd.concat([pd.DataFrame(own), means.assign(average=means["value"], **BLIP)]),
+        "dalleval_professions": pd.concat(
+            [
+                *(table[table["model"] == MODEL] for table in (gender, tone, cells)),
+                pd.DataFrame(over_all).assign(profession=ALL),
+                means.assign(average=means["value"], profession=ALL, **BLIP),
+            ]
+        ),
+        "dalleval_mad": pd.DataFrame(own),
         "dalleval_words": pd.concat([apart, over]).query("model == @MODEL").assign(**BLIP),
-        "dalleval_absolute": pd.DataFrame(whole).assign(profession=ALL, of=AVERAGES, **BLIP),
+        "dalleval_absolute": pd.DataFrame(whole).assign(profession=ALL, **BLIP),
     }
 
 

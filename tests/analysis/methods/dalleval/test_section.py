@@ -10,9 +10,7 @@ from analysis.report.environment import environment
 from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
 from tests.analysis.synthetic_run import configure
 
-FIGURES = {
-    *("dalleval-gender", "dalleval-tones", "dalleval-attribute-tones", "dalleval-mad", "dalleval-attributes")
-}
+FIGURES = {"dalleval-gender", "dalleval-tones", "dalleval-attribute-tones"}
 
 
 def page(run):
@@ -31,17 +29,20 @@ def shown(audit):
 
 
 def test_the_first_reader_speaks_and_all_are_named(shown, audit):
-    _, said, text = shown
+    *_, text = shown
     mad = audit.table("dalleval_mad")
     row = mad[(mad["source"] == "toyworld-checker") & (mad["question"] == "gender")].iloc[0]
-    share = f"{50 * (row['average'] + 1):.0f} % of the images generated from neutral prompts of 6 professions"
-    assert said["sentences"][0].startswith(f"{share} were read as female by the toyworld checker")
-    assert f"{row['mad']:.3f} on average" in said["sentences"][0]
-    assert said["sentences"][1].startswith(
-        "The average tone of the images generated from every word’s prompts"
+    average = audit.table("dalleval_professions").query(
+        "source == 'toyworld-checker' and question == 'gender' and profession == '(all)'"
+    )["average"]
+    share = (
+        f"{50 * (average.iloc[0] + 1):.0f} % of the images generated from neutral prompts of 6 professions"
     )
+    assert f"{share} were read as female by the toyworld checker" in text
+    assert f"from half and half is {row['mad']:.3f} on average" in text
+    assert "The average tone of the images generated from every word’s prompts" in text
     answer = section.lead(section.read_professions(audit), audit.config).answer
-    more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
+    more = "more" if row["p_page"] < 0.05 else "not more"
     assert answer.startswith(
         f"By a share of {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} "
     )
@@ -80,6 +81,7 @@ def test_the_first_screen_shows_images_of_three_professions_with_their_averages(
     lead = section.lead(section.read_professions(audit), audit.config)
     table = audit.table("dalleval_professions")
     own = table.query("source == 'toyworld-checker' and question == 'gender' and indicator == 'neutral'")
+    own = own[own["profession"] != "(all)"]
     values = [one.value for one in lead.examples]
     assert len(values) == 3 and values[0] == own["average"].min() and values[2] == own["average"].max()
     seen, samples = truths(audit), audit.samples(["sample_id", "prompt", "indicator", "seed"])
@@ -104,14 +106,12 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
     measure_professions(run)
     figures, said, text = page(run)
     expected = {
-        "tone": {"dalleval-tones", "dalleval-mad"},
+        "tone": {"dalleval-tones"},
         "nothing decided": {"dalleval-gender"},
     }
     assert set(figures) == expected[read]
     assert len(said["each"]) == 3
     if read == "nothing decided":
-        assert said["sentences"] == [
-            "Nothing can be said of the gender of images generated from neutral prompts of 0 professions (no images)."
-        ]
+        assert "Nothing can be said of the gender of images generated from neutral prompts of 0 prof" in text
         assert "2 undecided (gender)" in text
     list(latex.documents(run))

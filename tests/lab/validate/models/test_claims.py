@@ -220,11 +220,10 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
 
 def work_tables() -> dict[str, pd.DataFrame]:
     of = {"source": "toyworld-checker", "indicator": "neutral", "reason": ""}
-    mad = {**of, "p_value": 0.01, "p_page": 0.02, "excess": 0.1, "professions": 2}
-    between = {**of, "p_adjusted": 0.01, "p_page": 0.02, "different": 1}
+    mad = {**of, "p_page": 0.02, "professions": 2}
+    between = {**of, "p_value": 0.01, "p_page": 0.02, "different": 1}
     words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_page": 0.01}
     words |= {"first": "feminine", "second": "masculine"}
-    absolute = {"profession": "(all)", "kind": "contrast", "of": "prompts", "different": 2}
     return {
         "dalleval_professions": pd.DataFrame(
             [
@@ -249,7 +248,6 @@ def work_tables() -> dict[str, pd.DataFrame]:
                 for name, value in (("gender", 1.9), ("tone", 0.5), ("tie", -0.5), ("skirt", -0.4))
             ]
         ),
-        "dalleval_absolute": pd.DataFrame([{**absolute, "first": "feminine", "second": "masculine"}]),
     }
 
 
@@ -264,7 +262,7 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
     assert Counter(claim.kind for claim in found) == {
         reported.GENDERS: 3,  # half and half, and the two filled dots
         reported.BETWEEN: 5,  # gender and tone, of each one profession and all; a tie
-        reported.WORDS: 4 + 2,  # differences, and prompts whose attributes differ
+        reported.WORDS: 4,
     }
     wrong = [(claim.kind, claim.about) for claim in found if claim.false]
     assert wrong == [(reported.GENDERS, "waiter"), (reported.WORDS, "tone"), (reported.WORDS, "skirt")]
