@@ -1,7 +1,8 @@
 """Image-text alignment and image quality of a run: ``triptych audit alignment RUN --reference FOLDER``.
 
-Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID over the sample size and
-KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows them.
+Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID of unlimited
+images and KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows
+them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.methods.alignment.caption_tables import KIND, captions_table
-from analysis.methods.alignment.tables import ALL, VECTORS, quality_tables, retrieval_table
+from analysis.methods.alignment.tables import (
+    ALL,
+    CAPTIONS,
+    VECTORS,
+    captions_table,
+    quality_table,
+    retrieval_table,
+)
 from analysis.report.format import interval, number
 from analysis.tables.registry import write
 from probes.errors import UserError
@@ -47,13 +54,13 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
             seed=options.seed,
         )
     if options.reference is not None:
-        made["alignment_quality"], made["alignment_fid_curve"] = quality_tables(
+        made["alignment_quality"] = quality_table(
             run,
             observe.references(run, names, options.reference, seed=options.seed),
             partial(fidelity, seed=options.seed),
             seed=options.seed,
         )
-    if run.parts(KIND):
+    if run.parts(CAPTIONS):
         made["alignment_captions"] = captions_table(run)
     if not made:
         raise UserError(
@@ -79,8 +86,8 @@ def lines(made: dict[str, pd.DataFrame]) -> list[str]:
         ends = interval(row["low"], row["high"])
         why = f" ({row['reason']})" if row["reason"] else ""
         printed.append(
-            f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, over every pool"
-            f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
+            f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, by chance"
+            f" {number(row['chance'])}; {row['n_images']} images of"
             f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
         )
     for row in of_all_images(made, "alignment_captions"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.methods.alignment import caption_tables, tables
+from analysis.methods.alignment import tables
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.table import Latex, Table
 
@@ -35,14 +35,7 @@ ALIGNMENT = (
         "alignment_captions",
         "alignment",
         "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
-        caption_tables.COLUMNS,
-        stage="",
-    ),
-    Table(
-        "alignment_fid_curve",
-        "alignment",
-        "an indicator, feature and sample size: mean FID of random subsets of the prompts, and the line in 1/n",
-        tables.CURVE_COLUMNS,
+        tables.CAPTION_COLUMNS,
         stage="",
     ),
 )

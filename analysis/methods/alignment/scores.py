@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from analysis.methods.gep.estimates import unit
 
@@ -21,15 +20,12 @@ class Retrieval:
     """Retrieved prompts of each image; arrays have shape (n_images,).
 
     ``hit``: 1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j)
-    where j negatives are ``tied`` with it at the top (the mean over ways to break the tie); NaN where nothing can be
-    drawn. ``expected``: the mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
+    where j negatives are tied with it at the top (the mean over ways to break the tie); NaN where nothing can be drawn.
     ``negatives``: captions drawn: as asked for, or all that say something else, where these are fewer.
     """
 
     hit: NDArray[np.float64]
-    expected: NDArray[np.float64]
     negatives: NDArray[np.int64]
-    tied: NDArray[np.int64]
 
     @property
     def chance(self) -> NDArray[np.float64]:
@@ -76,18 +72,17 @@ def r_precision(
         )
         for start in range(0, len(images), _CHUNK)
     ]
-    hit, expected, drawn, tied = (np.concatenate(one) for one in zip(*blocks)) if blocks else np.empty((4, 0))
-    return Retrieval(hit, expected, drawn.astype(np.int64), tied.astype(np.int64))
+    hit, drawn = (np.concatenate(one) for one in zip(*blocks)) if blocks else np.empty((2, 0))
+    return Retrieval(hit, drawn.astype(np.int64))
 
 
 def _block(
     cosines: NDArray[np.float64], right: NDArray[np.intp], negatives: int, chosen: np.random.Generator
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Hit, expectation, negatives and ties of some images, from their cosines with every different caption."""
-    n, others = len(cosines), cosines.shape[1] - 1
-    count = min(negatives, others)
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Hits and numbers of negatives of some images, from their cosines with every different caption."""
+    n, count = len(cosines), min(negatives, cosines.shape[1] - 1)
     if count == 0:
-        return np.full(n, np.nan), np.full(n, np.nan), np.zeros(n), np.zeros(n)
+        return np.full(n, np.nan), np.zeros(n, np.int64)
     over = np.take_along_axis(cosines, right[:, None], axis=1)
     better, level = cosines > over + TIE, np.abs(cosines - over) <= TIE
     place = chosen.random(cosines.shape)  # the `count` smallest are drawn; never the image's prompt
@@ -95,26 +90,4 @@ def _block(
     drawn = np.argpartition(place, count - 1, axis=1)[:, :count]
     beaten = np.take_along_axis(better, drawn, axis=1).any(axis=1)
     tied = np.take_along_axis(level, drawn, axis=1).sum(axis=1)
-    hit = np.where(beaten, 0.0, 1 / (1 + tied))
-    expected = _expected(better.sum(axis=1), level.sum(axis=1) - 1, others, count)
-    return hit, expected, np.full(n, count), tied
-
-
-def _expected(better: NDArray, tied: NDArray, others: int, count: int) -> NDArray[np.float64]:
-    """The mean hit over all pools of `count` negatives, of which none is better and j are tied with the prompt."""
-    total = np.zeros(len(better))
-    for j in range(min(int(tied.max(initial=0)), count) + 1):
-        worse = others - better - tied
-        possible = (tied >= j) & (worse >= count - j)
-        ways = (
-            _choices(np.where(possible, tied, j), j)
-            + _choices(np.where(possible, worse, count - j), count - j)
-            - _choices(np.asarray(others), count)
-        )
-        total += np.where(possible, np.exp(ways) / (1 + j), 0.0)
-    return total
-
-
-def _choices(n: NDArray, k: int) -> NDArray[np.float64]:
-    """The logarithm of n over k."""
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return np.where(beaten, 0.0, 1 / (1 + tied)), np.full(n, count)

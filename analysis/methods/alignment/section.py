@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.methods.alignment.figures import draw_curve
 from analysis.methods.alignment.registry import ALIGNMENT
 from analysis.methods.alignment.tables import ALL
-from analysis.report.figures.style import Drawn
 from analysis.report.latex import by_cells, latex, signed_cell
 from analysis.report.method import ReportedMethod, ReportSection
 from analysis.tables.registry import read
@@ -23,7 +21,7 @@ Tables = Mapping[str, pd.DataFrame]
 NAMES = {
     **{f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)},
     **{"cider": "CIDEr", "meteor": "METEOR", "spice": "SPICE", "fid": "FID", "fid_infinity": "FID∞"},
-    **{"fid_jackknife": "FID, jackknife", "kid": "KID", "kid_jackknife": "KID, jackknife"},
+    **{"kid": "KID", "kid_jackknife": "KID, jackknife"},
 }
 PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
 FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
@@ -33,14 +31,6 @@ def read_alignment(run: Run) -> Tables | None:
     """Return the tables of the section that a run holds, by name; None where `triptych audit alignment` was not run."""
     there = run.tables()
     return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there} or None
-
-
-def draw(tables: Tables, config: Config) -> dict[str, Drawn]:
-    """Draw FID over the sample size, where it was measured."""
-    if "alignment_fid_curve" not in tables:
-        return {}
-    drawn = draw_curve(tables["alignment_fid_curve"], tables["alignment_quality"])
-    return {drawn.name: drawn} if drawn else {}
 
 
 def section(tables: Tables, config: Config) -> dict[str, Any]:
@@ -89,7 +79,7 @@ REPORTED = ReportedMethod(
     section=ReportSection(
         "analysis.methods.alignment/section.html.j2",
         read=read_alignment,
-        draw=draw,
+        draw=lambda tables, config: {},
         context=section,
     ),
     documents=documents,

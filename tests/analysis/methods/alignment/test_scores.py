@@ -1,6 +1,4 @@
-"""R-precision by hand, with ties and duplicates, and its expectation against every pool there is."""
-
-from itertools import combinations
+"""R-precision by hand, with ties and duplicates."""
 
 import numpy as np
 import pytest
@@ -28,7 +26,6 @@ def test_twenty_images_by_hand():
     found = r_precision(5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99)
     assert found.hit.tolist() == list(hits)
     assert found.hit.mean() == 0.6
-    assert found.expected.tolist() == pytest.approx(hits, abs=1e-12)
     assert found.negatives.tolist() == [3] * 20  # all that say something else, where 99 are asked for
     assert found.chance.tolist() == [0.25] * 20
 
@@ -46,32 +43,12 @@ def test_ties_count_as_the_mean_over_ways_to_break_them():
     captions, texts = ["a", "b", "c", "d"], at(0, 0, 0, 90)
     found = r_precision(at(0, 0, 89), captions, texts, ["a", "d", "d"])
     assert found.hit.tolist() == pytest.approx([1 / 3, 0, 1])
-    assert found.tied.tolist() == [2, 0, 0]
     # float32 embeddings of the same tokens, one unit in the last place apart, are tied
     near = np.float32(texts)
     near[1] = np.nextafter(near[1], np.float32(2))
     assert r_precision(at(30), captions, near, ["a"]).hit.tolist() == pytest.approx([1 / 3])
 
 
-def test_the_expectation_is_the_mean_over_every_pool():
-    rng = np.random.default_rng(3)
-    images, texts = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
-    texts[4] = 2 * texts[5]  # tied wherever one of them is the prompt
-    names = [str(index) for index in range(9)]
-    prompts = [names[index % 9] for index in range(12)]
-    found = r_precision(images, names, texts, prompts, negatives=4)
-    cosines = images @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T
-    for image, prompt, expected in zip(cosines, map(int, prompts), found.expected):
-        hits = []
-        for pool in combinations([index for index in range(9) if index != prompt], 4):
-            rest = image[list(pool)] - image[prompt]
-            tied = (np.abs(rest) < 1e-9).sum()
-            hits.append(0 if (rest > 1e-9).any() else 1 / (1 + tied))
-        assert expected == pytest.approx(np.mean(hits), abs=1e-10)
-
-
 def test_without_negatives_nothing_is_said():
     found = r_precision(at(0), ["a", "A "], at(0, 90), ["a"])
-    assert np.isnan(
-        [found.hit[0], found.expected[0], found.chance[0]]
-    ).all() and found.negatives.tolist() == [0]
+    assert np.isnan([found.hit[0], found.chance[0]]).all() and found.negatives.tolist() == [0]
