@@ -8,17 +8,16 @@ told which was asked for; with `--about questions` it asks openly (*How many dog
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.skills.detections import labels as object_names
-from analysis.methods.skills.detections import read_scored_images, reasons
-from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, right, scene_of
-from analysis.methods.skills.tables import ALL, OWN, PEOPLE_COLUMNS, rate
+from analysis.methods.skills.detections import read_scored_images
+from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, scene_of
+from analysis.methods.skills.tables import ALL, PEOPLE_COLUMNS, image_table, rate
 from analysis.questions import people_questions
 from analysis.report.format import counted
 from analysis.studies.human_check.labels import read_labels, together
@@ -33,10 +32,10 @@ from probes.prompts.prompt import asks_for_skills
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 
-VERSION = "skills_people/1"
+VERSION = "skills_people/2"
+DETECTOR = "the detector"
 CHOICE_STREAM = 31  # one seed draws nothing twice
 STATED = 3  # statements beside that of the prompt, where nobody says how many
-OTHER = "other"
 UNCLEAR = "unclear"
 ONE_ANSWER = "one answer only"
 
@@ -99,45 +98,28 @@ def _statements(run: Run) -> dict[str, SkillRequest]:
 
 
 def labelled_items(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return people's answers with what the detector says of the same statement.
+    """Return people's answers about what the images' own prompts ask for, with what the detector says of it.
 
     `answers` has ``annotator``, ``sample_id``, ``object`` (a statement) and ``present`` (yes, no or unclear); added are
-    ``triplet``, ``skill``, ``asked`` (``prompt``: the statement of the image's own prompt, or ``other``), ``detected``
-    (1 or 0; NaN where the detector cannot judge it) and ``reason`` (why not).
+    ``triplet``, ``skill`` and ``detected`` (1 or 0; NaN where the detector cannot judge it).
     """
-    scored, known = read_scored_images(run), _statements(run)
-    place = dict(zip(scored.samples["sample_id"], range(len(scored.samples))))
-    rows = np.array([place[sample] for sample in answers["sample_id"]], int)
-    asked = [known[text] for text in answers["object"]]
-    detected = np.full(len(answers), np.nan)
-    for one in dict.fromkeys(asked):
-        members = np.array([number for number, other in enumerate(asked) if other == one])
-        detected[members] = right(one, scored.seen.of(rows[members]), scored.rules)[ACCURACY]
-    why = np.array(reasons(run, answers, asked, object_names(run.config)), dtype=object)
-    own = [_said(scored.requests[row], scored.rules) for row in rows]
-    return answers.reset_index(drop=True).assign(
-        triplet=scored.samples["triplet"].to_numpy()[rows],
-        skill=[one.skill for one in asked],
-        asked=[OWN if text == said else OTHER for text, said in zip(answers["object"], own)],
-        detected=np.where(why == "", detected, np.nan),
-        reason=why,
-    )
+    scored = read_scored_images(run)
+    own = [_said(one, scored.rules) for one in scored.requests]
+    images = image_table(scored).assign(object=own)[["sample_id", "object", "triplet", "skill", ACCURACY]]
+    return answers.merge(images.rename(columns={ACCURACY: "detected"}), on=["sample_id", "object"])
 
 
 def answered_items(run: Run) -> pd.DataFrame:
     """Return `labelled_items` of the answers to open questions (``triptych labels``)."""
     labels, asked = run.table(ANSWERS), requested_skills(run.config)
     questions = {one.key: one for one in people_questions(run.config)}
-    triplet = run.samples(["sample_id", "triplet"]).set_index("sample_id")["triplet"]
-    own = [asked[triplet[sample]] for sample in labels["sample_id"]]
+    labels = labels.merge(run.samples(["sample_id", "triplet"]), on="sample_id")
+    own = [asked[triplet] for triplet in labels["triplet"]]
     readings = [questions[key].read(str(said)) for key, said in zip(labels["question"], labels["answer"])]
-    answers = pd.DataFrame(
-        {
-            "annotator": labels["annotator"].fillna("").to_numpy(),
-            "sample_id": labels["sample_id"].to_numpy(),
-            "object": [_said(one, run.config.skills) for one in own],
-            "present": [_present(one, said, run.config.skills) for one, said in zip(own, readings)],
-        }
+    answers = labels[["sample_id"]].assign(
+        annotator=labels["annotator"].fillna(""),
+        object=[_said(one, run.config.skills) for one in own],
+        present=[_present(one, said, run.config.skills) for one, said in zip(own, readings)],
     )
     return labelled_items(run, answers)
 
@@ -157,76 +139,43 @@ def _present(one: SkillRequest, reading: str | None, rules: Skills) -> str:
 
 
 def people_table(items: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return how often people and the detector say that a statement is true, and how often they say the same.
+    """Return how often people say that an image shows what was asked for, beside the detector and one another.
 
-    Of the images' own statements (``asked``: ``prompt``) ``people`` and ``detector`` are accuracies, as in the paper's
-    Table 3, over the same ``n`` answers: those that are neither ``unclear`` nor ``not_judged`` by the detector.
-    Intervals are Wilson's with the effective size over prompts (`analysis.stats.rates.effective`); ``kappa`` is
-    Cohen's. Rows of two annotators (``A, B``) compare them with each other.
+    ``value`` is an annotator's accuracy, as in the paper's Table 3, and ``other`` that of whom it stands ``beside``,
+    over the same ``n`` images: those that both decided. Its interval is Wilson's with the effective size over prompts
+    (`analysis.stats.rates.effective`); ``same``: how often both say the same; ``kappa`` is Cohen's.
     """
-    rows = []
     people = list(dict.fromkeys(items["annotator"]))
-    skills = [skill for skill in TASKS if (items["skill"] == skill).any()]
+    said = items["present"].map({"yes": 1.0, "no": 0.0})
+    keys = ["sample_id", "triplet", "skill"]
+    table = items.assign(said=said).pivot(index=keys, columns="annotator", values="said")
+    table[DETECTOR] = items.drop_duplicates("sample_id").set_index(keys)["detected"]
+    table, rows = table.reset_index(), []
+    skills = [skill for skill in TASKS if (table["skill"] == skill).any()]
     for skill in (*skills, *([ALL] if len(skills) > 1 else [])):
-        of_skill = items if skill == ALL else items[items["skill"] == skill]
-        kinds = [OWN, *([OTHER, ALL] if (items["asked"] == OTHER).any() else [])]
-        for kind in kinds:
-            chosen = of_skill if kind == ALL else of_skill[of_skill["asked"] == kind]
-            place = {"skill": skill, "asked": kind}
-            rows += [
-                {"annotator": name, **place, **_beside(chosen[chosen["annotator"] == name], level)}
-                for name in people
-            ]
-            rows += [
-                {"annotator": f"{a}, {b}", **place, **_between(chosen, a, b, level)}
-                for a, b in combinations(people, 2)
-            ]
+        own = table[table["skill"].isin([skill] if skill != ALL else skills)]
+        for one, other in (*((name, DETECTOR) for name in people), *combinations(people, 2)):
+            rows.append(
+                {"skill": skill, "annotator": one, "beside": other, **_beside(own, one, other, level)}
+            )
     return pd.DataFrame(rows, columns=list(PEOPLE_COLUMNS)).assign(version=VERSION)
 
 
-def _beside(answers: pd.DataFrame, level: float) -> dict[str, object]:
-    """One annotator and the detector."""
-    clear, judged = answers["present"] != UNCLEAR, answers["detected"].notna()
-    both = answers[clear & judged]
-    yes, detected = (both["present"] == "yes").astype(float), both["detected"]
-    return {
-        **_ends("people", rate(both.assign(said=yes), "said", level)),
-        "detector": float(detected.mean()) if len(both) else np.nan,
-        **_same(both, yes, detected, level),
-        "unclear": int((~clear).sum()),
-        "not_judged": int((clear & ~judged).sum()),
-    }
-
-
-def _between(answers: pd.DataFrame, first: str, second: str, level: float) -> dict[str, object]:
-    """Two annotators, on what both answered clearly."""
-    one, two = (answers[answers["annotator"] == name] for name in (first, second))
-    both = one.merge(
-        two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
-    )
-    clear = (both["present"] != UNCLEAR) & (both["present_two"] != UNCLEAR)
-    unclear, both = int((~clear).sum()), both[clear]
-    said = [(both[column] == "yes").astype(float) for column in ("present", "present_two")]
-    return {**_same(both, *said, level), "unclear": unclear, "not_judged": 0}
-
-
-def _same(both: pd.DataFrame, one: pd.Series, two: pd.Series, level: float) -> dict[str, object]:
-    """How far two readings of the same statements agree."""
+def _beside(images: pd.DataFrame, one: str, other: str, level: float) -> dict[str, object]:
+    """An annotator beside another or the detector, over the images that both decided."""
     from sklearn.metrics import cohen_kappa_score  # a run without answers does without
 
-    agreed = rate(both.assign(same=(one == two).astype(float)), "same", level)
-    varied = len(set(one) | set(two)) > 1
+    both = images[images[[one, other]].notna().all(axis=1)]
+    varied = len(set(both[one]) | set(both[other])) > 1
+    numbers = rate(both, one, level)
     return {
-        **_ends("same", agreed),
-        "kappa": float(cohen_kappa_score(one, two)) if varied else np.nan,
-        "n": agreed["n"],
-        "n_prompts": agreed["n_prompts"],
-        "reason": agreed["reason"] or ("" if varied else ONE_ANSWER),
+        **numbers,
+        "other": both[other].mean(),
+        "same": (both[one] == both[other]).mean(),
+        "kappa": cohen_kappa_score(both[one], both[other]) if varied else np.nan,
+        "undecided": len(images) - len(both),
+        "reason": numbers["reason"] or ("" if varied else ONE_ANSWER),
     }
-
-
-def _ends(name: str, found: Mapping[str, object]) -> dict[str, object]:
-    return {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
 
 
 def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> str:
@@ -251,7 +200,7 @@ def _agreement(run: Run, files: Sequence[Path]) -> Iterator[str]:
         )
     table = people_table(labelled_items(run, answers), run.config.measure.level)
     write(run, "skills_people", table)
-    shown = table.drop(columns=["version", "people_low", "people_high", "same_low", "same_high"])
+    shown = table.drop(columns=["version", "low", "high"])
     yield shown.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="–")
     yield f"wrote {run.path / 'tables' / 'skills_people.csv'}; triptych report {run.path} puts it on the page"
 

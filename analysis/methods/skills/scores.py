@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -151,51 +151,37 @@ def _related(
 
 def judge(
     requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> pd.DataFrame:
-    """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``."""
-    rows = []
-    for one, members in _by_request(requests).items():
-        some = images.of(members)
-        for task, correct in right(one, some, rules).items():
-            rows.append(pd.DataFrame({"image": members, "task": task, "right": correct}))
-    empty = pd.DataFrame({"image": np.array([], int), "task": [], "right": np.array([], bool)})
-    found = pd.concat(rows or [empty], ignore_index=True)
-    return found.sort_values("image", kind="stable", ignore_index=True)
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+    r"""Return by task whether each image shows what its prompt asks for, and the share of its skill's images that do.
 
-
-def dealt(
-    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> dict[str, NDArray[np.float64]]:
-    r"""Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
-
-    Its mean over n prompts, :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`,
-    is the accuracy of images that are dealt out to the prompts of their skill at random (over all permutations, so
-    nothing is drawn). NaN where a task is another skill's.
+    Both ``(n_images,)``, NaN where a task is another skill's. The mean of the shares over n prompts,
+    :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`, is the accuracy of images
+    that are dealt out to the prompts of their skill at random (over all permutations, so nothing is drawn).
     """
-    shares = {task: np.full(len(requests), np.nan) for tasks in TASKS.values() for task in tasks}
-    of_skill = {skill: images.of(members) for skill, members in _by_skill(requests).items()}
-    for one, members in _by_request(requests).items():
-        for task, correct in right(one, of_skill[one.skill], rules).items():
-            shares[task][members] = correct.mean()
-    return shares
+    tasks = dict.fromkeys(task for tasks in TASKS.values() for task in tasks)
+    correct, shares = ({task: np.full(len(requests), np.nan) for task in tasks} for _ in range(2))
+    skills = np.array([one.skill for one in requests])
+    members: dict[SkillRequest, list[int]] = {}
+    for index, one in enumerate(requests):
+        members.setdefault(replace(one, template=""), []).append(index)
+    for one, own in members.items():
+        for task, of_skill in right(one, images.of(skills == one.skill), rules).items():
+            shares[task][own] = of_skill.mean()
+        for task, of_own in right(one, images.of(own), rules).items():
+            correct[task][own] = of_own
+    return correct, shares
 
 
 def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
-    It is `dealt` of a detector without error where images show exactly what their prompts ask for. With K objects
-    equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two objects:
-    a scene with *b left of a* is one with *a right of b*.
+    It is the share of `judge` for a detector without error where images show exactly what their prompts ask for. With K
+    objects equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
+    objects: a scene with *b left of a* is one with *a right of b*.
     """
     scenes = [(one.skill, scene_of(one)) for one in requests]
     repeats, total = Counter(scenes), Counter(one.skill for one in requests)
     return np.array([repeats[scene] / total[scene[0]] for scene in scenes])
-
-
-def _by_skill(requests: Sequence[SkillRequest]) -> dict[str, list[int]]:
-    """Places of the prompts of each skill that there is."""
-    places = {skill: [i for i, one in enumerate(requests) if one.skill == skill] for skill in TASKS}
-    return {skill: members for skill, members in places.items() if members}
 
 
 def scene_of(request: SkillRequest) -> tuple:
@@ -204,14 +190,3 @@ def scene_of(request: SkillRequest) -> tuple:
         return (request.object, request.count)
     turned = (request.object_b, request.object, INVERSE[request.relation])
     return min((request.object, request.object_b, request.relation), turned)
-
-
-def _by_request(requests: Sequence[SkillRequest]) -> dict[SkillRequest, list[int]]:
-    """The images of prompts that ask for the same, whatever their template."""
-    members: dict[SkillRequest, list[int]] = {}
-    for index, one in enumerate(requests):
-        bare = SkillRequest(
-            one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation
-        )
-        members.setdefault(bare, []).append(index)
-    return members

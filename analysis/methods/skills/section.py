@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.methods.skills.figures import draw_skills
 from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
-from analysis.methods.skills.tables import ALL, AVERAGE, OWN
+from analysis.methods.skills.tables import ALL, AVERAGE
 from analysis.report import gallery, record
 from analysis.report.environment import environment
 from analysis.report.figures import saved
@@ -149,7 +149,7 @@ def _people(run: Run) -> list[dict[str, Any]]:
     for name, how in (("skills_people", "statements"), ("skills_answers", "open questions")):
         if name in run.tables():
             own = read(run, name)
-            own = own[(own["asked"] == OWN) & own["people"].notna()]
+            own = own[own["value"].notna()]
             rows += [
                 {**row, "how": how, "title": TITLES.get(row["skill"], "All")}
                 for row in own.to_dict("records")

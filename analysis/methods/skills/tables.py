@@ -20,13 +20,11 @@ from analysis.methods.skills.scores import (
     VERSION,
     DetectedObjects,
     chances,
-    dealt,
     judge,
 )
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
-from analysis.tables.interval_columns import with_ends
 from analysis.tables.table import Latex, Table
 from probes.config.measurement import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
@@ -40,12 +38,11 @@ ACCURACY_COLUMNS = (
     *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
 )
 PEOPLE_COLUMNS = (
-    *("annotator", "skill", "asked", *with_ends("people"), "detector", *with_ends("same"), "kappa"),
-    *("n", "n_prompts", "unclear", "not_judged", "reason", "version"),
+    *("skill", "annotator", "beside", "value", "low", "high", "other", "same", "kappa"),
+    *("n", "n_prompts", "undecided", "reason", "version"),
 )
 COUNTS = ("n", "n_prompts", "left_out", "without_image")
-CHANCE = "chance"
-OWN = "prompt"  # a statement or question of what the image's own prompt asks for
+CHANCE, SHUFFLED = "chance", "shuffled "  # of an image
 AVERAGE = "average"  # in the place of a skill: the mean of the three
 NOTHING = "no image could be judged"
 NO_IMAGE = "no prompt of these has an image"
@@ -74,13 +71,22 @@ def image_table(scored: ScoredImages) -> pd.DataFrame:
 
     NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
     """
-    answers = judge(scored.requests, scored.seen, scored.rules).astype({"right": float})
-    wide = answers.pivot(index="image", columns="task", values="right").reindex(columns=list(ANSWERS))
-    wide = wide.reindex(range(len(scored.requests)))
-    reasons = np.array(scored.reasons, dtype=object)
-    wide[reasons != ""] = np.nan
-    table = pd.concat([scored.samples.reset_index(drop=True), _levels(scored.requests), wide], axis=1)
-    return table.assign(detected=scored.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+    return _judged(scored)[list(IMAGE_COLUMNS)]
+
+
+def _judged(scored: ScoredImages) -> pd.DataFrame:
+    """`image_table`, with how often a random image of its skill fits the prompt, by task, and `CHANCE` likewise."""
+    can = np.array([reason == "" for reason in scored.reasons], bool)
+    requests = [one for one, judged in zip(scored.requests, can) if judged]
+    correct, shares = judge(requests, scored.seen.of(can), scored.rules)
+    columns = {
+        **correct,
+        **{SHUFFLED + task: share for task, share in shares.items()},
+        CHANCE: chances(requests),
+    }
+    numbers = pd.DataFrame(columns, index=np.flatnonzero(can)).reindex(range(len(can)))
+    table = pd.concat([scored.samples.reset_index(drop=True), _levels(scored.requests), numbers], axis=1)
+    return table.assign(detected=scored.seen.total, reason=list(scored.reasons))
 
 
 def _levels(requests: Sequence[SkillRequest]) -> pd.DataFrame:
@@ -97,37 +103,25 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
     2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
-    images, absent, rows = image_table(scored), _levels(scored.absent), []
-    can = images["reason"] == ""
-    baselines = _baselines(scored, can.to_numpy())
+    images, absent, rows = _judged(scored), _levels(scored.absent), []
     for skill, tasks in TASKS.items():
         of_skill = [table[table["skill"] == skill] for table in (images, absent)]
         for split, value, some, missing in _splits(*of_skill, skill):
             for task in tasks:
-                about = {"skill": skill, "split": split, "level": value, "task": task}
-                chance = _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan
-                known = {"shuffled": _mean(baselines[task], some.index), "chance": chance}
-                found = {**rate(some, task, level), "without_image": missing, **known}
-                rows.append({**about, **found, "rule": getattr(scored.rules, skill)})
+                rows.append(
+                    {
+                        **{"skill": skill, "split": split, "level": value, "task": task},
+                        **rate(some, task, level),
+                        "without_image": missing,
+                        "shuffled": some[SHUFFLED + task].mean(),
+                        "chance": some[CHANCE].mean() if task == ACCURACY else np.nan,
+                        "rule": getattr(scored.rules, skill),
+                    }
+                )
     rows += _average(rows)
     table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
     table = table.astype(dict.fromkeys(COUNTS, "int64"))
     return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
-
-
-def _baselines(scored: ScoredImages, can: np.ndarray) -> dict[str, np.ndarray]:
-    """Return for every image, by task, how often a random image of its skill fits its prompt; `CHANCE` likewise."""
-    requests = [one for one, fine in zip(scored.requests, can) if fine]
-    found = {**dealt(requests, scored.seen.of(can), scored.rules), CHANCE: chances(requests)}
-    baselines = {task: np.full(len(can), np.nan) for task in found}
-    for task, shares in found.items():
-        baselines[task][can] = shares
-    return baselines
-
-
-def _mean(shares: np.ndarray, rows: pd.Index) -> float:
-    known = shares[rows][~np.isnan(shares[rows])]
-    return float(known.mean()) if len(known) else float("nan")
 
 
 def _splits(
@@ -205,13 +199,13 @@ SKILLS = (
     Table(
         "skills_answers",
         "skills",
-        "an annotator and skill: people's answers to open questions (`triptych labels`) beside the detector",
+        "a skill and annotator: people's answers to open questions (`triptych labels`) beside the detector or another",
         PEOPLE_COLUMNS,
     ),
     Table(
         "skills_people",
         "labels",
-        "an annotator, skill and kind of statement: what people say (`triptych labels`) beside the detector",
+        "a skill and annotator: the statements that people ticked (`triptych labels`) beside the detector or another",
         PEOPLE_COLUMNS,
         stage="",
     ),

@@ -67,7 +67,9 @@ def answers_file(run, shown, path, annotator, mistakes):
 def test_answers_are_held_against_the_detector(observed, tmp_path, capsys):
     labels(["sheet", str(observed.path), "--out", str(tmp_path), "--images", "90", "--seed", "2"])
     _, shown = cards(tmp_path / "sheet.html")
-    mistakes = {0, 5, 40, 41, 77}
+    truth, texts = of_sample(observed), [(card["id"], text) for card in shown for text in card["objects"]]
+    own = [n for n, (sample, text) in enumerate(texts) if text == paintskills.statement(truth[sample][0])]
+    mistakes = {0, 5, *own[3:8]} - {*own[:3]}
     files = [
         answers_file(observed, shown, tmp_path / f"{name}.csv", name, wrong)
         for name, wrong in (("A", set()), ("B", mistakes))
@@ -76,17 +78,14 @@ def test_answers_are_held_against_the_detector(observed, tmp_path, capsys):
     assert "skills_people.csv" in capsys.readouterr().out
     table = Run.open(observed.path).table("skills_people")
     assert list(table.columns) == list(TABLES["skills_people"].columns)
-    rows = table.set_index(["annotator", "skill", "asked"])
+    rows = table[table["skill"] == "all"].set_index(["annotator", "beside"])
     # the renderings are read without error: one who sees what is there agrees with the detector everywhere
-    assert (table.loc[table["annotator"] == "A", "same"] == 1).all()
-    own = rows.loc[("A", "all", "prompt")]
+    assert (table.loc[(table["annotator"] == "A") & (table["beside"] == "the detector"), "same"] == 1).all()
+    first = rows.loc["A", "the detector"]
     wrong = sum(f"t{WRONG:05d}" in card["id"] for card in shown)
-    assert own["n"] == 90 and own["people"] == own["detector"] == 1 - wrong / 90
-    total = sum(len(card["objects"]) for card in shown)
-    whole = rows.loc[("B", "all", "all")]
-    assert whole["n"] == total and whole["same"] == pytest.approx(1 - len(mistakes) / total)
-    between = rows.loc[("A, B", "all", "all")]
-    assert between["same"] == whole["same"] and np.isnan(between["people"])
+    assert first["n"] == len(own) == 90 and first["value"] == first["other"] == 1 - wrong / 90
+    missed = len(mistakes & {*own})
+    assert rows.loc["B", "the detector"]["same"] == rows.loc["A", "B"]["same"] == 1 - missed / 90
     measure(observed)
     page = report(configure(Run.open(observed.path), report={"figures": False})).read_text(encoding="utf-8")
     assert "What people say of some of the images" in page and "Nobody has looked" not in page
@@ -128,7 +127,7 @@ def test_open_questions_are_those_of_the_skill_and_are_measured(observed, tmp_pa
     assert labels(["read", str(observed.path), str(out / FILE)]) == 0
     measure(Run.open(observed.path))
     rows = Run.open(observed.path).table("skills_answers").set_index("skill")
-    assert rows.loc["count", "people"] == pytest.approx(11 / 12) and rows.loc["count", "detector"] == 1
+    assert rows.loc["count", "value"] == pytest.approx(11 / 12) and rows.loc["count", "other"] == 1
     assert rows.loc["spatial", "same"] == 1 and rows.loc["all", "n"] == 36
     sheet[number]["answer"] = "many"
     with open(out / FILE, "w", newline="", encoding="utf-8") as file:
@@ -151,19 +150,17 @@ def test_rates_are_those_of_other_libraries():
             "object": "a dog is there",
             "triplet": range(n),
             "skill": "object",
-            "asked": "prompt",
             "present": np.where(present, "yes", "no"),
             "detected": detected.astype(float),
-            "reason": "",
         }
     )
     items.loc[0, "present"], items.loc[1, "detected"] = "unclear", np.nan
     (row,) = people_table(items, 0.95).to_dict("records")
     kept = slice(2, None)
     assert row["kappa"] == pytest.approx(cohen_kappa_score(present[kept], detected[kept]))
-    same = int((present[kept] == detected[kept]).sum())
-    expected = proportion_confint(same, n - 2, method="wilson")
+    assert row["same"] == pytest.approx((present[kept] == detected[kept]).mean())
+    expected = proportion_confint(int(present[kept].sum()), n - 2, method="wilson")
     # one image a prompt: the effective size is that of a cluster variance, n - 1
-    assert (row["same_low"], row["same_high"]) == pytest.approx(expected, abs=0.01)
-    assert (row["n"], row["unclear"], row["not_judged"]) == (n - 2, 1, 1)
-    assert row["people"] == pytest.approx(present[kept].mean())
+    assert (row["low"], row["high"]) == pytest.approx(expected, abs=0.01)
+    assert (row["n"], row["undecided"]) == (n - 2, 2)
+    assert row["value"] == pytest.approx(present[kept].mean())
