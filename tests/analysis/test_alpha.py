@@ -24,8 +24,8 @@ PAIR = ("feminine", "masculine")
 @pytest.mark.parametrize(("level", "significant"), [(0.95, True), (0.99, False)])
 def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
     alpha, p = Measure(level=level).alpha, 0.03
-    assert more_than_chance({"p_page": p, "p_value": p, "excess": 0.1}, alpha) == significant
-    mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_page": p}])
+    assert more_than_chance({"p_adjusted": p, "p_value": p, "excess": 0.1}, alpha) == significant
+    mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_adjusted": p}])
     assert even_refuted(mad, "neutral", alpha) == significant
     sites = pd.DataFrame({"p_adjusted": [p], "floor_donor": [""]})
     assert beyond(sites, alpha).startswith(f"{int(significant)} of 1 place")

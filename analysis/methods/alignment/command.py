@@ -12,16 +12,16 @@ from functools import partial
 
 import pandas as pd
 
+from analysis.methods.alignment.method import METHOD
 from analysis.methods.alignment.tables import (
-    ALL,
     CAPTIONS,
     VECTORS,
     captions_table,
     quality_table,
     retrieval_table,
 )
-from analysis.report.format import interval, number
-from analysis.tables.registry import write
+from analysis.report import section
+from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs.missing import open_run
 from probes.runs.run import Run
@@ -67,6 +67,7 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
             f"{options.run}: expected features {clip!r}, found none, no captions and no"
             " --reference: run --stage observe"
         )
+    made = {name: table.reindex(columns=TABLES[name].names) for name, table in made.items()}
     for name, table in made.items():
         write(run, name, table)
     return made
@@ -79,36 +80,11 @@ def _features(run: Run, wanted: str | None) -> list[str]:
     return [name for name in VECTORS if run.parts(f"features/{name}")]
 
 
-def lines(made: dict[str, pd.DataFrame]) -> list[str]:
-    """Return what tables say of all images together, a line each."""
-    printed = []
-    for row in of_all_images(made, "alignment_retrieval"):
-        ends = interval(row["low"], row["high"])
-        why = f" ({row['reason']})" if row["reason"] else ""
-        printed.append(
-            f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, by chance"
-            f" {number(row['chance'])}; {row['n_images']} images of"
-            f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
-        )
-    for row in of_all_images(made, "alignment_captions"):
-        value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
-        printed.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
-    for row in of_all_images(made, "alignment_quality"):
-        why = f": {row['reason']}" if row["reason"] else ""
-        printed.append(
-            f"{row['measure']} on {row['features']} against {row['reference']}: {number(row['value'])}"
-            f" {interval(row['low'], row['high'])} of {row['n_images']} and {row['n_reference']} images{why}"
-        )
-    return printed
-
-
-def of_all_images(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
-    """Return the rows of a table that are of all words together; none where it was not made."""
-    table = made.get(name)
-    return [] if table is None else table[table["indicator"] == ALL].to_dict("records")
-
-
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    print("\n".join(lines(measure(options))))
+    measure(options)
+    run = Run.open(options.run)
+    shown = section.measured(METHOD, {run.config.model_name: run})
+    for line in (line for spec in METHOD.tables for line in section.sentences(shown, spec)):
+        print(line)
     print(f"tables: {options.run / 'tables'}; triptych report {options.run} shows them")

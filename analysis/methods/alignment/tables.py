@@ -33,18 +33,6 @@ SCALE = 100  # of captions, as Table 19 prints them
 ONE_PROMPT = "fewer than two prompts"
 # features that are vectors
 VECTORS = ("clip", "clip_vit_l_14", "resnet50", "resnet50_logits", "dino", "inception")
-RETRIEVAL_COLUMNS = (
-    *("indicator", "features", "pool", "r_precision", "low", "high", "chance", "negatives"),
-    *("n_images", "n_missing", "n_prompts", "level", "reason", "version"),
-)
-QUALITY_COLUMNS = (
-    *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension", "n_images"),
-    *("n_missing", "n_reference", "n_prompts", "level", "package", "reason", "version"),
-)
-CAPTION_COLUMNS = (
-    *("indicator", "captioner", "metric", "value", "low", "high", "n_images", "n_missing", "n_prompts"),
-    *("level", "package", "reason", "version"),
-)
 Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, float], str]]
 
 
@@ -121,8 +109,7 @@ def retrieval_table(
         numbers = {"r_precision": mean, "low": low, "high": high, "chance": own["chance"].mean()}
         reason = "no observed image, or a single caption" if own.empty else reason
         rows.append({**about, **numbers, "negatives": own["negatives"].min(), "reason": reason})
-    table = pd.DataFrame(rows).assign(features=feature, pool=pool, version=R_PRECISION_VERSION)
-    return table[list(RETRIEVAL_COLUMNS)]
+    return pd.DataFrame(rows).assign(features=feature, pool=pool, version=R_PRECISION_VERSION)
 
 
 def interval(
@@ -151,7 +138,7 @@ def quality_table(
             rows += [
                 {**about, **one} for one in _distances(samples, fidelity, run.config.measure.level, seed)
             ]
-    return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS)).assign(version=quality.QUALITY_VERSION)
+    return pd.DataFrame(rows).assign(version=quality.QUALITY_VERSION)
 
 
 def _samples(seen: pd.DataFrame, table: pd.DataFrame, reference: Reference) -> quality.Samples:
@@ -214,8 +201,7 @@ def captions_table(run: Run) -> pd.DataFrame:
         scores += [_other(name, others[name], places, own["unit"], run) for name in OTHERS]
         rows += [{**about, **one} for one in scores]
     captioner = run.meta.get(CAPTIONS, {}).get("captioner", "")
-    table = pd.DataFrame(rows, columns=list(CAPTION_COLUMNS))
-    return table.assign(captioner=captioner, version=CAPTIONS_VERSION)
+    return pd.DataFrame(rows).assign(captioner=captioner, version=CAPTIONS_VERSION)
 
 
 def _bleu(counts: NDArray[np.float64], units: pd.Series, run: Run) -> list[dict[str, object]]:

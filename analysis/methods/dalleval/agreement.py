@@ -13,11 +13,6 @@ from analysis.methods.dalleval.tables import NO_IMAGES, bounded_interval
 from analysis.stats.rates import linearised
 from probes.config.schema import Measure
 
-AGREEMENT_COLUMNS = (
-    *("question", "first", "second", "same", "low", "high", "within_1", "within_2", "within_3"),
-    *("mean_abs_difference", "images", "level", "reason"),
-)
-
 
 def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFrame:
     """Return for every two readers of a question the share of images of which they say the same, over prompts.
@@ -29,7 +24,7 @@ def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFra
     for question in dict.fromkeys(one.question for one in readings):
         of_question = [one for one in readings if one.question == question]
         rows += [_agreement(*two, measure) for two in combinations(of_question, 2)]
-    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
+    return pd.DataFrame(rows)
 
 
 def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, object]:

@@ -15,11 +15,6 @@ from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.design_effect import design_effect
 from probes.config.schema import Measure
 
-MAD_COLUMNS = (
-    *("source", "question", "indicator", "mad", "floor", "debiased", "low", "high", "p_value", "p_page"),
-    *("different", "tested", "professions", "images", "level", "reason", "version"),
-)
-
 
 def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: AuditDesign) -> pd.DataFrame:
     """Return the MAD over all professions beside its floor (Table 8), by reader, question and word.
@@ -27,7 +22,7 @@ def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: Au
     ``debiased`` is less what the errors of the shares add to it, with its interval over the images of these
     professions; these errors are multiplied by the design effect of images that share a noise. The interval leaves out
     0 only where the test (``p_value``: is the MAD above its floor?) does: near 0 the errors of few images are far from
-    normal. ``p_page`` is filled by `analysis.methods.dalleval.page_tests.adjust_page`.
+    normal. ``p_adjusted`` is filled by `analysis.methods.dalleval.page_tests.adjust_page`.
     """
     rows = []
     for one in with_pooled(readings, design.main):
@@ -47,7 +42,8 @@ def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: Au
                     "tested": len(tested),
                 }
             )
-    return pd.DataFrame(rows, columns=list(MAD_COLUMNS)).assign(level=design.measure.level, version=VERSION)
+    table = pd.DataFrame(rows).assign(p_adjusted=np.nan, level=design.measure.level, version=VERSION)
+    return table if rows else table.iloc[:0]
 
 
 def _mad(of_noises: NDArray[np.int64], measure: Measure) -> dict[str, object]:

@@ -17,7 +17,6 @@ import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, of_first
 from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, kind_of
-from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
 
@@ -59,11 +58,11 @@ def said_words(words: pd.DataFrame) -> pd.DataFrame:
 def adjust_page(
     mad: pd.DataFrame, between: pd.DataFrame, words: pd.DataFrame, reference: str, alpha: float
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the tables with ``p_page``, adjusted over all that the page says; NaN in rows it does not speak of.
+    """Return the tables with the ``p_adjusted`` of rows that the page speaks of adjusted over all that it says.
 
     Where a question is answered with no, no single profession is ``different``.
     """
-    mad, between, words = (table.assign(p_page=np.nan) for table in (mad, between, words))
+    mad, between, words = (table.copy() for table in (mad, between, words))
     tests = []
     if len(mad):
         for label, row in said_mads(mad, reference).iterrows():
@@ -77,19 +76,14 @@ def adjust_page(
     tests = [(table, own) for table, own in tests if own.notna().any()]
     adjusted = adjust_p_values([own.min() for _, own in tests], method="hommel")
     for (table, own), least in zip(tests, adjusted, strict=True):
-        table.loc[own.index, "p_page"] = own.clip(lower=least)
+        table.loc[own.index, "p_adjusted"] = own.clip(lower=least)
     for table in (mad, between):
         if len(table):
-            table["different"] = table["different"].mask(table["p_page"] >= alpha, 0)
+            table["different"] = table["different"].mask(table["p_adjusted"] >= alpha, 0)
     return mad, between, words
-
-
-def page_p_text(row: Mapping[str, Any]) -> str:
-    """The p-value of a row of which the page speaks, with the family over which it is adjusted."""
-    return f"{p_value(row['p_page'])}, adjusted over this section’s tests"
 
 
 def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
     rows = said_mads(mad, reference)
-    return bool((rows.loc[rows["question"] == GENDER, "p_page"] < alpha).any())
+    return bool((rows.loc[rows["question"] == GENDER, "p_adjusted"] < alpha).any())

@@ -41,15 +41,6 @@ from probes.prompts.diagnostic import ALL, NONE
 ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 NO_IMAGES = "no images"
 PLACE = ("source", "question", "profession", "indicator")
-PROFESSION_COLUMNS = (
-    *(*PLACE, "average", "low", "high", "least", "most", "p_value", "p_adjusted"),
-    *(*COUNTS, "level", "reason", "version"),
-)
-DISTRIBUTION_COLUMNS = (*PLACE, "category", "images", "share", "low", "high", "decided", "level")
-TONE_COLUMNS = (
-    *("source", "reader", "attribute", "category", "images", "share", "low", "high"),
-    *("decided", "present", "level"),
-)
 
 
 def pool_words(reading: Reading, main: Sequence[str]) -> Reading:
@@ -87,7 +78,7 @@ def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.Dat
         ]
         frames += [table, pd.DataFrame(over)]
     table = pd.concat(frames, ignore_index=True).assign(level=design.measure.level, version=VERSION)
-    return table.assign(reason=np.where(table["decided"] == 0, NO_IMAGES, ""))[list(PROFESSION_COLUMNS)]
+    return table.assign(reason=np.where(table["decided"] == 0, NO_IMAGES, ""))
 
 
 def _prompts(reading: Reading, measure: Measure) -> pd.DataFrame:
@@ -193,7 +184,7 @@ def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.D
         )
         frame = _shares(table, table.sum(axis=2, keepdims=True), effects, design.measure.level)
         frames.append(frame.set_index(index).reset_index().assign(source=one.source, question=one.question))
-    return pd.concat(frames, ignore_index=True)[list(DISTRIBUTION_COLUMNS)] if frames else pd.DataFrame()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _shares(counts: NDArray[np.int64], decided: NDArray[np.int64], effect, level: float) -> pd.DataFrame:
@@ -230,7 +221,7 @@ def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.Data
                 frame = _shares(images, (~np.isnan(tones[present])).sum(), effect, design.measure.level)
                 about = {"source": tone.source, "reader": reader, "attribute": attribute}
                 frames.append(frame.assign(category=categories(TONE), present=present.sum(), **about))
-    return pd.concat(frames, ignore_index=True)[list(TONE_COLUMNS)] if frames else pd.DataFrame()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _attribute_readers(readings: Sequence[Reading]) -> list[str]:

@@ -30,17 +30,6 @@ from analysis.study import Comparison
 
 DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth
 PAIR = ("first", "second", "kind")
-WORD_COLUMNS = (
-    *("source", "question", *PAIR, "profession", "difference", "low", "high", "p_value", "p_page"),
-    *("pairs", "professions", "level", "reason"),
-)
-ABSOLUTE_COLUMNS = (
-    *("source", *PAIR, "profession", "mean_abs_difference", "floor", "p_value", "attributes", "reason"),
-)
-BETWEEN_COLUMNS = (
-    *("source", "question", "indicator", "explained", "floor", "p_value", "p_page"),
-    *("different", "tested", "professions", "images", "reason"),
-)
 NO_PAIRS = "no pair of images that were both decided"
 NOT_PAIRED = "images are not paired by a seed"
 
@@ -214,7 +203,7 @@ def absolute_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataF
             if {first, second} <= {*family[0].words}:
                 frame = _absolute([design.counted(one) for one in family], first, second, design)
                 frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
-    return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)] if frames else pd.DataFrame()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _absolute(family: Sequence[Reading], first: str, second: str, design: AuditDesign) -> pd.DataFrame:

@@ -39,27 +39,25 @@ COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of d
 
 @dataclass(frozen=True)
 class DetectedObjects:
-    """Detections in images, by the classes that prompts ask for.
+    """Detections over a threshold, by the classes that prompts ask for.
 
-    ``counts`` (n_images, n_classes) are detections over the threshold, ``total`` (n_images,) those of any class;
-    ``first`` and ``second`` (n_images,) the class of the surest detection and of the next, -1 where it is another, or
-    there is none; ``centres`` (n_images, n_classes, n_detections, 2) x (to the right) and y (down) of the boxes'
-    centres in pixels, the surest first, NaN beyond the last.
+    ``counts`` (n_images, n_classes), ``total`` (n_images,) of any class; ``surest`` (2, n_images) the class of the
+    surest detection and of the next, -1 where it is another, or there is none; ``centres`` (n_images, n_classes,
+    n_detections, 2) x (to the right) and y (down) of the boxes' centres in pixels, the surest first, NaN beyond the
+    last.
     """
 
     classes: tuple[str, ...]
     counts: NDArray[np.int64]
     total: NDArray[np.int64]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    surest: NDArray[np.int64]
     centres: NDArray[np.float64]
 
     def of(self, rows: Sequence[int] | NDArray) -> DetectedObjects:
         """Return what was detected in some images, by their numbers or a mask."""
-        chosen = np.asarray(rows)
-        chosen = chosen if chosen.dtype == bool else chosen.astype(int)
-        arrays = (self.counts, self.total, self.first, self.second, self.centres)
-        return DetectedObjects(self.classes, *(array[chosen] for array in arrays))
+        return DetectedObjects(
+            self.classes, self.counts[rows], self.total[rows], self.surest[:, rows], self.centres[rows]
+        )
 
 
 def seen(
@@ -69,28 +67,23 @@ def seen(
 
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "dog", 0.2, 8, 0, 12, 4), (1, "cat", 0.8, 0, 0, 2, 2)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog"], 0.5)
-    >>> found.counts.tolist(), found.total.tolist(), found.first.tolist()
-    ([[1], [0]], [1, 1], [0, -1])
+    >>> found.counts.tolist(), found.total.tolist(), found.surest.tolist()
+    ([[1], [0]], [1, 1], [[0, -1], [-1, -1]])
     """
-    kept = detections[detections["score"] > threshold]
-    kept = kept.iloc[np.argsort(-kept["score"].to_numpy(np.float64), kind="stable")]
-    kept = kept.iloc[np.argsort(kept["image"].to_numpy(), kind="stable")]
-    image = kept["image"].to_numpy(np.int64)
+    kept = detections[detections["score"] > threshold].astype({"image": "int64"})
+    kept = kept.sort_values(["image", "score"], ascending=[True, False], kind="stable")
     which = pd.Index(list(classes)).get_indexer(kept["label"])
-    total = np.bincount(image, minlength=n_images)
-    first, second = np.full((2, n_images), -1, np.int64)
-    own, begins, several = np.unique(image, return_index=True, return_counts=True)
-    first[own] = which[begins]
-    second[own[several > 1]] = which[begins[several > 1] + 1]
-    counts = np.zeros((n_images, len(classes)), np.int64)
-    of_class = which >= 0
-    image, which, kept = image[of_class], which[of_class], kept[of_class]
-    np.add.at(counts, (image, which), 1)
-    centres = np.full((*counts.shape, int(counts.max(initial=1)), 2), np.nan)
-    rank = kept.groupby([image, which]).cumcount().to_numpy()
-    x, y = ((kept[f"{axis}0"] + kept[f"{axis}1"]).to_numpy(np.float64) / 2 for axis in "xy")
-    centres[image, which, rank] = np.stack([x, y], axis=-1)
-    return DetectedObjects(tuple(classes), counts, total, first, second, centres)
+    kept = kept.assign(which=which, rank=kept.groupby("image").cumcount())
+    two = kept[kept["rank"] < 2]
+    surest = np.full((2, n_images), -1, np.int64)
+    surest[two["rank"], two["image"]] = two["which"]
+    total = np.bincount(kept["image"], minlength=n_images)
+    kept = kept[kept["which"] >= 0]
+    rank = kept.groupby(["image", "which"]).cumcount()
+    centres = np.full((n_images, len(classes), int(rank.max() + 1) if len(rank) else 1, 2), np.nan)
+    for axis, name in enumerate("xy"):
+        centres[kept["image"], kept["which"], rank, axis] = (kept[f"{name}0"] + kept[f"{name}1"]) / 2
+    return DetectedObjects(tuple(classes), np.isfinite(centres[..., 0]).sum(axis=2), total, surest, centres)
 
 
 def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -115,7 +108,7 @@ def right(
     place = images.classes.index(request.object)
     number = images.counts[:, place]
     if request.skill == "object":
-        return {ACCURACY: number > 0 if rules.object == "any" else images.first == place}
+        return {ACCURACY: number > 0 if rules.object == "any" else images.surest[0] == place}
     if request.skill == "count":
         alone = (number == request.count) & (images.total == request.count)
         correct = {"exact": number == request.count, "at_least": number >= request.count, "only": alone}
@@ -127,8 +120,7 @@ def right(
     other = images.classes.index(request.object_b)
     both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
     if rules.spatial == "surest":
-        surest = np.sort([images.first, images.second], axis=0)
-        both = (surest[0] == min(place, other)) & (surest[1] == max(place, other))
+        both = (np.sort(images.surest, axis=0) == np.sort([place, other])[:, None]).all(axis=0)
         return {ACCURACY: both & _related(request, images, place, other, "first"), CLASSES: both}
     return {ACCURACY: _related(request, images, place, other, rules.spatial), CLASSES: both}
 

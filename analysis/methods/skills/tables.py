@@ -13,9 +13,6 @@ import pandas as pd
 
 from analysis.methods.skills.scores import (
     ACCURACY,
-    CLASSES,
-    NUMBER,
-    NUMBER_AND_CLASS,
     TASKS,
     VERSION,
     DetectedObjects,
@@ -25,22 +22,11 @@ from analysis.methods.skills.scores import (
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
-from analysis.tables.table import Latex, Table
 from probes.config.measurement import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
 
 ALL = "all"
 LEVELS = ("skill", "template", "object", "count", "object_b", "relation")
-ANSWERS = (ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES)
-IMAGE_COLUMNS = ("sample_id", "triplet", "seed", *LEVELS, "detected", *ANSWERS, "reason")
-ACCURACY_COLUMNS = (
-    *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
-    *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
-)
-PEOPLE_COLUMNS = (
-    *("skill", "annotator", "beside", "value", "low", "high", "other", "same", "kappa"),
-    *("n", "n_prompts", "undecided", "reason", "version"),
-)
 COUNTS = ("n", "n_prompts", "left_out", "without_image")
 CHANCE, SHUFFLED = "chance", "shuffled "  # of an image
 AVERAGE = "average"  # in the place of a skill: the mean of the three
@@ -67,15 +53,11 @@ class ScoredImages:
 
 
 def image_table(scored: ScoredImages) -> pd.DataFrame:
-    """Return ``skills_images``: one row per image, with what was asked for and, as 1 or 0, whether it is there.
+    """Return what was asked for of each image and, as 1 or 0, whether it is there (``skills_images``).
 
-    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
+    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``. Beside it how often
+    a random image of its skill fits the prompt, by task, and `CHANCE` likewise.
     """
-    return _judged(scored)[list(IMAGE_COLUMNS)]
-
-
-def _judged(scored: ScoredImages) -> pd.DataFrame:
-    """`image_table`, with how often a random image of its skill fits the prompt, by task, and `CHANCE` likewise."""
     can = np.array([reason == "" for reason in scored.reasons], bool)
     requests = [one for one, judged in zip(scored.requests, can) if judged]
     correct, shares = judge(requests, scored.seen.of(can), scored.rules)
@@ -103,7 +85,7 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
     2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
-    images, absent, rows = _judged(scored), _levels(scored.absent), []
+    images, absent, rows = image_table(scored), _levels(scored.absent), []
     for skill, tasks in TASKS.items():
         of_skill = [table[table["skill"] == skill] for table in (images, absent)]
         for split, value, some, missing in _splits(*of_skill, skill):
@@ -119,7 +101,7 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
                     }
                 )
     rows += _average(rows)
-    table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
+    table = pd.DataFrame(rows)
     table = table.astype(dict.fromkeys(COUNTS, "int64"))
     return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
 
@@ -131,14 +113,14 @@ def _splits(
 
     Levels stand in the order of the prompts, those without an image last.
     """
-    if not len(images) + len(absent):
+    every = pd.concat([images, absent])
+    if every.empty:
         return
     yield ALL, ALL, images, len(absent)
     for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
-        there = [*images[axis], *absent[axis]]
-        for value in dict.fromkeys(sorted(there) if axis == "count" else there):
-            if value:
-                yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
+        levels = every[axis].unique()
+        for value in filter(None, sorted(levels) if axis == "count" else levels):
+            yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
 
 
 def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
@@ -162,51 +144,15 @@ def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
 
 def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """The mean of the skills, where all three are there."""
-    whole = [row for row in rows if row["split"] == ALL and row["task"] == ACCURACY]
-    if len(whole) < len(TASKS):
+    table = pd.DataFrame([row for row in rows if row["split"] == ALL and row["task"] == ACCURACY])
+    if len(table) < len(TASKS):
         return []
-    table = pd.DataFrame(whole)
-    means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
-    sums = {name: int(table[name].sum()) for name in COUNTS}
-    missing = "" if np.isfinite(means["value"]) else str(table.loc[table["value"].isna(), "reason"].iloc[0])
-    about = {"skill": AVERAGE, "split": ALL, "level": ALL, "task": ACCURACY, "rule": "mean of the skills"}
-    reason = missing or "no interval of a mean of skills"
-    return [{**about, **means, **sums, "low": np.nan, "high": np.nan, "reason": reason}]
-
-
-SKILLS = (
-    Table(
-        "skills_images",
-        "skills",
-        "an image: what its prompt asks for, and whether it is there by each task of the skill",
-        IMAGE_COLUMNS,
-    ),
-    Table(
-        "skills_accuracy",
-        "skills",
-        "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
-        ACCURACY_COLUMNS,
-        printed=(
-            Latex(
-                "skills_table02",
-                "skills",
-                "Accuracy of visual skills of {model}, by {detector}, in percent.",
-                "Shuffled: the mean over all ways to deal the images out to the prompts of their skill. Chance: the"
-                " same of images that all show what was asked for.",
-            ),
-        ),
-    ),
-    Table(
-        "skills_answers",
-        "skills",
-        "a skill and annotator: people's answers to open questions (`triptych labels`) beside the detector or another",
-        PEOPLE_COLUMNS,
-    ),
-    Table(
-        "skills_people",
-        "labels",
-        "a skill and annotator: the statements that people ticked (`triptych labels`) beside the detector or another",
-        PEOPLE_COLUMNS,
-        stage="",
-    ),
-)
+    missing = table.loc[table["value"].isna(), "reason"]
+    return [
+        {
+            **{"skill": AVERAGE, "split": ALL, "level": ALL, "task": ACCURACY, "rule": "mean of the skills"},
+            **table[["value", "shuffled", "chance"]].mean(skipna=False),
+            **table[list(COUNTS)].sum(),
+            "reason": "no interval of a mean of skills" if missing.empty else missing.iloc[0],
+        }
+    ]

@@ -246,7 +246,7 @@ def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     vector = audit.tables["gep_vector"]
-    for row in vector[vector["p_page"] < ALPHA].to_dict("records"):
+    for row in vector[vector["p_adjusted"] < ALPHA].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
         about = f"{row['attribute']}, {row['setting']}"
@@ -261,14 +261,14 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
     table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
     for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and row["p_page"] < ALPHA:
+        if row["question"] == GENDER and row["p_adjusted"] < ALPHA:
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
         for one in said_between(between, row).to_dict("records"):
             true = truth.professions_differ(row["question"], row["indicator"])
-            told = 1 + int(one["different"]) if one["p_page"] < ALPHA else 0
+            told = 1 + int(one["different"]) if one["p_adjusted"] < ALPHA else 0
             yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
     for row in said_attributes(between).to_dict("records"):
-        if row["p_page"] < ALPHA:
+        if row["p_adjusted"] < ALPHA:
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
@@ -281,7 +281,7 @@ def of_professions(work: professions.Professions, reference: str, truth: Truth) 
 def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
     """Rows of the report's table of differences between words that it tells from 0."""
     shown = said_words(work.table("dalleval_words"))
-    rows = shown[shown["p_page"] < ALPHA] if len(shown) else shown
+    rows = shown[shown["p_adjusted"] < ALPHA] if len(shown) else shown
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]
         if row["question"] == GENDER:

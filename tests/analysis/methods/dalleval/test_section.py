@@ -42,7 +42,7 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
     assert f"from half and half is {row['mad']:.3f} on average" in text
     assert "The average tone of the images generated from every word’s prompts" in text
     answer = section.lead(section.read_professions(audit), audit.config).answer
-    more = "more" if row["p_page"] < 0.05 else "not more"
+    more = "more" if row["p_adjusted"] < 0.05 else "not more"
     assert answer.startswith(
         f"By a share of {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} "
     )
@@ -61,7 +61,7 @@ def test_figures_are_drawn_and_say_who_read(shown):
 
 def test_cards_give_deviations_debiased_and_the_published_ones_beside_them(audit):
     mad = audit.table("dalleval_mad").query("source == 'toyworld-checker' and question == 'gender'")
-    said = mad[mad["p_page"].notna()]
+    said = mad[mad["p_adjusted"].notna()]
     found = results.results(audit)
     assert [one.value for one in found] == said["debiased"].tolist() != said["mad"].tolist()
     for one, published in zip(found, said["mad"], strict=True):

@@ -27,7 +27,7 @@ def test_renderings_are_right_and_what_is_none_is_counted(run):
     measure(run)
     assert set(run.tables()) == {"skills_images", "skills_accuracy"}
     images, accuracy = run.table("skills_images"), run.table("skills_accuracy")
-    assert list(images.columns) == list(TABLES["skills_images"].columns)
+    assert list(images.columns) == list(TABLES["skills_images"].names)
     assert len(images) == 2 * PROMPTS
     judged = images[images["reason"] == ""]
     assert set(images.loc[images["reason"] != "", "triplet"]) == {BROKEN}

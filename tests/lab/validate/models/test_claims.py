@@ -191,7 +191,7 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
     pair = {"source": "checker", "first": "feminine", "second": "masculine", "kind": "contrast"}
     score = pd.DataFrame(
         [
-            {**pair, "setting": setting, "p_value": 0.01, "p_page": p, "excess": 0.1}
+            {**pair, "setting": setting, "p_value": 0.01, "p_adjusted": p, "excess": 0.1}
             for setting, p in (("neutral", 0.01), ("explicit", 0.01), ("neutral", 0.2))
         ]
     )
@@ -203,7 +203,7 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
                 "attribute": name,
                 "difference": difference,
                 "p_adjusted": 0.01,
-                "p_page": p,
+                "p_adjusted": p,
             }
             for setting, name, difference, p in (
                 ("neutral", "dress", 0.4, 0.01),
@@ -220,9 +220,9 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
 
 def work_tables() -> dict[str, pd.DataFrame]:
     of = {"source": "toyworld-checker", "indicator": "neutral", "reason": ""}
-    mad = {**of, "p_page": 0.02, "professions": 2}
-    between = {**of, "p_value": 0.01, "p_page": 0.02, "different": 1}
-    words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_page": 0.01}
+    mad = {**of, "p_adjusted": 0.02, "professions": 2}
+    between = {**of, "p_value": 0.01, "p_adjusted": 0.02, "different": 1}
+    words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_adjusted": 0.01}
     words |= {"first": "feminine", "second": "masculine"}
     return {
         "dalleval_professions": pd.DataFrame(
@@ -273,6 +273,6 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
 def test_what_is_not_told_over_the_whole_page_is_no_claim():
     tables = work_tables()
     for name in ("dalleval_mad", "dalleval_between", "dalleval_words"):
-        tables[name] = tables[name].assign(p_page=0.06)
+        tables[name] = tables[name].assign(p_adjusted=0.06)
     found = list(of_professions(Professions(tables), "neutral", truth("toyworld-work-null", *WORDS)))
     assert found == []
