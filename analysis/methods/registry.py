@@ -32,6 +32,8 @@ class Method:
     ----------
     name : str
         Of its folder in `analysis.methods`.
+    spec : str
+        An `analysis.tables.spec.MethodSpec`: its tables, and all that the stages need of it.
     measured : str
         An `analysis.tables.method.MeasuredMethod`: its tables, and how the stage measure fills them.
     reported : str
@@ -42,6 +44,7 @@ class Method:
     """
 
     name: str
+    spec: str = ""
     measured: str = ""
     reported: str = ""
     people: str = ""
@@ -69,8 +72,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "gep",
-        measured="analysis.methods.gep.stage:MEASURED",
-        reported="analysis.methods.gep.section:REPORTED",
+        spec="analysis.methods.gep.method:METHOD",
         command=CommandRow(
             "audit gep",
             "analysis.methods.gep.arguments",
@@ -79,13 +81,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "dalleval",
-        measured="analysis.methods.dalleval.stage:MEASURED",
-        reported="analysis.methods.dalleval.section:REPORTED",
+        spec="analysis.methods.dalleval.method:METHOD",
     ),
     Method(
         "alignment",
-        measured="analysis.methods.alignment.registry:MEASURED",
-        reported="analysis.methods.alignment.section:REPORTED",
+        spec="analysis.methods.alignment.method:METHOD",
         command=CommandRow(
             "audit alignment",
             "analysis.methods.alignment.arguments",
@@ -94,9 +94,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "skills",
-        measured="analysis.methods.skills.stage:MEASURED",
-        reported="analysis.methods.skills.section:REPORTED",
-        people="analysis.methods.skills.people:CHECK",
+        spec="analysis.methods.skills.method:METHOD",
     ),
     Method(
         "decoding",

@@ -8,7 +8,7 @@ import pytest
 
 import analysis
 from analysis.methods.dalleval.page_tests import even_refuted
-from analysis.methods.gep.results import more_than_chance
+from analysis.methods.gep.page_tests import more_than_chance
 from analysis.methods.tracing.sentences import beyond
 from analysis.methods.tracing.together import REDUNDANT, interplay
 from analysis.report.figures.atlas import beyond_words
@@ -24,7 +24,7 @@ PAIR = ("feminine", "masculine")
 @pytest.mark.parametrize(("level", "significant"), [(0.95, True), (0.99, False)])
 def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
     alpha, p = Measure(level=level).alpha, 0.03
-    assert more_than_chance({"p_adjusted": p, "p_value": p, "excess": 0.1}, alpha) == significant
+    assert more_than_chance({"p_adjusted": p, "score": 0.2, "floor": 0.1}, alpha) == significant
     mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_adjusted": p}])
     assert even_refuted(mad, "neutral", alpha) == significant
     sites = pd.DataFrame({"p_adjusted": [p], "floor_donor": [""]})

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.names import named, of_first, profession
 from analysis.methods.dalleval.page_tests import even_refuted
 from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
@@ -35,10 +35,10 @@ def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
     return figure, figure.subplots(1, columns, squeeze=False)[0], deep
 
 
-def gender_rows(table: pd.DataFrame, source: str, indicator: str) -> pd.DataFrame:
-    """Return the averages of gender of an indicator by profession, the lowest first."""
-    own = table[(table["question"] == GENDER) & (table["source"] == source) & (table["profession"] != ALL)]
-    own = own[own["indicator"] == indicator]
+def gender_rows(table: pd.DataFrame, indicator: str) -> pd.DataFrame:
+    """Return the averages of gender of an indicator by profession, by the first reader, the lowest first."""
+    own = of_first(table, GENDER)
+    own = own[(own["indicator"] == indicator) & (own["profession"] != ALL)]
     return own.sort_values("average", kind="stable", na_position="first")
 
 
@@ -59,7 +59,7 @@ def draw_gender(shown: Measured) -> Drawn | None:
     table, source, alpha = shown.rows("dalleval_professions"), shown.words[GENDER], shown.words["alpha"]
     reference = shown.config.reference
     others = [name for name in comparison(shown.config).main if name != reference]
-    main = gender_rows(table, source, reference)
+    main = gender_rows(table, reference)
     if main.empty:
         return None
     even = 2 * shown.words["floor"]  # of the MAD, which is half the distance from 0
@@ -73,7 +73,7 @@ def draw_gender(shown: Measured) -> Drawn | None:
             if even == even:
                 axes.axvspan(-even, even, color=FAINT, alpha=0.55, lw=0)
             for place, word in enumerate(others, 1):
-                values = gender_rows(table, source, word).set_index("profession")["average"]
+                values = gender_rows(table, word).set_index("profession")["average"]
                 values = values.reindex(rows["profession"])
                 axes.plot(values, places, "|", color=PALETTE[place], ms=7, mew=1.5, clip_on=False)
             axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.3)

@@ -23,7 +23,7 @@ CHOSEN = (
 
 def lead_examples(run: Run, professions: pd.DataFrame, source: str) -> list[Example]:
     """Return the first images of the professions with the lowest, the middle and the highest average gender."""
-    rows = gender_rows(professions, source, run.config.reference)
+    rows = gender_rows(professions, run.config.reference)
     rows = rows[rows["average"].notna()].to_dict("records")
     answers = gender_answers(run, source)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])

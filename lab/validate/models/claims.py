@@ -8,14 +8,14 @@ often a model leaves out what a prompt names) it is neither true nor false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval import section as professions
 from analysis.methods.dalleval.figures import gender_rows, not_even
+from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     said_attributes,
@@ -24,7 +24,8 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
-from analysis.methods.gep import section as attributes
+from analysis.methods.gep import page_tests
+from analysis.methods.gep.method import METHOD as GEP
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -33,6 +34,7 @@ from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
 from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
+from analysis.report.section import measured
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
@@ -185,10 +187,11 @@ def said(run: Run, truth: Truth) -> Said:
         own = [card for entry in shown["contrasts"] for card in entry["findings"]]
         cards = cards + own
         found += [*of_cards(own, OBJECT_CARDS, run.config, truth), *of_objects(objects, shown, truth)]
-    if audit := attributes.read_attributes(run):
-        found += of_attributes(audit, truth)
-    if work := professions.read_professions(run):
-        found += of_professions(work, run.config.reference, truth)
+    if audit := measured(GEP, {run.config.model_name: run}):
+        said = "source == @source and kind == 'contrast'"
+        found += of_attributes(audit.rows("gep_score", said), audit.rows("gep_vector", said), truth)
+    if work := measured(DALLEVAL, {run.config.model_name: run}):
+        found += of_professions(work.tables, run.config.reference, truth)
     return Said(cards, found)
 
 
@@ -239,13 +242,12 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
                 yield Claim(GROUPS, f"{row['name']}, {group}", 0, differ, hedged=True)
 
 
-def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]:
+def of_attributes(score: pd.DataFrame, vector: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Claims of an audit of attributes; what a prompt names was planted for no word more than for another."""
-    for row in attributes.said_scores(audit):
-        if attributes.more_than_chance(row, ALPHA):
+    for row in score.to_dict("records"):
+        if page_tests.more_than_chance(row, ALPHA):
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
-    vector = audit.tables["gep_vector"]
     for row in vector[vector["p_adjusted"] < ALPHA].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
@@ -258,8 +260,10 @@ def _unless_named(row: dict, true: int) -> int | None:
     return None if true and row["setting"] == "explicit" else true
 
 
-def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
-    table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
+def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Truth) -> Iterator[Claim]:
+    table, mad, between, apart = (
+        tables.get(f"dalleval_{name}", pd.DataFrame()) for name in ("professions", "mad", "between", "words")
+    )
     for row in said_mads(mad, reference).to_dict("records"):
         if row["question"] == GENDER and row["p_adjusted"] < ALPHA:
             yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
@@ -275,12 +279,12 @@ def of_professions(work: professions.Professions, reference: str, truth: Truth) 
     for row in dots[not_even(dots, even_refuted(mad, reference, ALPHA), ALPHA)].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
-    yield from _between_words(work, truth)
+    yield from _between_words(apart, truth)
 
 
-def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
+def _between_words(apart: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Rows of the report's table of differences between words that it tells from 0."""
-    shown = said_words(work.table("dalleval_words"))
+    shown = said_words(apart)
     rows = shown[shown["p_adjusted"] < ALPHA] if len(shown) else shown
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]

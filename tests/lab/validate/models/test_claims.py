@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.methods.dalleval.section import Professions
-from analysis.methods.gep.section import Attributes
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
@@ -191,7 +189,7 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
     pair = {"source": "checker", "first": "feminine", "second": "masculine", "kind": "contrast"}
     score = pd.DataFrame(
         [
-            {**pair, "setting": setting, "p_value": 0.01, "p_adjusted": p, "excess": 0.1}
+            {**pair, "setting": setting, "p_value": 0.01, "p_adjusted": p, "score": 0.2, "floor": 0.1}
             for setting, p in (("neutral", 0.01), ("explicit", 0.01), ("neutral", 0.2))
         ]
     )
@@ -202,7 +200,6 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
                 "setting": setting,
                 "attribute": name,
                 "difference": difference,
-                "p_adjusted": 0.01,
                 "p_adjusted": p,
             }
             for setting, name, difference, p in (
@@ -213,9 +210,8 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
             )
         ]
     )
-    audit = Attributes({"gep_score": score, "gep_vector": vector}, "checker")
     for model, false in (("toyworld", [0, 0, 0, 1, 0]), ("toyworld-null", [1, 1, 1, 1, 1])):
-        assert [claim.false for claim in of_attributes(audit, truth(model, *WORDS))] == false
+        assert [claim.false for claim in of_attributes(score, vector, truth(model, *WORDS))] == false
 
 
 def work_tables() -> dict[str, pd.DataFrame]:
@@ -257,7 +253,7 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
         for indicator, word in (("neutral", "person"), ("feminine", "woman"), ("masculine", "man"))
         for name in ("clerk", "waiter", "chef")
     ]
-    work = Professions(work_tables())
+    work = work_tables()
     found = list(of_professions(work, "neutral", truth("toyworld-work", *prompts)))
     assert Counter(claim.kind for claim in found) == {
         reported.GENDERS: 3,  # half and half, and the two filled dots
@@ -274,5 +270,5 @@ def test_what_is_not_told_over_the_whole_page_is_no_claim():
     tables = work_tables()
     for name in ("dalleval_mad", "dalleval_between", "dalleval_words"):
         tables[name] = tables[name].assign(p_adjusted=0.06)
-    found = list(of_professions(Professions(tables), "neutral", truth("toyworld-work-null", *WORDS)))
+    found = list(of_professions(tables, "neutral", truth("toyworld-work-null", *WORDS)))
     assert found == []
