@@ -194,4 +194,4 @@ def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch):
     assert {"person", "bicycle", "dog"} <= set(taken.read("observed", ["tags"])["tags"].iloc[0])
     accuracy = taken.table("skills_accuracy")
     assert set(accuracy["detector"]) == {detector.name} and set(accuracy["threshold"]) == {0.7}
-    assert r"\label{tab:skills}" in (taken.path / "tables" / "skills_table02.tex").read_text()
+    assert r"\label{tab:skills_table02}" in (taken.path / "tables" / "skills_table02.tex").read_text()

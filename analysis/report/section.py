@@ -171,7 +171,8 @@ def _table(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> dict[st
         for head, cell in templates:
             name = head.render(known)
             heads[name] = None
-            own.setdefault(name, cell.render(known).strip())
+            text = cell.render(known).strip()
+            own.setdefault(name, Markup(text) if kind == "html" else text)
     dash = LATEX_DASH if kind == "latex" else DASH
     known = {**shown.words, "rows": records}
     caption, note = (

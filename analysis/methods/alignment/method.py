@@ -72,8 +72,8 @@ METHOD = MethodSpec(
     needs={"alignment": "`triptych audit alignment`"},
     title="Alignment and quality",
     anchor="alignment",
-    intro="How well images fit their prompts, and how like reference images they are (Cho et al. 2023, appendix D), over"
-    " all images and by word. Intervals {{ over(unit) }}.",
+    intro="How well images fit their prompts, and how like reference images they are (Cho et al. 2023, appendix D)."
+    " Intervals {{ over(unit) }}.",
     words=words,
     tables=(
         TableSpec(

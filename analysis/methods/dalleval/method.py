@@ -81,8 +81,8 @@ _MAD = """
 {% for row in rows if row.professions and not row.reason %}
 {% if row.question == "gender" and row.source == gender and row.indicator == reference %}
 The mean absolute deviation of {{ counted(row.professions, "profession") }} from half and half is
- {{ number(row.mad) }} on average, {{ "more" if row.p_adjusted < alpha else "not more" }} than the {{ number(row.floor) }}
- that chance alone gives ({{ p_value(row.p_adjusted) }}, adjusted over this section’s tests); of
+ {{ number(row.mad) }} on average, {{ "more" if row.p_adjusted < alpha else "not more" }} than the
+ {{ number(row.floor) }} that chance alone gives ({{ p_value(row.p_adjusted) }}, adjusted over this section’s tests); of
  {{ counted(row.tested, "profession") }} {{ few.get(row.different, "%d differ" | format(row.different)) }} from half
  and half after adjustment.
 {% elif row.question == "tone" and row.source == tone and row.indicator == tone_word %}
@@ -113,7 +113,7 @@ Professions {{ "differ" if row.p_adjusted < alpha else "cannot be told to differ
 {% if tested %}
 Of {{ counted(tested | map(attribute="question") | unique(true) | list | length, "attribute") }} by
  {{ named(attributes) }},
- {{ listed(tested | selectattr("p_adjusted", "lt", alpha) | map(attribute="question") | unique(true) | list) or "none" }}
+ {{ tested | selectattr("p_adjusted", "lt", alpha) | map(attribute="question") | unique(true) | join(", ") or "none" }}
  can be told to differ between professions (adjusted over attributes, words and this section’s tests).
 {% endif %}
 """
@@ -328,10 +328,11 @@ def lead(shown: Measured) -> Lead | None:
     if not rows or rows[0]["reason"] or not rows[0]["professions"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
     row = rows[0]
+    more = "more" if row["p_adjusted"] < shown.words["alpha"] else "not more"
     answer = (
-        f"By a share of {number(row['mad'])} on average,"
-        f" {'more' if row['p_adjusted'] < shown.words['alpha'] else 'not more'} than the {number(row['floor'])} that chance alone gives ({p_value(row['p_adjusted'])}, adjusted over this"
-        f" section’s tests), as {named(row['source'])} reads {counted(row['professions'], 'profession')}."
+        f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone"
+        f" gives ({p_value(row['p_adjusted'])}, adjusted over this section’s tests), as {named(row['source'])} reads"
+        f" {counted(row['professions'], 'profession')}."
     )
     examples = lead_examples(shown.run, shown.rows("dalleval_professions"), row["source"])
     return Lead(question, answer, figures, examples, *captions(reference, row["source"]))

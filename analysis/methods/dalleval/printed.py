@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from analysis.methods.dalleval.names import profession
 from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, TONES, kind_of
 from analysis.tables.spec import Measured, Pivot
 from probes.prompts.diagnostic import ALL, NONE
@@ -106,7 +105,7 @@ def prompts(number: int, word: str) -> Pivot:
 
     def frame(shown: Measured) -> pd.DataFrame:
         rows = frequencies(shown, shown.words[word])
-        return rows[rows["profession"] != ALL].assign(called=rows["profession"].map(profession))
+        return rows[rows["profession"] != ALL]
 
     caption = (
         f"Frequency of each attribute in images of {{{{ model }}}} generated from {{{{ {word} }}}} prompts, by"
@@ -117,7 +116,7 @@ def prompts(number: int, word: str) -> Pivot:
     )
     caption += beside if word != "reference" else ""
     latex = f"dalleval_table{number}_attributes"
-    return Pivot("{{ called }}", {"{{ question }}": _CELL}, caption, latex=latex, frame=frame)
+    return Pivot("{{ called(profession) }}", {"{{ question }}": _CELL}, caption, latex=latex, frame=frame)
 
 
 def _by_word(shown: Measured) -> pd.DataFrame:

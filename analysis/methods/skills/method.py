@@ -158,19 +158,9 @@ METHOD = MethodSpec(
             "skills_answers",
             "a skill and annotator: people's answers (`triptych labels`) beside the detector or another annotator",
             (
-                "skill",
-                "annotator",
-                "beside",
-                "value",
-                "low",
-                "high",
-                "other",
-                "same",
-                "kappa",
-                "n",
-                "n_prompts",
-            )
-            + ("undecided", "reason", "version"),
+                *("skill", "annotator", "beside", "value", "low", "high", "other", "same", "kappa", "n"),
+                *("n_prompts", "undecided", "reason", "version"),
+            ),
             pivots=(
                 Pivot(
                     "{{ titles[skill] }}: {{ annotator }} beside {{ beside }}",

@@ -7,7 +7,6 @@ import pytest
 from analysis.methods.dalleval import agreement
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED
-from analysis.methods.dalleval.stage import measure_professions
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.stage import measure
 from probes.config.schema import Measure
@@ -15,6 +14,7 @@ from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
+    measure_audit,
     write,
     write_answers,
     write_audit,
@@ -116,7 +116,7 @@ def answered(small):
 def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expected):
     configure(answered, dalleval={"readers": named})
     with pytest.raises(UserError, match=expected):
-        measure_professions(answered)
+        measure_audit(answered)
     assert not answered.tables()
 
 

@@ -13,7 +13,6 @@ from analysis.methods.dalleval import words as dalleval_words
 from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
-from analysis.methods.dalleval.stage import measure_professions
 from analysis.stats.noise_floor import mad_floor
 from analysis.stats.step_down import step_down_test
 from lab.papers.tables import FOLDER
@@ -22,6 +21,7 @@ from probes.prompts.diagnostic import NONE
 from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
     answers_of,
+    measure_audit,
     truths,
     write_answers,
     write_audit,
@@ -204,8 +204,7 @@ def gaps(tmp_path_factory):
     configure(
         run, measure={"bootstrap": 50, "permutations": 50}, seeds=[0, 1, 2, 3]
     )  # one seed is still to draw
-    measure_professions(run)
-    return run
+    return measure_audit(run)
 
 
 COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "grey", "missing", "faulty")
