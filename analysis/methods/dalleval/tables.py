@@ -40,7 +40,6 @@ from probes.prompts.diagnostic import ALL, NONE
 
 ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
 NO_IMAGES = "no images"
-PLACE = ("source", "question", "profession", "indicator")
 
 
 def pool_words(reading: Reading, main: Sequence[str]) -> Reading:

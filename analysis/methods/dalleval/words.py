@@ -29,7 +29,6 @@ from analysis.stats.step_down import step_down_test
 from analysis.study import Comparison
 
 DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth
-PAIR = ("first", "second", "kind")
 NO_PAIRS = "no pair of images that were both decided"
 NOT_PAIRED = "images are not paired by a seed"
 
@@ -49,54 +48,28 @@ def first_contrast(comparison: Comparison) -> tuple[str, str] | None:
 
 
 def word_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
-    """Return the difference between the images of two words, over all professions and for each.
+    """Return the difference between the images of two words, for each profession and over all.
 
     ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for ``first``
     less ``second``; of all professions the mean of theirs, with its interval over them and a sign-flip test, whose
-    ``p_adjusted`` (step-down max-T) is over all pairs of words and questions of `joint_families`. With shared noise
-    professions lean together: the interval is as wide as those over professions and over noises add up to, and the
-    p-values are the larger of flips of whole professions and of whole noises.
+    ``p_adjusted`` (step-down max-T) is over all pairs of words and questions of a family: that of the first readers of
+    gender, tone and attributes, of which the page speaks, or of another reader. With shared noise professions lean
+    together: the interval is as wide as those over professions and over noises add up to, and the p-values are the
+    larger of flips of whole professions and of whole noises.
     """
-    frames = []
+    shown = {kind_of(one.question): one.source for one in reversed(readings)}
+    frames, families = [], {}
     for first, second, kind in design.pairs:
-        there = [one for one in readings if {first, second} <= {*one.words}]
-        own = [_of_professions(one, first, second, design) for one in there]
-        own += [_over_professions(one, first, second, design) for one in there]
-        frames += [frame.assign(first=first, second=second, kind=kind) for frame in own]
+        for one in readings:
+            if {first, second} <= {*one.words}:
+                frames.append(_rows(one, first, second, design).assign(kind=kind))
+                source = "" if shown[kind_of(one.question)] == one.source else one.source
+                column = (design.counted(one), first, second)
+                families.setdefault((source, kind == "control"), []).append(column)
     if not frames:
         return pd.DataFrame()
-    table = pd.concat(frames, ignore_index=True).assign(level=design.measure.level)
-    keys = ["source", "question", "first", "second", "profession"]
-    tests = [
-        _tests([design.counted(one) for one in family], chosen, design)
-        for family in joint_families(readings)
-        for chosen in (
-            [pair for *pair, kind in design.pairs if (kind == "control") == control]
-            for control in (True, False)
-        )
-    ]
-    return table.merge(pd.concat(tests), how="left", on=keys)
-
-
-def joint_families(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Return readings whose differences between words are tested together: first those that the page speaks of.
-
-    These are the first reader's of gender, of tone and of attributes; what other readers say is a family each.
-    """
-    first: dict[str, str] = {}
-    families: dict[str, list[Reading]] = {}
-    for one in readings:
-        shown = first.setdefault(kind_of(one.question), one.source) == one.source
-        families.setdefault("" if shown else one.source, []).append(one)
-    return list(families.values())
-
-
-def families(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Return readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
-    families: dict[tuple[str, str], list[Reading]] = {}
-    for one in readings:
-        families.setdefault((one.source, kind_of(one.question)), []).append(one)
-    return list(families.values())
+    tests = pd.concat([_tests(family, design) for family in families.values()])
+    return pd.concat(frames, ignore_index=True).merge(tests, how="left").assign(level=design.measure.level)
 
 
 def _pairs(reading: Reading, first: str, second: str) -> NDArray[np.float64]:
@@ -111,83 +84,69 @@ def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDA
     return known_mean(reading.word(first), 1) - known_mean(reading.word(second), 1)
 
 
-def _range(reading: Reading) -> float:
-    """The largest difference there can be."""
+def _rows(reading: Reading, first: str, second: str, design: AuditDesign) -> pd.DataFrame:
+    """Rows of each profession, with the interval over its pairs of images, and of all together."""
+    paired, measure, kept = design.paired, design.measure, design.counted(reading)
     lowest, *_, highest = categories(reading.question)
-    return highest - lowest
-
-
-def _of_professions(reading: Reading, first: str, second: str, design: AuditDesign) -> pd.DataFrame:
-    """One row per profession: the mean over pairs of images."""
-    differences = (
-        _pairs(reading, first, second).T if design.paired else np.full((1, len(reading.values)), np.nan)
-    )
-    _, low, high = bounded_interval(differences / _range(reading), (-1.0, 1.0), design.measure)
-    n = (~np.isnan(differences)).sum(axis=0)
+    largest = highest - lowest  # difference that there can be
+    pairs, each = _pairs(reading, first, second), _differences(reading, first, second, paired)
+    pairs = pairs if paired else np.full_like(pairs, np.nan)
+    over = _differences(kept, first, second, paired)
+    _, *ends = bounded_interval(pairs.T / largest, (-1.0, 1.0), measure)
+    mean, *over_ends = bounded_interval(over[:, None] / largest, (-1.0, 1.0), measure)
+    if design.shared:
+        noises = known_mean(_pairs(kept, first, second), 0)
+        centre, *others = bounded_interval(noises[:, None] / largest, (-1.0, 1.0), measure)
+        over_ends = [
+            np.clip(mean + side * np.hypot(mean - one, centre - other), -1.0, 1.0)
+            for side, one, other in zip((-1, 1), over_ends, others)
+        ]
+    n = (~np.isnan(pairs)).sum(axis=1)
+    all_pairs = n[np.isin(reading.professions, kept.professions)].sum()
+    professions = int((~np.isnan(over)).sum())
     return pd.DataFrame(
         {
             "source": reading.source,
             "question": reading.question,
-            "profession": reading.professions,
-            "difference": _differences(reading, first, second, design.paired),
-            "low": low * _range(reading),
-            "high": high * _range(reading),
-            "pairs": n,
-            "professions": 1,
-            "reason": np.where(n == 0, NO_PAIRS if design.paired else NOT_PAIRED, ""),
+            "first": first,
+            "second": second,
+            "profession": [*reading.professions, ALL],
+            "difference": [*each, *(mean * largest)],
+            **{
+                name: np.concatenate(both) * largest
+                for name, *both in zip(("low", "high"), ends, over_ends, strict=True)
+            },
+            "pairs": [*n, all_pairs],
+            "professions": [1] * len(n) + [professions],
+            "reason": [
+                *np.where(n == 0, NO_PAIRS if paired else NOT_PAIRED, ""),
+                "" if professions else NO_PAIRS,
+            ],
         }
     )
 
 
-def _over_professions(reading: Reading, first: str, second: str, design: AuditDesign) -> pd.DataFrame:
-    """The row of the mean over professions."""
-    kept, measure = design.counted(reading), design.measure
-    each = _differences(kept, first, second, design.paired)
-    mean, low, high = bounded_interval(each[:, None] / _range(kept), (-1.0, 1.0), measure)
-    if design.shared:
-        of_noises = known_mean(_pairs(kept, first, second), 0)
-        centre, *ends = bounded_interval(of_noises[:, None] / _range(kept), (-1.0, 1.0), measure)
-        low, high = (
-            np.clip(mean + side * np.hypot(mean - one, centre - other), -1.0, 1.0)
-            for side, one, other in zip((-1, 1), (low, high), ends)
-        )
-    n = int((~np.isnan(each)).sum())
-    return pd.DataFrame(
-        {
-            "source": kept.source,
-            "question": kept.question,
-            "profession": ALL,
-            "difference": mean * _range(kept),
-            "low": low * _range(kept),
-            "high": high * _range(kept),
-            "pairs": int((~np.isnan(_pairs(kept, first, second))).sum()) if design.paired else 0,
-            "professions": n,
-            "reason": "" if n else NO_PAIRS,
-        }
-    )
-
-
-def _tests(family: Sequence[Reading], chosen: Sequence[Sequence[str]], design: AuditDesign) -> pd.DataFrame:
-    """P-values of the differences over all professions, adjusted over the questions and pairs of words of a family."""
+def _tests(columns: Sequence[tuple[Reading, str, str]], design: AuditDesign) -> pd.DataFrame:
+    """P-values of the differences over all professions, adjusted over a family."""
     options = {"permutations": design.measure.permutations, "seed": design.measure.seed}
-    columns = [(one, *pair) for pair in chosen for one in family if {*pair} <= {*one.words}]
-    if not columns:
-        return pd.DataFrame(columns=["source", "question", "first", "second", "profession"])
-    differences = [
-        pd.Series(_differences(one, *pair, design.paired), one.professions) for one, *pair in columns
-    ]
-    tests = [step_down_test(pd.concat(differences, axis=1), **options)]
+    samples = [[pd.Series(_differences(*column, design.paired), column[0].professions) for column in columns]]
     if design.shared:
-        noises = [pd.Series(known_mean(_pairs(*column), 0)) for column in columns]
-        tests.append(step_down_test(pd.concat(noises, axis=1), **options))
-    keys = pd.DataFrame(
-        [(one.source, one.question, *pair) for one, *pair in columns],
-        columns=["source", "question", "first", "second"],
-    )
+        samples.append([pd.Series(known_mean(_pairs(*column), 0)) for column in columns])
+    tests = [step_down_test(pd.concat(sample, axis=1), **options) for sample in samples]
+    keys = [(one.source, one.question, *pair) for one, *pair in columns]
+    table = pd.DataFrame(keys, columns=["source", "question", "first", "second"]).assign(profession=ALL)
     largest = {
         name: np.maximum.reduce([getattr(one, name) for one in tests]) for name in ("p_value", "p_adjusted")
     }
-    return keys.assign(profession=ALL, **largest)
+    return table.assign(**largest)
+
+
+def families(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Return readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
+    families: dict[tuple[str, str], list[Reading]] = {}
+    for one in readings:
+        families.setdefault((one.source, kind_of(one.question)), []).append(one)
+    return list(families.values())
 
 
 def absolute_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
