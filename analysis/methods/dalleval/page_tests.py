@@ -9,10 +9,6 @@ Where neither professions nor words differ in anything the page errs with the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, of_first
@@ -21,35 +17,22 @@ from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
 
 
-def said_mads(mad: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return the rows of ``tables/dalleval_mad`` of which a sentence speaks: of gender, then of tone."""
-    found = []
-    for question, word in ((GENDER, reference), (TONE, ALL)):
-        rows = of_first(mad, question)
-        found.append(rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)])
-    return pd.concat(found)
+def said_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return the rows of ``dalleval_mad`` or ``dalleval_between`` on gender and tone of which a sentence speaks."""
+    gender, tone = of_first(table, GENDER), of_first(table, TONE)
+    together = tone["indicator"] == ALL
+    tone = tone[together if together.any() else tone["indicator"] == reference]
+    return pd.concat([gender[gender["indicator"] == reference], tone])
 
 
 def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``tables/dalleval_between`` on attributes of which a sentence speaks."""
-    if between.empty:
-        return between
+    """Return the rows of ``dalleval_between`` on attributes of which a sentence speaks."""
     own = of_first(between, ATTRIBUTES)
     return own[own["p_value"].notna() & (own["indicator"] != ALL)]
 
 
-def said_between(between: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the row of ``tables/dalleval_between`` that belongs to one of ``tables/dalleval_mad``, if there is one."""
-    if between.empty or row["reason"] or not row["professions"]:
-        return between.head(0)
-    keys = ("source", "question", "indicator")
-    return between[np.logical_and.reduce([between[key] == row[key] for key in keys])].head(1)
-
-
 def said_words(words: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``tables/dalleval_words`` that the page shows: over all professions, of the first readers."""
-    if words.empty:
-        return words
+    """Return the rows of ``dalleval_words`` that the page shows: over all professions, of the first readers."""
     over = words[(words["profession"] == ALL) & (words["kind"] != "control")]
     first = {kind: first_source(words, kind) for kind in (GENDER, TONE, ATTRIBUTES)}
     return over[over["source"] == over["question"].map(kind_of).map(first)]
@@ -65,11 +48,11 @@ def adjust_page(
     mad, between, words = (table.copy() for table in (mad, between, words))
     tests = []
     if len(mad):
-        for label, row in said_mads(mad, reference).iterrows():
-            if row["question"] == GENDER:
-                tests.append((mad, mad.loc[[label], "p_value"]))
-            tests.append((between, said_between(between, row).get("p_adjusted", pd.Series(dtype=float))))
+        deviations = said_rows(mad, reference)
+        tests.append((mad, deviations.loc[deviations["question"] == GENDER, "p_value"]))
     if len(between):
+        differences = said_rows(between, reference)["p_adjusted"]
+        tests += [(between, differences[[row]]) for row in differences.index]
         tests.append((between, said_attributes(between)["p_adjusted"]))
     if len(words):
         tests.append((words, said_words(words)["p_adjusted"]))
@@ -85,5 +68,5 @@ def adjust_page(
 
 def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
-    rows = said_mads(mad, reference)
+    rows = said_rows(mad, reference)
     return bool((rows.loc[rows["question"] == GENDER, "p_adjusted"] < alpha).any())

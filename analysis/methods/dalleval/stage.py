@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.page_tests import adjust_page
-from analysis.methods.dalleval.readings import read_all, require_readers
+from analysis.methods.dalleval.readings import read_all, readers
 from analysis.methods.dalleval.scores import AuditDesign
 from analysis.study import comparison
 from analysis.tables.objects.detector_error import Checked
@@ -54,4 +54,4 @@ def audit_tables(
 def require(run: Run) -> None:
     """Refuse a run whose configuration names a reader that nobody has."""
     if is_diagnostic(run.config):
-        require_readers(run)
+        readers(run)

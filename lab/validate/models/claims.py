@@ -19,8 +19,7 @@ from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     said_attributes,
-    said_between,
-    said_mads,
+    said_rows,
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
@@ -261,16 +260,14 @@ def _unless_named(row: dict, true: int) -> int | None:
 
 
 def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Truth) -> Iterator[Claim]:
-    table, mad, between, apart = (
-        tables.get(f"dalleval_{name}", pd.DataFrame()) for name in ("professions", "mad", "between", "words")
-    )
-    for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and row["p_adjusted"] < ALPHA:
-            yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
-        for one in said_between(between, row).to_dict("records"):
-            true = truth.professions_differ(row["question"], row["indicator"])
-            told = 1 + int(one["different"]) if one["p_adjusted"] < ALPHA else 0
-            yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
+    names = ("professions", "mad", "between", "words")
+    table, mad, between, apart = (tables[f"dalleval_{name}"] for name in names)
+    if even_refuted(mad, reference, ALPHA):
+        yield Claim(GENDERS, "half and half", 0, truth.uneven(reference))
+    for row in said_rows(between, reference).to_dict("records"):
+        true = truth.professions_differ(row["question"], row["indicator"])
+        told = 1 + int(row["different"]) if row["p_adjusted"] < ALPHA else 0
+        yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
     for row in said_attributes(between).to_dict("records"):
         if row["p_adjusted"] < ALPHA:
             true = truth.professions_differ(row["question"], row["indicator"])
@@ -284,8 +281,8 @@ def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Tr
 
 def _between_words(apart: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Rows of the report's table of differences between words that it tells from 0."""
-    shown = said_words(apart)
-    rows = shown[shown["p_adjusted"] < ALPHA] if len(shown) else shown
+    rows = said_words(apart)
+    rows = rows[rows["p_adjusted"] < ALPHA]
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]
         if row["question"] == GENDER:
