@@ -88,13 +88,12 @@ def retrieval_table(
     those of its triplet differ by the word alone.
     """
     table = with_stored(run, run.read(f"features/{feature}", ["sample_id", "vector"]))
-    names = ["hit", "chance", "negatives"]
-    table[names] = np.nan
+    table[["hit", "negatives"]] = np.nan
     for _, own in table.groupby("indicator" if pool == "word" else lambda _: 0, sort=False):
         captions, seen = list(dict.fromkeys(own["prompt"])), own[own["vector"].notna()]
         if seen.empty:
             continue
-        found = r_precision(
+        hits, drawn = r_precision(
             np.stack(seen["vector"].to_list()),
             captions,
             np.stack([texts[caption] for caption in captions]),
@@ -102,11 +101,12 @@ def retrieval_table(
             negatives=negatives,
             seed=seed,
         )
-        table.loc[seen.index, names] = np.column_stack([getattr(found, name) for name in names])
+        table.loc[seen.index, "hit"], table.loc[seen.index, "negatives"] = hits, drawn
     rows = []
     for about, own in by_indicator(table, "hit", run):
         mean, low, high, reason = interval(own["hit"], own["unit"], run)
-        numbers = {"r_precision": mean, "low": low, "high": high, "chance": own["chance"].mean()}
+        chance = (1 / (1 + own["negatives"])).mean()
+        numbers = {"r_precision": mean, "low": low, "high": high, "chance": chance}
         reason = "no observed image, or a single caption" if own.empty else reason
         rows.append({**about, **numbers, "negatives": own["negatives"].min(), "reason": reason})
     return pd.DataFrame(rows).assign(features=feature, pool=pool, version=R_PRECISION_VERSION)
