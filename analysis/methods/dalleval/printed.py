@@ -29,7 +29,7 @@ _CAPTIONS = {
     " {{ named(gender) }}",
     TONE: "Average tone (Monk scale, 1 to 10; by {{ named(tone) }}) of images generated from {{ tone_words }} prompts",
 }
-_FLOOR = "With {{ images }} images a prompt, chance alone gives a MAD of {{ number(floor) }}."
+_FLOOR = "With {{ images }} images a prompt, chance alone gives a MAD of {{ number(floor, 3) }}."
 _CELL = (
     "{{ number(value, 2, signed) }}"
     "{% if defined(difference) and difference %} ({{ number(difference, 2, true) }}){% endif %}"

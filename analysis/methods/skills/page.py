@@ -10,6 +10,7 @@ from analysis.methods.skills.scores import VERSION
 from analysis.report import gallery, record, section
 from analysis.report.environment import environment
 from analysis.report.figures import saved
+from analysis.tables.registry import read
 
 if TYPE_CHECKING:
     from analysis.tables.spec import Measured
@@ -37,7 +38,7 @@ def write_report(run: Run) -> Path:
 def _content(shown: Measured, drawn: Mapping[str, Any]) -> dict[str, Any]:
     """What the page's template shows."""
     run, config, entry = shown.run, shown.config, section.page_section(shown, drawn)
-    images = shown.tables["skills_images"]
+    images = read(run, "skills_images")
     samples, meta = run.samples(["sample_id", "triplet", "seed", "prompt"]), record.shown(run.meta)
     whole = shown.rows("skills_accuracy", "split == 'all' and task == 'accuracy' and skill != 'average'")
     missing = whole[whole["without_image"] > 0]
