@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.methods.dalleval.lead_examples import captions, lead_examples
 from analysis.methods.dalleval.names import first_source, named, profession
-from analysis.methods.dalleval.printed import CONTRASTS, FIRST, WORDS, averages, mads, prompts
+from analysis.methods.dalleval.printed import AVERAGES, CONTRASTS, FIRST, PROMPTS, WORDS, mads
 from analysis.methods.dalleval.scores import ATTRIBUTES, COUNTS, GENDER, TONE, kind_of
 from analysis.methods.dalleval.stage import audit_tables, require
 from analysis.methods.dalleval.words import first_contrast
@@ -160,13 +160,8 @@ DALLEVAL = (
                 title="What became of the images",
                 frame=_counts,
             ),
-            averages("dalleval_table06_gender", GENDER, "examples"),
-            averages("dalleval_table07_tone", TONE, "examples"),
-            averages("dalleval_table16_gender", GENDER, "first"),
-            averages("dalleval_table17_gender", GENDER, "last"),
-            averages("dalleval_table20_tone", TONE, "first"),
-            averages("dalleval_table21_tone", TONE, "last"),
-            *(prompts(number, word) for number, word in ((23, "reference"), (24, "first"), (25, "second"))),
+            *AVERAGES,
+            PROMPTS,
         ),
     ),
     _table(

@@ -5,7 +5,7 @@ A file is named by the number of the paper's table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -48,21 +48,32 @@ def chosen_examples(kind: str, names: list[str]) -> list[str]:
     return [name for name in EXAMPLES[kind] if name in names] or names[: len(EXAMPLES[kind])]
 
 
-def averages(latex: str, question: str, part: str) -> Pivot:
-    """Tables 6, 7, 16, 17, 20 and 21: averages of some professions, with the mean over all of them below."""
+def _averages(question: str, numbers: Sequence[int]) -> Pivot:
+    """Tables 6, 16 and 17, or 7, 20 and 21: averages of professions, with the mean over all of them below."""
 
     def frame(shown: Measured) -> pd.DataFrame:
         rows = shown.rows("dalleval_professions", FIRST[question]).set_index("profession", drop=False)
         names = [name for name in rows.index if name not in (ALL, NONE)]
         half = len(names) // 2
-        parts = {"examples": chosen_examples(question, names), "first": names[:half], "last": names[half:]}
-        below = [ALL] if parts[part] and part != "first" else []
-        return rows.loc[parts[part] + below].replace({"profession": {ALL: "Average"}})
+        parts = (
+            (chosen_examples(question, names), ": examples"),
+            (names[:half], ""),
+            (names[half:], " (continued)"),
+        )
+        tables = []
+        for number, (part, what) in zip(numbers, parts):
+            below = [ALL] if part and what else []
+            tables.append(rows.loc[part + below].assign(table=f"{number:02d}", part=what))
+        return pd.concat(tables).replace({"profession": {ALL: "Average"}})
 
-    end = {"examples": ": examples.", "first": ".", "last": " (continued)."}[part]
-    note = _FLOOR if question == GENDER else ""
-    cells = {"{{ model }}": "{{ number(average, 2) }}"}
-    return Pivot("{{ profession }}", cells, _CAPTIONS[question] + end, latex=latex, frame=frame, note=note)
+    return Pivot(
+        "{{ profession }}",
+        {"{{ model }}": "{{ number(average, 2) }}"},
+        _CAPTIONS[question] + "{{ rows[0].part }}.",
+        latex="dalleval_table{{ table }}_" + question,
+        frame=frame,
+        note=_FLOOR if question == GENDER else "",
+    )
 
 
 def mads(shown: Measured) -> pd.DataFrame:
@@ -100,23 +111,14 @@ def frequencies(shown: Measured, word: str) -> pd.DataFrame:
     return rows.iloc[rows["profession"].map(names.index).argsort(kind="stable")]
 
 
-def prompts(number: int, word: str) -> Pivot:
-    """Tables 23 to 25: the frequencies of each prompt of a word, which is that of this name in the templates."""
-
-    def frame(shown: Measured) -> pd.DataFrame:
-        rows = frequencies(shown, shown.words[word])
-        return rows[rows["profession"] != ALL]
-
-    caption = (
-        f"Frequency of each attribute in images of {{{{ model }}}} generated from {{{{ {word} }}}} prompts, by"
-        " {{ named(attributes) }}."
-    )
-    beside = (
-        " In parentheses the difference from {{ reference }} prompts; last column: its mean absolute value."
-    )
-    caption += beside if word != "reference" else ""
-    latex = f"dalleval_table{number}_attributes"
-    return Pivot("{{ called(profession) }}", {"{{ question }}": _CELL}, caption, latex=latex, frame=frame)
+def _prompts(shown: Measured) -> pd.DataFrame:
+    """Tables 23 to 25: the frequencies of each prompt of a word."""
+    words = dict.fromkeys(shown.words[name] for name in ("reference", "first", "second"))
+    tables = [
+        frequencies(shown, word).assign(table=number) for number, word in enumerate(filter(None, words), 23)
+    ]
+    rows = pd.concat(tables)
+    return rows[rows["profession"] != ALL]
 
 
 def _by_word(shown: Measured) -> pd.DataFrame:
@@ -141,21 +143,31 @@ def _word_examples(shown: Measured) -> pd.DataFrame:
     return rows.iloc[rows["question"].map(chosen.index).argsort(kind="stable")]
 
 
-def words(latex: str, caption: str, frame: Callable[[Measured], pd.DataFrame]) -> Pivot:
-    return Pivot("{{ model }}: {{ word }}", {"{{ question }}": _CELL}, caption, latex=latex, frame=frame)
-
-
+AVERAGES = (_averages(GENDER, (6, 16, 17)), _averages(TONE, (7, 20, 21)))
+PROMPTS = Pivot(
+    "{{ called(profession) }}",
+    {"{{ question }}": _CELL},
+    "Frequency of each attribute in images of {{ model }} generated from {{ rows[0].word }} prompts, by"
+    " {{ named(attributes) }}.{% if rows[0].word != reference %} In parentheses the difference from {{ reference }}"
+    " prompts; last column: its mean absolute value.{% endif %}",
+    latex="dalleval_table{{ table }}_attributes",
+    frame=_prompts,
+)
 WORDS = (
-    words(
-        "dalleval_table09_words",
+    Pivot(
+        "{{ model }}: {{ word }}",
+        {"{{ question }}": _CELL},
         "Frequency of attributes in images generated from {{ first }} and from {{ second }} prompts, by"
         " {{ named(attributes) }}: examples.",
-        _word_examples,
+        latex="dalleval_table09_words",
+        frame=_word_examples,
     ),
-    words(
-        "dalleval_table22_words",
+    Pivot(
+        "{{ model }}: {{ word }}",
+        {"{{ question }}": _CELL},
         "Frequency of attributes by word, by {{ named(attributes) }}. In parentheses the difference from"
         " {{ reference }} prompts; last column: the mean absolute difference over attributes.",
-        _by_word,
+        latex="dalleval_table22_words",
+        frame=_by_word,
     ),
 )

@@ -96,15 +96,6 @@ def kind_of(question: str) -> str:
     return question if question in (GENDER, TONE) else ATTRIBUTES
 
 
-def averages(reading: Reading) -> NDArray[np.float64]:
-    """Return the mean over the decided images of each prompt, shape (n_professions, n_words); NaN where there is none.
-
-    Average gender (-1 to 1), average tone (1 to 10) or the frequency of an attribute (section 4.2.4; Tables 6, 7, 9,
-    16, 17, 20 to 31).
-    """
-    return known_mean(reading.values, 2)
-
-
 def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """Return the mean over an axis of what is not NaN; NaN where all is."""
     known = ~np.isnan(values)

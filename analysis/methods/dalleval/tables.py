@@ -21,7 +21,6 @@ from analysis.methods.dalleval.scores import (
     VERSION,
     AuditDesign,
     Reading,
-    averages,
     categories,
     category_counts,
     even_p_values,
@@ -38,7 +37,7 @@ from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
-ROUNDING = 1e-12  # of the range of a value: by no more do the same shares differ, added up in another order
+DECIMALS = 12  # the same shares, added up in another order, differ by less
 NO_IMAGES = "no images"
 
 
@@ -82,7 +81,7 @@ def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.Dat
 
 def _prompts(reading: Reading, measure: Measure) -> pd.DataFrame:
     """A row per word and profession."""
-    average, table = averages(reading), category_counts(reading)
+    average, table = known_mean(reading.values, 2), category_counts(reading)
     low, high = _intervals(reading, table, measure)
     p_values, p_adjusted = np.full((2, *average.shape), np.nan)
     if reading.question == GENDER:
@@ -127,7 +126,7 @@ def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> 
     rows = draws.reshape(-1, draws.shape[2]).T  # draws by (profession, word)
     mean, low, high = bounded_interval(rows, (1.0, 10.0), measure)
     # the average is over images: where draws lack some, it is not the mean of the draws', and has their error
-    apart = averages(reading).ravel() - mean
+    apart = known_mean(reading.values, 2).ravel() - mean
     return tuple(np.clip(end + apart, 1.0, 10.0).reshape(draws.shape[:2]) for end in (low, high))
 
 
@@ -136,11 +135,11 @@ def bounded_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of each column and its bootstrap interval, which does not leave what a value can be.
 
-    Where all rows of a column are equal, but for rounding, nothing can be resampled: it is then that of any values
-    between the ends. NaN is left out; a column without any value has no interval.
+    Where all rows of a column are equal nothing can be resampled: it is then that of any values between the ends. NaN
+    is left out; a column without any value has no interval.
     """
     options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
-    rows = _equalled(rows, ROUNDING * (ends[1] - ends[0]))
+    rows = np.round(rows, DECIMALS)
     interval = bootstrap_interval(rows, **options)
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
@@ -149,13 +148,6 @@ def bounded_interval(
         between = tuple(np.full(len(alike), end) for end in ends)
         low[alike], high[alike] = bounded_ends(rows[:, alike], weights, between, measure.level)
     return interval.mean, np.clip(low, *ends), np.clip(high, *ends)
-
-
-def _equalled(rows: NDArray[np.float64], rounding: float) -> NDArray[np.float64]:
-    """Set all values of a column that differ by no more than `rounding` to the smallest of them."""
-    low = np.fmin.reduce(rows, axis=0, initial=np.inf)
-    equal = np.fmax.reduce(rows, axis=0, initial=-np.inf) - low <= rounding
-    return np.where(equal & ~np.isnan(rows), low, rows)
 
 
 def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
@@ -203,25 +195,19 @@ def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.Data
     The ``share`` is of the images that have a tone (``decided``) among those in which the attribute is ``present``,
     with Wilson's interval of the effective size.
     """
-    frames = []
+    others, frames = [one for one in readings if kind_of(one.question) == ATTRIBUTES], []
+    sources = [one.source for one in others]
     for tone in (one for one in readings if one.question == TONE):
         columns = [tone.words.index(name) for name in design.main]
         tones = tone.values[:, columns]
         of_tones = np.stack([tones == category for category in categories(TONE)], axis=-1)
-        every = {reader: {ALL: np.ones(tones.shape, dtype=bool)} for reader in _attribute_readers(readings)}
-        for one in readings:
-            if kind_of(one.question) == ATTRIBUTES:
-                every[one.source][one.question] = one.values[:, columns] == 1.0
-        for reader, read in every.items():
-            for attribute, present in read.items():
-                counts = of_tones & present[..., None]
-                effect = design_effect(counts.sum(axis=1)) if design.paired else 1.0
-                images = counts.sum(axis=(0, 1, 2))
-                frame = _shares(images, (~np.isnan(tones[present])).sum(), effect, design.measure.level)
-                about = {"source": tone.source, "reader": reader, "attribute": attribute}
-                frames.append(frame.assign(category=categories(TONE), present=present.sum(), **about))
+        every = {(one.source, ALL): np.ones(tones.shape, dtype=bool) for one in others}
+        every |= {(one.source, one.question): one.values[:, columns] == 1.0 for one in others}
+        for (reader, attribute), present in sorted(every.items(), key=lambda item: sources.index(item[0][0])):
+            counts = of_tones & present[..., None]
+            effect = design_effect(counts.sum(axis=1)) if design.paired else 1.0
+            decided = (~np.isnan(tones[present])).sum()
+            frame = _shares(counts.sum(axis=(0, 1, 2)), decided, effect, design.measure.level)
+            about = {"source": tone.source, "reader": reader, "attribute": attribute}
+            frames.append(frame.assign(category=categories(TONE), present=present.sum(), **about))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-def _attribute_readers(readings: Sequence[Reading]) -> list[str]:
-    return list(dict.fromkeys(one.source for one in readings if kind_of(one.question) == ATTRIBUTES))
