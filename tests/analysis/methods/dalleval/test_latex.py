@@ -93,10 +93,8 @@ def printed(tables):
     return found
 
 
-def test_every_table_that_is_described_is_made(printed):
-    names = [pivot.latex for spec in METHOD.tables for pivot in spec.pivots if pivot.latex]
-    described = [int(re.search(r"table(\d+)", name)[1]) for name in names]
-    assert {*described} - {*printed} == {18}  # of which people said tones
+def test_every_table_is_made_but_of_what_people_said_of_tones(printed):
+    assert set(printed) == {6, 7, 8, 9, 16, 17, 20, 21, 22, 23, 24, 25}
 
 
 def wide(table, index, columns, values):
