@@ -21,7 +21,7 @@ from analysis.methods.alignment.captions import (
 )
 from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
-from analysis.stats.rates import linearised
+from analysis.stats.proportions import linearised
 from analysis.stats.resampling import resample_counts
 from analysis.study import indicators
 from probes.errors import UserError

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.methods.dalleval.scores import TONE, Reading
 from analysis.methods.dalleval.tables import NO_IMAGES, bounded_interval
-from analysis.stats.rates import linearised
+from analysis.stats.proportions import linearised
 from probes.config.schema import Measure
 
 

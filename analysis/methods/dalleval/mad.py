@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from analysis.methods.dalleval.scores import VERSION, AuditDesign, Reading, noise_counts
 from analysis.methods.dalleval.tables import with_pooled
 from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
-from analysis.stats.clustered_floor import clustered_mad_floor
-from analysis.stats.design_effect import design_effect
+from analysis.stats.mad_floor import clustered_mad_floor, design_effect
 from probes.config.schema import Measure
 
 

@@ -29,10 +29,10 @@ from analysis.methods.dalleval.scores import (
     noise_counts,
     status_counts,
 )
-from analysis.stats.design_effect import design_effect
-from analysis.stats.effects import wilson_interval
-from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.bootstrap import bootstrap_interval
+from analysis.stats.mad_floor import design_effect
 from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.proportions import wilson_interval
 from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
@@ -154,7 +154,7 @@ def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.D
     """Return the share of each category of gender and tone in the images of a prompt, word and profession (Figure 9).
 
     Images of the main words also stand together, with intervals of the effective size where they share noise
-    (`analysis.stats.design_effect`).
+    (`analysis.stats.mad_floor`).
     """
     frames = []
     for one in readings:

@@ -24,8 +24,7 @@ from analysis.methods.dalleval.tables import ALL, bounded_interval
 from analysis.methods.gep.tables import pairs
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import paired_floor
-from analysis.stats.step_down import step_down_test
+from analysis.stats.permutation import paired_floor, step_down_test
 from analysis.study import Comparison
 
 DRAWS = 1999  # at most, of arrangements of noises; the adjustment needs no more for p-values of a thousandth

@@ -60,7 +60,7 @@ def people_table(answers: pd.DataFrame, level: float) -> pd.DataFrame:
 
     ``value`` is an annotator's accuracy, as in the paper's Table 3, and ``other`` that of whom it stands ``beside``,
     over the same ``n`` images: those that both decided. Its interval is Wilson's with the effective size over prompts
-    (`analysis.stats.rates.effective`); ``same``: how often both say the same; ``kappa`` is Cohen's.
+    (`analysis.stats.proportions.effective`); ``same``: how often both say the same; ``kappa`` is Cohen's.
     """
     keys = ["sample_id", "triplet", "skill"]
     people, rows = list(dict.fromkeys(answers["annotator"])), []

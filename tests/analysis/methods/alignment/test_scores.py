@@ -23,7 +23,9 @@ def at(*degrees):
 
 def test_twenty_images_by_hand():
     degrees, prompts, hits = zip(*BY_HAND)
-    found, negatives = r_precision(5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99)
+    found, negatives = r_precision(
+        5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99
+    )
     assert found.tolist() == list(hits) and found.mean() == 0.6
     assert negatives == 3  # all that say something else, where 99 are asked for
 

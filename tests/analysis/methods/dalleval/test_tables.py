@@ -13,8 +13,8 @@ from analysis.methods.dalleval import words as dalleval_words
 from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
-from analysis.stats.noise_floor import mad_floor
-from analysis.stats.step_down import step_down_test
+from analysis.stats.mad_floor import mad_floor
+from analysis.stats.permutation import step_down_test
 from lab.papers.tables import FOLDER
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE
