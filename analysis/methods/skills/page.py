@@ -13,15 +13,13 @@ from analysis.report.figures import saved
 from analysis.tables.registry import read
 
 if TYPE_CHECKING:
-    from analysis.tables.spec import Measured
+    from analysis.tables.spec import Measured, MethodSpec
     from probes.runs.run import Run
 
 
-def write_report(run: Run) -> Path:
+def write_report(run: Run, method: MethodSpec) -> Path:
     """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
-    from analysis.methods.skills.method import METHOD  # which names this page
-
-    shown = section.measured(METHOD, {run.config.model_name: run})
+    shown = section.measured(method, {run.config.model_name: run})
     drawn = section.figures(shown) if run.config.report.figures else {}
     written = saved(drawn, run.config.report.figures)
     with run.writing("report"):
