@@ -48,14 +48,11 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> float:
 
     KID (Bińkowski et al. 2018) averages it over subsets; it may be below 0. The two sets need not be of one size.
     """
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    within = [_kernel(one, one) for one in (first, second)]
+    from sklearn.metrics.pairwise import polynomial_kernel  # a run without a reference does without
+
+    within = [polynomial_kernel(one) for one in (first, second)]
     own = [(k.sum() - np.trace(k)) / (len(k) * (len(k) - 1)) for k in within]
-    return float(sum(own) - 2 * _kernel(first, second).mean())
-
-
-def _kernel(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (first @ second.T / first.shape[1] + 1) ** 3
+    return float(sum(own) - 2 * polynomial_kernel(first, second).mean())
 
 
 @dataclass(frozen=True)
@@ -107,14 +104,16 @@ def jackknifed(
     whole = distance(samples.first, samples.second)
     generator = np.random.default_rng(seed)
     group = _groups(samples.prompts, generator)
+    none = np.full(len(samples.first), -1), np.full(len(samples.second), -1)
     if samples.paired:
-        sides = [(group, _same_groups(samples, group))]
+        known = dict(zip(samples.prompts.tolist(), group.tolist()))
+        sides = [(group, np.array([known[prompt] for prompt in samples.reference_prompts.tolist()]), group)]
     else:
-        both = np.full(len(samples.first), -1), np.full(len(samples.second), -1)
-        sides = [(group, both[1]), (both[0], _groups(samples.reference_prompts, generator))]
+        own = _groups(samples.reference_prompts, generator)
+        sides = [(group, none[1], group), (none[0], own, own)]
     bias, variance, freedom = 0.0, 0.0, np.inf
-    for first, second in sides:
-        names, sizes = np.unique(second if first[0] == -1 else first, return_counts=True)
+    for first, second, groups in sides:
+        names, sizes = np.unique(groups, return_counts=True)
         left = [distance(samples.first[first != one], samples.second[second != one]) for one in names]
         off, spread = _jackknife(whole, np.array(left), sizes)
         bias, variance = bias + off, variance + spread
@@ -128,12 +127,6 @@ def _groups(prompts: NDArray, generator: np.random.Generator) -> NDArray[np.int6
     """The number of the group of each image; all images of a prompt in one group."""
     names, place = np.unique(prompts, return_inverse=True)
     return (generator.permutation(len(names)) % min(GROUPS, len(names)))[place]
-
-
-def _same_groups(samples: Samples, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The group of each reference image: that of its prompt."""
-    known = dict(zip(samples.prompts.tolist(), group.tolist()))
-    return np.array([known[prompt] for prompt in samples.reference_prompts.tolist()])
 
 
 def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]) -> tuple[float, float]:
