@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,31 +22,50 @@ from probes.prompts.diagnostic import ALL, NONE
 
 def words(shown: Measured) -> dict[str, Any]:
     """What the templates know: who read gender, tone and attributes first, and which words the paper's tables show."""
-    chosen, table = comparison(shown.config), shown.rows("dalleval_professions")
+    chosen, table, mad = (
+        comparison(shown.config),
+        shown.rows("dalleval_professions"),
+        shown.rows("dalleval_mad"),
+    )
     first, second = first_contrast(chosen) or ("", "")
     sources = {kind: first_source(table, kind) for kind in (GENDER, TONE, ATTRIBUTES)}
-    together = (table["question"] == TONE) & (table["indicator"] == ALL)
-    own = table[(table["question"] == GENDER) & (table["source"] == sources[GENDER])]
-    own = own[(own["indicator"] == chosen.reference) & ~own["profession"].isin([ALL, NONE])]
-    images = sorted({int(n) for n in own["decided"] if n > 0})
-    mad = shown.rows("dalleval_mad")
-    floor = mad[(mad["question"] == GENDER) & (mad["source"] == sources[GENDER])]
-    is_tone = table["question"] == TONE
+    tones = table["question"] == TONE
+    together = ALL in set(table.loc[tones, "indicator"])
+    indicators = {GENDER: chosen.reference, TONE: ALL if together else chosen.reference}
+
+    def speaks(row: Mapping[str, Any]) -> bool:
+        return (row["source"], row["indicator"]) == (
+            sources.get(row["question"]),
+            indicators.get(row["question"]),
+        )
+
+    floors = [row["floor"] for row in mad.to_dict("records") if row["question"] == GENDER and speaks(row)]
+    gender = table[(table["question"] == GENDER) & (table["source"] == sources[GENDER])]
+    gender = gender[gender["indicator"] == chosen.reference]
+    images = sorted(set(gender.loc[~gender["profession"].isin([ALL, NONE]), "decided"]) - {0})
     return {
         **sources,
         "first": first,
         "second": second,
-        "tone_word": ALL if together.any() else chosen.reference,
-        "tone_words": "all" if together.any() else chosen.reference,
-        "images": f"{images[0]} to {images[-1]}" if len(images) > 1 else str(*images),
-        "floor": floor.loc[floor["indicator"] == chosen.reference, "floor"].mean(),
-        "readers": [named(name) for name in dict.fromkeys(table.loc[~is_tone, "source"])],
-        "rules": [named(name) for name in dict.fromkeys(table.loc[is_tone, "source"])],
+        "tone_word": indicators[TONE],
+        "images": " to ".join(dict.fromkeys(f"{n:.0f}" for n in (*images[:1], *images[-1:]))),
+        "floor": floors[0] if floors else float("nan"),
+        "readers": [named(name) for name in dict.fromkeys(table.loc[~tones, "source"])],
+        "rules": [named(name) for name in dict.fromkeys(table.loc[tones, "source"])],
         "toyworld": shown.config.model.startswith("toyworld"),
+        "speaks": speaks,
+        "differing": _differing,
         "named": named,
         "called": profession,
         "ALL": ALL,
     }
+
+
+def _differing(row: Mapping[str, Any]) -> str:
+    """How many professions of those tested differ."""
+    count = int(row["different"])
+    some = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
+    return f"of {counted(int(row['tested']), 'profession')} {some}"
 
 
 def _counts(shown: Measured) -> pd.DataFrame:
@@ -57,8 +76,7 @@ def _counts(shown: Measured) -> pd.DataFrame:
 
 
 _AVERAGES = """
-{% for row in rows if row.profession == ALL and (row.question == "gender" and row.source == gender and
- row.indicator == reference or row.question == "tone" and row.source == tone and row.indicator == tone_word) %}
+{% for row in rows if row.profession == ALL and speaks(row) %}
 {% set of = "images generated from " ~ ("every word’s" if row.indicator == ALL else row.indicator) ~ " prompts" %}
 {% set which = of if row.decided == row.asked else row.decided ~ " that were decided of " ~ row.asked ~ " " ~ of %}
 {% if not row.decided %}
@@ -77,34 +95,28 @@ The average tone of the {{ which }} is {{ number(row.average, 2) }} by {{ named(
 {% endfor %}
 """
 _MAD = """
-{% set few = {0: "none differs", 1: "1 differs"} %}
-{% for row in rows if row.professions and not row.reason %}
-{% if row.question == "gender" and row.source == gender and row.indicator == reference %}
-The mean absolute deviation of {{ counted(row.professions, "profession") }} from half and half is
- {{ number(row.mad) }} on average, {{ "more" if row.p_adjusted < alpha else "not more" }} than the
- {{ number(row.floor) }} that chance alone gives ({{ p_value(row.p_adjusted) }}, adjusted over this section’s tests); of
- {{ counted(row.tested, "profession") }} {{ few.get(row.different, "%d differ" | format(row.different)) }} from half
- and half after adjustment.
-{% elif row.question == "tone" and row.source == tone and row.indicator == tone_word %}
-The mean absolute deviation of {{ counted(row.professions, "profession") }} from ten equally likely tones is
- {{ number(row.mad) }} on average (chance alone gives {{ number(row.floor) }}): the paper’s reference, and no finding
- about professions.
+{% for row in rows if speaks(row) and row.professions and not row.reason %}
+The mean absolute deviation of {{ counted(row.professions, "profession") }} from
+{% if row.question == "gender" %}
+ half and half is {{ number(row.mad) }} on average, {{ "more" if row.p_adjusted < alpha else "not more" }} than the
+ {{ number(row.floor) }} that chance alone gives ({{ p_value(row.p_adjusted) }}, adjusted over this section’s tests);
+ {{ differing(row) }} from half and half after adjustment.
+{% else %}
+ ten equally likely tones is {{ number(row.mad) }} on average (chance alone gives {{ number(row.floor) }}): the paper’s
+ reference, and no finding about professions.
 {% endif %}
 
 {% endfor %}
 """
 _BETWEEN = """
-{% set few = {0: "none differs", 1: "1 differs"} %}
-{% for row in rows if row.question == "gender" and row.source == gender and row.indicator == reference or
- row.question == "tone" and row.source == tone and row.indicator == tone_word %}
+{% for row in rows if speaks(row) %}
 {% if row.reason %}
 Whether professions differ from one another in {{ row.question }} cannot be told ({{ row.reason }}).
 {% else %}
 Professions {{ "differ" if row.p_adjusted < alpha else "cannot be told to differ" }} from one another in
  {{ row.question }} ({{ p_value(row.p_adjusted) }}, adjusted over words and this section’s tests;
  {{ number(100 * row.explained, 0) }} % of the variance lies between them, by chance alone
- {{ number(100 * row.floor, 0) }} %); of {{ counted(row.tested, "profession") }}
- {{ few.get(row.different, "%d differ" | format(row.different)) }} from all together after adjustment.
+ {{ number(100 * row.floor, 0) }} %); {{ differing(row) }} from all together after adjustment.
 {% endif %}
 
 {% endfor %}

@@ -27,7 +27,8 @@ CONTRASTS = "profession == @ALL and kind != 'control'"
 _CAPTIONS = {
     GENDER: "Average gender (read as male: -1, as female: +1) of images generated from {{ reference }} prompts, by"
     " {{ named(gender) }}",
-    TONE: "Average tone (Monk scale, 1 to 10; by {{ named(tone) }}) of images generated from {{ tone_words }} prompts",
+    TONE: "Average tone (Monk scale, 1 to 10; by {{ named(tone) }}) of images generated from"
+    " {{ 'all' if tone_word == ALL else tone_word }} prompts",
 }
 _FLOOR = "With {{ images }} images a prompt, chance alone gives a MAD of {{ number(floor, 3) }}."
 _CELL = (
