@@ -46,13 +46,6 @@ class Reading:
     source: str
     together: int = 1
 
-    def of(self, professions: Sequence[str]) -> Reading:
-        """Return the reading of some professions, in their order."""
-        rows = [self.professions.index(name) for name in professions]
-        return replace(
-            self, values=self.values[rows], status=self.status[rows], professions=tuple(professions)
-        )
-
     def word(self, name: str) -> NDArray[np.float64]:
         """Return the values of an indicator, shape (n_professions, n_draws)."""
         return self.values[:, self.words.index(name)]
@@ -76,8 +69,12 @@ class AuditDesign:
 
     def counted(self, reading: Reading) -> Reading:
         """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
-        counts = self.bare in ("all", kind_of(reading.question))
-        return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+        if self.bare in ("all", kind_of(reading.question)):
+            return reading
+        rows = [row for row, name in enumerate(reading.professions) if name != NONE]
+        professions = tuple(reading.professions[row] for row in rows)
+        values, status = reading.values[rows], reading.status[rows]
+        return replace(reading, values=values, status=status, professions=professions)
 
 
 def categories(question: str) -> tuple[float, ...]:
@@ -103,13 +100,8 @@ def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
 
 
-def category_counts(reading: Reading) -> NDArray[np.int64]:
-    """Return how many images of each prompt are in each category, shape (n_professions, n_words, n_categories)."""
-    return np.stack([(reading.values == value).sum(axis=2) for value in categories(reading.question)], axis=2)
-
-
 def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
-    """Return how many images of each prompt and noise are in each category, which add up to `category_counts`.
+    """Return how many images of each prompt and noise are in each category.
 
     Shape (n_professions, n_words, n_noises, n_categories). Words that stand together share their noise; where not
     (`shared`), each image has a noise of its own.

@@ -22,7 +22,6 @@ from analysis.methods.dalleval.scores import (
     AuditDesign,
     Reading,
     categories,
-    category_counts,
     even_p_values,
     kind_of,
     known_mean,
@@ -81,7 +80,7 @@ def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.Dat
 
 def _prompts(reading: Reading, measure: Measure) -> pd.DataFrame:
     """A row per word and profession."""
-    average, table = known_mean(reading.values, 2), category_counts(reading)
+    average, table = known_mean(reading.values, 2), noise_counts(reading).sum(axis=2)
     low, high = _intervals(reading, table, measure)
     p_values, p_adjusted = np.full((2, *average.shape), np.nan)
     if reading.question == GENDER:
@@ -160,7 +159,7 @@ def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.D
     for one in readings:
         if one.question not in (GENDER, TONE):
             continue
-        table = category_counts(one)
+        table = noise_counts(one).sum(axis=2)
         columns = [one.words.index(name) for name in design.main]
         named = [row for row, name in enumerate(one.professions) if name != NONE]
         together = table[:, columns].sum(axis=1, keepdims=True)
