@@ -19,7 +19,7 @@ FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resne
 
 
 def words(shown: Measured) -> dict[str, Any]:
-    """What the templates know: names of measures, and which of Table 19 could not be measured."""
+    """Values of the templates: names of measures, and which of Table 19 could not be measured."""
     captions = shown.rows("alignment_captions")
     missing = captions[captions["metric"].isin(PRINTED) & captions["value"].isna()]["metric"]
     names = [NAMES[one] for one in PRINTED if one in set(missing)]

@@ -21,7 +21,7 @@ from probes.prompts.diagnostic import ALL, NONE
 
 
 def words(shown: Measured) -> dict[str, Any]:
-    """What the templates know: who read gender, tone and attributes first, and which words the paper's tables show."""
+    """Values of the templates: who read gender, tone and attributes first, and which words the paper's tables show."""
     chosen, table, mad = (
         comparison(shown.config),
         shown.rows("dalleval_professions"),
@@ -69,7 +69,7 @@ def _differing(row: Mapping[str, Any]) -> str:
 
 
 def _counts(shown: Measured) -> pd.DataFrame:
-    """What became of the planned images by reader: of gender, of tone, and of all attributes together."""
+    """Fate of the planned images by reader: of gender, of tone, and of all attributes together."""
     rows = shown.rows("dalleval_professions", "indicator != @ALL and profession != @ALL")
     kind = rows["question"].map(kind_of)
     return rows.groupby(["source", kind], sort=False)[list(COUNTS)].sum().reset_index()

@@ -1,4 +1,4 @@
-"""What the report's page on professions says of a run, tested together: a page without a finding is to say nothing.
+"""Tests of all that the report's page on professions says: a page without a finding is to say nothing.
 
 Five questions are asked: do professions deviate from half and half, do they differ from one another in gender, in
 tone, in any attribute, and do words differ in any of these? Their p-values are adjusted for one another (Hommel 1988),

@@ -1,4 +1,4 @@
-"""What readers say of a run's images by profession: from ``attributes/`` to `analysis.methods.dalleval.scores`."""
+"""Readings of a run's images by profession: from ``attributes/`` to `analysis.methods.dalleval.scores`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit of professions measures of a run: what every reader says of its images, as tables."""
+"""Tables of an audit of professions, from the readings of a run's images."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def between_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFr
 
 
 def _columns(reading: Reading, main: Sequence[str]) -> NDArray[np.float64]:
-    """What was read of each profession, draw and word, and the mean over words, (professions, draws, words + 1)."""
+    """Readings of each profession, draw and word, and their mean over words, (professions, draws, words + 1)."""
     values = np.stack([reading.word(name) for name in main], axis=2)
     if len(main) < 2:
         return values

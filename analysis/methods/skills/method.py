@@ -51,7 +51,7 @@ def skill_tables(
 
 
 def words(shown: Measured) -> dict[str, Any]:
-    """What the templates know: names of skills and tasks, and what judged the images by which rules."""
+    """Values of the templates: names of skills and tasks, and what judged the images by which rules."""
     rows = shown.rows("skills_accuracy")
     rules = rows[rows["skill"] != AVERAGE].drop_duplicates("skill").set_index("skill")["rule"]
     return {

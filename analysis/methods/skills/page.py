@@ -34,7 +34,7 @@ def write_report(run: Run, method: MethodSpec) -> Path:
 
 
 def _content(shown: Measured, drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page's template shows."""
+    """Values of the page’s template."""
     run, config, entry = shown.run, shown.config, section.page_section(shown, drawn)
     images = read(run, "skills_images")
     samples, meta = run.samples(["sample_id", "triplet", "seed", "prompt"]), record.shown(run.meta)
