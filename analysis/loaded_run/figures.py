@@ -124,12 +124,12 @@ class RunFigures(RunTables):
         UserError
             The run is not measured, or has no contrast.
         """
-        from analysis.report.figures.headline import draw_headline, with_ends
+        from analysis.report.figures.headline import draw_headline
         from analysis.report.findings import findings_table
 
         config = self.run.config
         pairs = contrasts(config)
-        findings = with_ends(findings_table(self._summaries), self._table("gap"))
+        findings = findings_table(self._summaries)
         return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
 
     def _figures_of_methods(self) -> dict[str, Drawn]:

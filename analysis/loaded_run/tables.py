@@ -378,8 +378,8 @@ class RunTables:
     @cached_property
     def _summaries(self) -> list[Summary]:
         """What is found of each contrast, as the report has it."""
-        tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
-        return summaries(*tables, self.run.config, self._table("disparity"))
+        gap, agreement, disparity = (self._table(name) for name in ("gap", "agreement", "disparity"))
+        return summaries(gap, agreement, self.run.config, disparity)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:

@@ -179,7 +179,7 @@ def said(run: Run, truth: Truth) -> Said:
     """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
-        tables = [read(run, name) for name in ("gap", "specifications", "agreement")]
+        tables = [read(run, name) for name in ("gap", "agreement")]
         cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
         found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(tables[0], run.config, truth)]
     if objects := read_objects(run):
