@@ -7,19 +7,18 @@ sentences are the report's. The licence is left to whoever publishes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from analysis.metrics.cooccurrence import ALL
 from analysis.report import objects as report_objects
 from analysis.report.finding import Finding
-from analysis.report.findings import summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.first_screen import limits
-from analysis.report.format import amount, counted, defined, interval, number, p_value, with_interval
+from analysis.report.format import amount, counted, defined, number, p_value, with_interval
 from analysis.report.method import reported_methods
 from analysis.report.wording_prompts import origin_sentence, spoken_words
 from analysis.study import contrasts, indicators
@@ -53,7 +52,8 @@ def write(run: Run, out: Path) -> None:
         )
     _require_words(run)
     content = read(run)
-    if not any(has_interval(one) for summary in content["summaries"] for one in summary.findings):
+    gaps = [one for summary in content["summaries"] for one in summary.findings]
+    if not any(all(map(defined, (one.gap, *one.interval))) for one in gaps):
         raise UserError(
             f"{run.path}: expected a headline gap with an interval, found none: a card takes more prompts, or seeds"
         )
@@ -109,9 +109,10 @@ def read(run: Run) -> dict[str, Any]:
     measured = {*run.tables()} >= {"gap", "agreement"}
     objects = report_objects.read_objects(run) if measured or not config.compares else None
     first = samples[samples["indicator"] == config.reference].drop_duplicates("triplet")
+    table = partial(read_table, run)
     n = samples[["triplet", "seed", "indicator"]].nunique().to_dict()
     units = counted(n["triplet" if config.unit == "prompt" else "seed"], config.unit)
-    gaps = summaries(read_table(run, "gap"), read_table(run, "agreement"), config) if measured else []
+    gaps = summaries(read_gaps(table), table("agreement"), config) if measured else []
     return {
         "name": config.name,
         "model": config.model_name + (f", edited: {config.edit.summary}" if config.edit is not None else ""),
@@ -123,7 +124,9 @@ def read(run: Run) -> dict[str, Any]:
         "prompts": list(first["prompt"] if len(first) else samples.drop_duplicates("triplet")["prompt"]),
         "n_images": len(samples),
         "n": n,
-        "sampler": _sampler(run),
+        "drawn_here": config.images is None,
+        "sampler": config.sampler,
+        "scheduler": (run.meta.get("scheduler") or {}).get("class") or config.sampler.scheduler or "",
         "shared": origin_sentence(samples, config),
         "summaries": gaps,
         "o": report_objects.section(objects, config, people) if objects else None,
@@ -131,14 +134,6 @@ def read(run: Run) -> dict[str, Any]:
         "checkpoints": _checkpoints(run.meta),
         "limits": limits(config, people, gaps, units, objects=objects is not None),
     }
-
-
-def _sampler(run: Run) -> str:
-    if run.config.images is not None:
-        return "another program’s"
-    sampler, scheduler = run.config.sampler, (run.meta.get("scheduler") or {}).get("class")
-    named = scheduler or sampler.scheduler or "the model’s own scheduler"
-    return f"{named}, {counted(sampler.steps, 'step')}, guidance {sampler.guidance_scale:g}"
 
 
 def _checkpoints(meta: Mapping[str, Any]) -> dict[str, str]:
@@ -154,11 +149,6 @@ def _checkpoints(meta: Mapping[str, Any]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def has_interval(finding: Finding) -> bool:
-    """Return whether a finding has a gap with an interval: without, no card shows its number."""
-    return all(map(defined, (finding.gap, *finding.interval)))
-
-
 def row_of(finding: Finding) -> list[str]:
     """Return a finding as cells of a table; — where a number is undefined, or has no interval."""
     row, metric = finding.row, finding.metric
@@ -171,7 +161,6 @@ def row_of(finding: Finding) -> list[str]:
         cell(finding.gap, finding.interval),
         cell(finding.word_gap, finding.word_interval),
         p_value(finding.p_measures),
-        number(row.get("control_gap"), metric.digits),
         amount(row.get("delta"), metric),
         str(finding.n),
         finding.tag,
@@ -204,11 +193,9 @@ def _environment() -> Environment:
     )
     made.filters["plain"] = plain
     made.globals |= {
-        "ALL": ALL,
         "SHOWN": SHOWN,
         "counted": counted,
         "defined": defined,
-        "interval": interval,
         "number": number,
         "p_value": p_value,
         "row_of": row_of,

@@ -72,7 +72,7 @@ class RunFigures(RunTables):
         chosen = self._contrast(contrast)
         config = self.run.config
         return self._drawn(
-            draw_atlas(self._table("gap"), self._timesteps, chosen, config.reference, config.measure.alpha)
+            draw_atlas(self._gaps, self._timesteps, chosen, config.reference, config.measure.alpha)
         )
 
     def plot_gap(
@@ -103,7 +103,7 @@ class RunFigures(RunTables):
         chosen, config = self._contrast(contrast), self.run.config
         if site is None:
             steps = draw_steps(
-                self._table("gap"),
+                self._gaps,
                 self._timesteps,
                 [chosen],
                 config.reference,

@@ -13,7 +13,7 @@ there are more than one, these p-values are multiplied by their number (Bonferro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -48,6 +48,11 @@ class Summary:
     others: str
     findings: list[Finding]
     correlations: pd.DataFrame
+
+
+def read_gaps(table: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """Read gaps with their tests, a row per space, site, step, metric and contrast; `table` gives a table by name."""
+    return table("gap")
 
 
 def summaries(

@@ -17,6 +17,7 @@ from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.finding import finding
 from analysis.report.format import over, reason
+from analysis.report.wording_prompts import spoken_words
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
@@ -161,10 +162,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "labelled": len(check) > 0,
         "columns": columns,
         "detector_line": wording_objects.detector_line(error, check, objects.engine),
-        "contrasts": [
-            of_contrast(objects, pair, config.reference, config.unit, config.measure.alpha)
-            for pair in contrasts(config)
-        ],
+        "contrasts": [of_contrast(objects, pair, config) for pair in contrasts(config)],
         "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects, people, config.measure.alpha),
         "presence": _presence(objects),
@@ -212,9 +210,11 @@ def _models(observer: dict) -> str:
     return ", ".join(filter(None, (detector, masks)))
 
 
-def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str, alpha: float) -> dict:
+def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> dict:
     """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
-    towards, away = contrast
+    (towards, away), alpha = contrast, config.measure.alpha
+    words = spoken_words(config, indicators(config))
+    counts = (len(words[away]), len(words[towards]))
     pair = (away, towards)
     chosen = {"first": away, "second": towards}
     claims = objects.rows("object_claims", **chosen)
@@ -235,7 +235,8 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
     return {
         "contrast": contrast,
         "pair": pair,
-        "opening": wording_objects.objects_opening(claims, pair, unit=unit, alpha=alpha),
+        "words": counts,
+        "opening": wording_objects.objects_opening(claims, pair, words=counts, unit=config.unit, alpha=alpha),
         "rows": found.head(SHOWN).to_dict("records"),
         "hints": bool((found["claim"] == HINT).any()),
         "more": max(0, len(found) - SHOWN),
@@ -249,7 +250,9 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
         ),
         "paper": paper,
         "paper_sentence": wording_objects.chi_square_sentence(paper, alpha),
-        "findings": [finding(gap, metric, reference, contrast, alpha=alpha) for gap, metric in gaps if gap],
+        "findings": [
+            finding(gap, metric, config.reference, contrast, alpha=alpha) for gap, metric in gaps if gap
+        ],
         "figures": [f"{name}-{towards}-{away}" for name in SCORES],
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_st
 from analysis.report.figures.prompts import draw_prompts
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.triplets import draw_triplets
-from analysis.report.findings import Summary, findings_table, summaries
+from analysis.report.findings import Summary, findings_table, read_gaps, summaries
 from analysis.report.format import counted
 from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
@@ -164,7 +165,7 @@ def read(run: Run) -> Content:
     draws = samples.set_index(["triplet", "seed"]).index
     whole = samples[~draws.isin(draws[samples["left_out"].notna()])]
     objects, pairs = read_objects(run), contrasts(config)
-    gap, disparity = _of_pairs(run, "gap"), _of_pairs(run, "disparity")
+    gap, disparity = read_gaps(lambda name: _of_pairs(run, name)), _of_pairs(run, "disparity")
     gaps = gallery.primary_gaps(_of_pairs(run, "gap_prompts"), config)
     triplets, sheet = [], []
     if config.report.gallery:
@@ -387,14 +388,11 @@ def answers(run: Run) -> list[str]:
     leads = [lead for one, found in read_sections if one.lead and (lead := one.lead(found, config))]
     lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
     pairs = contrasts(config) if config.compares else []
+    table = partial(read_table, run)
     if not leads and pairs:
-        lines.append(summaries(*(read_table(run, name) for name in ("gap", "agreement")), config)[0].answer)
+        lines.append(summaries(read_gaps(table), table("agreement"), config)[0].answer)
     if pairs and (objects := read_objects(run)):
-        towards, away = pairs[0]
-        claims = objects.rows("object_claims", first=away, second=towards)
-        opening = wording_objects.objects_opening(
-            claims, (away, towards), unit=config.unit, alpha=config.measure.alpha
-        )
+        opening = report_objects.of_contrast(objects, pairs[0], config)["opening"]
         lines.append(f"Objects: {'. '.join(opening.split('. ')[:2]).removesuffix('.')}.")
     reasons = pd.Series(run.meta.get("not_observed") or {}, dtype=str)
     missing = [

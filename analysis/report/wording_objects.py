@@ -40,18 +40,22 @@ def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
 
 
 def objects_opening(
-    claims: pd.DataFrame, pair: tuple[str, str], *, unit: str = "prompt", alpha: float = 0.05
+    claims: pd.DataFrame,
+    pair: tuple[str, str],
+    *,
+    words: tuple[int, int] = (WORDS, WORDS),
+    unit: str = "prompt",
+    alpha: float = 0.05,
 ) -> str:
-    """Say how many objects differ between two sides, which, and at which error rate.
+    """Say how many objects differ between two sides of so many `words` each, which, and at which error rate.
 
-    >>> row = {"words_first": 3, "words_second": 3, "n_differ": 9, "p_claim_adjusted": 0.01}
-    >>> tie = row | {"object": "tie", "difference_words": 0.5, "claim": "holds", "claim_reason": ""}
-    >>> text = objects_opening(pd.DataFrame([tie]), ("feminine", "masculine"))
+    >>> row = {"object": "tie", "difference_words": 0.5, "n_differ": 9, "p_claim_adjusted": 0.01}
+    >>> claims = pd.DataFrame([row | {"claim": "holds", "claim_reason": ""}])
+    >>> text = objects_opening(claims, ("feminine", "masculine"))
     >>> print(text)  # doctest: +NORMALIZE_WHITESPACE
     1 of 1 object differs (false discovery rate at most 5 %, Benjamini–Hochberg): over prompts and by more than words of
     one side differ among themselves (3 and 3 words). In more images generated from masculine prompts: tie.
     """
-    words = tuple(int(claims[f"words_{side}"].max()) if len(claims) else 0 for side in ("first", "second"))
     shared = len(claims) > 0 and claims["claim_reason"].str.endswith(SHARED_NOISE).all()
     values = {
         "n": len(claims),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
-from analysis.report.findings import summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
@@ -179,9 +180,9 @@ def said(run: Run, truth: Truth) -> Said:
     """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
-        tables = [read(run, name) for name in ("gap", "agreement")]
-        cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
-        found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(tables[0], run.config, truth)]
+        gap, agreement = read_gaps(partial(read, run)), read(run, "agreement")
+        cards = [card for summary in summaries(gap, agreement, run.config) for card in summary.findings]
+        found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(gap, run.config, truth)]
     if objects := read_objects(run):
         shown = section(objects, run.config, indicators(run.config))
         own = [card for entry in shown["contrasts"] for card in entry["findings"]]

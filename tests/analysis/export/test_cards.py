@@ -37,11 +37,8 @@ def test_every_gap_stands_with_all_that_it_rests_on(finished, card):
         for cell, value, ends in zip(cells[1:3], ("gap", "word_gap"), ("ci", "word")):
             span = interval(row[f"{ends}_low"], row[f"{ends}_high"], digits)
             assert cell == f"{number(row[value], digits, True)} {span}"
-        assert (
-            cells[4:6] == [number(row["control_gap"], digits), number(row["delta"], digits)]
-            or one.metric.unit
-        )
-        assert cells[6:] == [str(int(row["n_prompts"])), one.tag]
+        assert cells[4].startswith(number(row["delta"], digits))
+        assert cells[5:] == [str(int(row["n_prompts"])), one.tag]
     for prompt in finished.samples().query("indicator == 'neutral'")["prompt"].unique():
         assert prompt in card
 
@@ -77,7 +74,7 @@ def test_objects_have_interval_test_and_words(finished, card):
         claim = claims.loc[cells[0].partition(",")[0]]
         low, high = claim["difference_words_low"], claim["difference_words_high"]
         assert cells[1] == f"{number(claim['difference_words'], 3, True)} {interval(low, high, 3)}"
-        assert cells[3] == "3 and 3" and cells[4].startswith(claim["claim"])
+        assert cells[3].startswith(claim["claim"])
     assert "Cramér’s V" in card and "by chance" in card
 
 

@@ -6,11 +6,10 @@ import pandas as pd
 from analysis.report import wording_objects
 
 
-def rows_of(*rows, words=3):
+def rows_of(*rows):
     columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
     table = pd.DataFrame(rows, columns=columns)
-    table = table.assign(words_first=words, words_second=words, claim_reason="")
-    return table.assign(n_differ=0)
+    return table.assign(claim_reason="", n_differ=0)
 
 
 def test_openings_follow_the_claims():
@@ -44,9 +43,9 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
     pair = ("feminine", "masculine")
     say = wording_objects.objects_opening
     hedged = ("hat", 0.4, 0.2, "these words")
-    assert "For these words alone 1 of 1 object differs" in say(rows_of(hedged, words=2), pair)
-    assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
-    assert "one against one" in say(rows_of(hedged, words=1), pair)
+    assert "For these words alone 1 of 1 object differs" in say(rows_of(hedged), pair, words=(2, 2))
+    assert "2 against 2: too few to tell" in say(rows_of(hedged), pair, words=(2, 2))
+    assert "one against one" in say(rows_of(hedged), pair, words=(1, 1))
     assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
     text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
     assert "1 of 2 objects differs" in text
