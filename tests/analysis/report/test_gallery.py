@@ -178,7 +178,7 @@ def test_page_in_chromium(run):
         page.wait_for_function("[...document.images].some((one) => one.naturalWidth === 64)")
         assert page.locator(".triplet").count() == 12 and "12 triplets" in page.inner_text("#count")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.check("#maps")
+        page.wait_for_selector(".triplet .chips")
         page.locator(".triplet .chips button").nth(1).click()
         assert page.locator(".triplet canvas:visible").count() == 3
         assert "peak " in page.locator(".triplet .peak").first.inner_text()
