@@ -20,6 +20,7 @@ from analysis.report.findings import read_gaps, summaries
 from analysis.report.first_screen import limits
 from analysis.report.format import amount, counted, defined, number, p_value, with_interval
 from analysis.report.method import reported_methods
+from analysis.report.section import sections, sentences
 from analysis.report.wording_prompts import origin_sentence, spoken_words
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
@@ -131,6 +132,10 @@ def read(run: Run) -> dict[str, Any]:
         "summaries": gaps,
         "o": report_objects.section(objects, config, people) if objects else None,
         "results": [one for method in reported_methods() if method.results for one in method.results(run)],
+        "methods": {
+            shown.method.title: [line for spec in shown.method.tables for line in sentences(shown, spec)]
+            for shown in sections(run)
+        },
         "checkpoints": _checkpoints(run.meta),
         "limits": limits(config, people, gaps, units, objects=objects is not None),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,12 +39,18 @@ from analysis.report.findings import Summary, findings_table, read_gaps, summari
 from analysis.report.format import counted
 from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
+from analysis.report.section import documents as method_documents
+from analysis.report.section import figures as method_figures
+from analysis.report.section import lead as method_lead
+from analysis.report.section import page_section
+from analysis.report.section import sections as method_sections
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.not_measured import lacks_some, not_measured
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.similarities.stored import timesteps
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
@@ -80,7 +86,8 @@ class Content:
     triplets: Sequence[first_screen.ShownTriplet] = ()
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
-    token_sentences: Sequence[str] = field(default=())  # on words and prompts, of the model's tokens
+    methods: Sequence[Measured] = ()
+    token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
 
     @property
     def people(self) -> list[Member]:
@@ -105,11 +112,11 @@ class Content:
     @property
     def leads(self) -> dict[str, Lead]:
         """First screens of the methods that were asked for, by the anchors of their sections."""
-        return {
-            section.anchor: lead
-            for section, read in self.sections
-            if section.lead is not None and (lead := section.lead(read, self.config)) is not None
+        leads = {
+            section.anchor: section.lead(read, self.config) for section, read in self.sections if section.lead
         }
+        leads |= {one.method.anchor: method_lead(one) for one in self.methods}
+        return {anchor: lead for anchor, lead in leads.items() if lead is not None}
 
 
 def report(run: Run) -> Path:
@@ -133,6 +140,9 @@ def report(run: Run) -> Path:
             write(run, "findings", findings_table(content.summaries))
         for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
             for name, text in documents(run):
+                run.write_file(f"tables/{name}.tex", text.encode())
+        for one in content.methods:
+            for name, text in method_documents(one):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
         if content.chosen:
@@ -197,6 +207,7 @@ def read(run: Run) -> Content:
             for section in (method.section for method in reported_methods())
             if section is not None and (found := section.read(run)) is not None
         ],
+        methods=method_sections(run),
     )
 
 
@@ -245,6 +256,8 @@ def draw(content: Content) -> dict[str, Drawn]:
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:
         drawn |= section.draw(found, content.config)
+    for one in content.methods:
+        drawn |= method_figures(one)
     names = [person.name for person in content.people if not person.control]
     sheet = draw_triplets(content.sheet, names, content.config.paired)
     return drawn | ({sheet.name: sheet} if sheet else {})
@@ -344,7 +357,8 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
                     "lead": leads.get(one.anchor),
                 }
                 for one, found in content.sections
-            ],
+            ]
+            + [page_section(one, figures) for one in content.methods],
             metrics=content.metrics,
             primary=content.primary,
             n_shown=len(content.chosen),
@@ -386,6 +400,7 @@ def answers(run: Run) -> list[str]:
     sections = [method.section for method in methods if method.section and method.section.lead]
     read_sections = [(one, found) for one in sections if (found := one.read(run)) is not None]
     leads = [lead for one, found in read_sections if one.lead and (lead := one.lead(found, config))]
+    leads += [lead for one in method_sections(run) if (lead := method_lead(one))]
     lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
     pairs = contrasts(config) if config.compares else []
     table = partial(read_table, run)
