@@ -347,7 +347,7 @@ GEP = (
             ),
             Pivot(
                 "{{ name }}",
-                {"{{ head }}": "{{ text }}"},
+                {"{{ head }}": "{{ raw(text) }}"},
                 "GEP scores between {{ pair }} by each estimate and by {{ labels }}, ranked by size, and Kendall's tau"
                 " between these ranks.",
                 latex="gep_table06_estimates",
@@ -563,7 +563,7 @@ GEP = (
         pivots=(
             Pivot(
                 "{{ scale }}",
-                {"Differences": "{{ text }}"},
+                {"Differences": "{{ raw(text) }}"},
                 "Scales of differences from which the artificial sets are drawn.",
                 latex="gep_table17_scales",
                 frame=_scales,
