@@ -1,4 +1,4 @@
-"""Sentences on the prompts of a run (``templates/sentences/prompts.j2``): what a triplet shares, its words, its tokens."""
+"""Sentences on prompts (``templates/sentences/prompts.j2``): what a triplet shares, its words, its tokens."""
 
 from __future__ import annotations
 
