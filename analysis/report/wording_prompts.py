@@ -104,7 +104,7 @@ def token_sentences(run: Run) -> list[str]:
 
 def left_out_sentence(samples: pd.DataFrame) -> str:
     """Say how many images enter no mean, why, and with which words; empty where all do."""
-    out = samples["left_out"].dropna().str.removeprefix("image left out: ")
+    out = samples["left_out"].dropna().astype(str).str.removeprefix("image left out: ")
     if out.empty:
         return ""
     counts = samples.groupby("indicator", sort=False)["left_out"].agg(["count", "size"])
