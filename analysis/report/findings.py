@@ -27,7 +27,7 @@ from analysis.report.wording import finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.control_columns import words_of
+from analysis.tables.similarities.word_gap import words_of
 from analysis.tables.similarities.side_shares import side_shares
 from probes.config.schema import Config
 

@@ -28,7 +28,7 @@ from analysis.report.environment import environment
 from analysis.report.outlines import fit, polygons
 from analysis.report.overlays import DETECTED, NOT_GROUPED, overlays
 from analysis.study import indicators
-from analysis.tables.sharing import Piece, Sharing
+from analysis.tables.sharing import Call, Sharing
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
@@ -95,20 +95,20 @@ def write(
     return page
 
 
-def _made(sharing: Sharing, pieces: Sequence[Piece], texts: Sequence[str]) -> Iterator[bytes]:
+def _made(sharing: Sharing, pieces: Sequence[Call], texts: Sequence[str]) -> Iterator[bytes]:
     for start in range(0, len(pieces), AT_ONCE):
         yield from sharing.results(pieces[start : start + AT_ONCE])
     yield from (text.encode() for text in texts)
 
 
-def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> list[Piece]:
+def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> list[Call]:
     """Return a call for each file: of each part of the samples, so many draws at a time."""
     place = {sample: number for number, sample in enumerate(samples["sample_id"])}
     order = np.empty(0)
     if objects is not None:
         order = objects["sample_id"].map(place).to_numpy(float)
         objects, order = objects[[*OBJECT]].iloc[np.argsort(order, kind="stable")], np.sort(order)
-    pieces: list[Piece] = []
+    pieces: list[Call] = []
     end = 0
     for file, draws in _draws(run):
         for start in range(0, len(draws), TRIPLETS):
@@ -117,7 +117,7 @@ def _pieces(run: Run, samples: pd.DataFrame, objects: pd.DataFrame | None) -> li
             low, high = np.searchsorted(order, [first, end])
             seen = None if objects is None else objects.iloc[low:high]
             number = len(pieces)
-            pieces.append(Piece(triplets, (file.name, number, own, seen), of_run=True))
+            pieces.append((triplets, file.name, number, own, seen))
     return pieces
 
 

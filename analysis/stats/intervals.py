@@ -54,7 +54,12 @@ class Interval:
 
 
 def bootstrap_interval(
-    values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    values: ArrayLike,
+    *,
+    reach: ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> Interval:
     r"""Return the mean of each column with its envelope interval over rows.
 
@@ -70,6 +75,8 @@ def bootstrap_interval(
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         NaN where a prompt has no value in a column; it is left out of that column alone.
+    reach : array_like of float, shape (n_columns,), optional
+        The largest difference that a prompt can have, for which the bounded interval then allows.
     level : float
         Between 0 and 1.
     resamples, seed : int
@@ -119,7 +126,6 @@ def bootstrap_interval(
         draws = studentized(*resampled_deviations(chosen, mean[place], counts))
         ((low[place], high[place]),) = studentized_ends(draws, mean[place], error, of_block, level)
     rare = np.flatnonzero(few_carry(effective_prompts(values), n) & defined)
-    low[rare], high[rare] = rare_ends(
-        values[:, rare], range_of(values[:, rare], None), level, resamples, seed
-    )
+    ends = range_of(values[:, rare], None if reach is None else np.asarray(reach)[rare])
+    low[rare], high[rare] = rare_ends(values[:, rare], ends, level, resamples, seed)
     return Interval(mean, low, high, n, reason)

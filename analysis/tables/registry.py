@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.metrics import dependency
 from analysis.tables import not_measured, prompts
 from analysis.tables.method import measured_methods
-from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
+from analysis.tables.objects.claims import CLAIM_COLUMNS, CORRECTED_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
@@ -27,10 +27,9 @@ from analysis.tables.objects.statistics import (
 from analysis.tables.objects.wu import (
     CHI_SQUARE_COLUMNS,
 )
-from analysis.tables.similarities import agreement, gap_prompts, specifications
+from analysis.tables.similarities import headline
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.families import with_unit
-from analysis.tables.similarities.gap import GAP_COLUMNS
+from analysis.tables.similarities.gap import EQUIVALENCE_COLUMNS, GAP_COLUMNS
 from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
@@ -38,7 +37,9 @@ from analysis.tables.similarities.pictures import (
     image_types,
 )
 from analysis.tables.similarities.side_shares import SideShares
+from analysis.tables.similarities.similarities import with_unit
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
+from analysis.tables.similarities.word_gap import WORD_COLUMNS
 from analysis.tables.table import NEEDS, Latex, Table
 from probes.runs.run import Run
 
@@ -82,30 +83,44 @@ _SIMILARITIES = (
     Table(
         "gap",
         "samples",
-        "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
+        "a space, site, step, metric and contrast: the gap between the indicators' own words, and its test against 0",
         GAP_COLUMNS,
-        texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
+        texts=("space", "site", "metric", "contrast", "reason", "warning", "version"),
+    ),
+    Table(
+        "word_gap",
+        "samples",
+        "a space, site, step, metric and contrast: the gap over all words, and its test against words that mean the same",
+        WORD_COLUMNS,
+        texts=("space", "site", "metric", "contrast", "reason", "warning", "version"),
+    ),
+    Table(
+        "equivalence",
+        "samples",
+        "a space, site, step, metric and contrast: whether the gap is shown to be smaller than the smallest that matters",
+        EQUIVALENCE_COLUMNS,
+        texts=("space", "site", "metric", "contrast", "delta_source", "reason", "version"),
     ),
     Table(
         "gap_prompts",
         "samples",
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
-        gap_prompts.COLUMNS,
-        optional=(gap_prompts.SEED,),
+        headline.PROMPT_COLUMNS,
+        optional=(headline.SEED,),
         texts=("prompt_id", "contrast", "space", "site", "metric", "measure", "reason", "version"),
     ),
     Table(
         "specifications",
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
-        specifications.COLUMNS,
+        headline.SPECIFICATION_COLUMNS,
         texts=("space", "site", "metric", "contrast", "specification", "version"),
     ),
     Table(
         "agreement",
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
-        agreement.COLUMNS,
+        headline.AGREEMENT_COLUMNS,
         texts=("contrast", "first", "second", "reason"),
     ),
     Table(
@@ -159,7 +174,7 @@ OBJECTS = (
     Table(
         "object_tests",
         "objects",
-        "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
+        "a dependency group, pair and object: the difference of presence between one word and one, with its exact test",
         ("group", *OBJECT_COLUMNS),
         texts=("group", "first", "second", "object", "reason"),
     ),
@@ -168,14 +183,21 @@ OBJECTS = (
         "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
-        texts=("first", "second", "object", "claim", "claim_reason"),
+        texts=("first", "second", "object", "claim", "reason"),
+    ),
+    Table(
+        "object_corrected",
+        "truth",
+        "a pair and object: the difference behind the detector's errors, over words and prompts that have labels",
+        CORRECTED_COLUMNS,
+        texts=("first", "second", "object", "reason"),
     ),
     Table(
         "table_tests",
         "objects",
-        "a dependency group and comparison of whole tables: label swaps beside chi-square",
+        "a dependency group and comparison of whole tables: the test by label swaps",
         ("group", *TABLE_COLUMNS),
-        texts=("group", "indicators", "of", "reason", "warnings"),
+        texts=("group", "indicators", "of", "reason"),
     ),
     Table(
         "table06_similarity",
@@ -191,12 +213,6 @@ OBJECTS = (
             "Co-occurrence similarity on {model}.",
             "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out.",
         ),
-    ),
-    Table(
-        "table06_gap",
-        "objects",
-        "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
-        ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
     ),
     Table(
         "table07_chi_square",

@@ -12,7 +12,7 @@ from analysis.report.format import listed, p_value
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.agreement import agreement
-from analysis.tables.similarities.control_columns import SideWords
+from analysis.tables.similarities.word_gap import SideWords
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.specifications import left_out
 from analysis.tables.stage import measure

@@ -1,7 +1,8 @@
-"""Which words stand for which, and the columns of ``tables/gap`` that hold a gap against words that mean the same.
+"""Is a gap more than words that mean the same make? Table ``word_gap``, the one that speaks of bias.
 
 A control is interchangeable with one of the indicators: with the reference, or with a side of a contrast. The words of
-a side are then the indicator and its controls, those of the reference the reference and its own.
+a side are then the indicator and its controls, those of the reference the reference and its own; the test over words,
+references and prompts is `analysis.stats.word_test`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,24 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.cautions import unequal_sides
+from analysis.metrics.registry import definition
+from analysis.stats.cautions import unequal_sides, word_cautions
 from analysis.stats.effects import prompt_means
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, moments
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.resampling import moments
 from analysis.stats.word_test import ALL_ALIKE, word_test
+from analysis.tables.similarities.gap import KEYS, GapChoices, below_rounding
+from analysis.tables.similarities.similarities import Similarities
 
-ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
-CONTROLS = "controls: "  # begins a reason that speaks of them
-NONE = "controls: none"
-ONE = "controls: one of the reference's, two are needed"
-APART = "controls: no prompt has two"
+WORD_COLUMNS = (
+    *(*KEYS, "word_gap", "word_low", "word_high", "word_error", "p_control", "p_control_sites", "n_prompts"),
+    *("n_words_first", "n_words_second", "n_references", "share_words", "share_references"),
+    *("reason", "warning", "version"),
+)
+NO_WORDS = "no word of the same meaning as another was run"
 
 Nearness = Callable[
     [str, str], NDArray[np.float64]
@@ -53,70 +60,57 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
     )
 
 
-WORD_COLUMNS = (
-    *(
-        "word_gap",
-        "word_correction",
-        "word_low",
-        "word_high",
-        "word_error",
-        "p_control",
-        "p_permutation",
-        "p_floor",
-    ),
-    *("share_words", "share_references", "share_prompts"),
-)
-COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
+def word_rows(family: Similarities, contrast: Sequence[str], choices: GapChoices) -> pd.DataFrame:
+    """Return the rows of ``word_gap`` of a contrast, before their p-values are adjusted (`adjusted_words`)."""
+    words = words_of(contrast, choices.reference, choices.controls)
+    blocks = family.blocks(max(1, len(family.pairs) // 3))
+    columns = pd.concat(
+        [pd.DataFrame(tested_words(block, words, choices)) for _, block in blocks], ignore_index=True
+    )
+    keys = {"space": family.space, "site": family.columns["site"], "step": family.columns["step"]}
+    keys |= {"metric": family.metric, "contrast": "-".join(contrast)}
+    return pd.concat([pd.DataFrame(keys), columns], axis=1).assign(version=definition(family.metric).version)
 
 
-def control_columns(
-    near: Nearness, words: SideWords, level: float, *, shared_noise: bool = False, nearest: float = 1.0
-) -> dict[str, NDArray | list]:
-    """Columns of the gap table that speak of control words, of shape (n_columns,); ``controls`` (why), ``unequal``.
+def adjusted_words(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of ``word_gap`` of one contrast, space and metric, from those of some of its sites each."""
+    table = pd.concat(tables, ignore_index=True)
+    adjusted = adjust_p_values(table["p_control"].to_numpy(np.float64))
+    return table.assign(p_control_sites=adjusted)[[*WORD_COLUMNS]]
 
-    `near` gives the nearness of two words, ``(n_prompts, n_seeds, n_columns)``; `nearest` is that of two that do not
-    differ.
-    """
-    reference, controls = words.reference[0], words.reference[1:]
-    groups = [[near(reference, name) for name in group] for group in (words.first, words.second, controls)]
-    n_columns = groups[0][0].shape[-1]
-    added = [word for group in (groups[0][1:], groups[1][1:], groups[2]) for word in group]
-    n_controls = sum((~np.isnan(word).all(axis=(0, 1)) for word in added), np.zeros(n_columns, np.int64))
-    means = [
-        np.abs(moments(prompt_means(one - other))[1])
-        for group in groups
-        for one, other in combinations(group, 2)
-    ]
-    largest = np.fmax.reduce(means) if means else np.full(n_columns, np.nan)
-    reason = [
-        "" if np.isfinite(top) else NONE if not count else APART if means else ONE
-        for count, top in zip(n_controls, largest)
-    ]
-    columns, spread, untested = _against_words(near, words, level, shared_noise)
-    apart = np.array([_apart(near, side, nearest, n_columns) for side in (words.first, words.second)])
-    sizes = (len(words.first), len(words.second))
-    nothing = below_rounding([word for group in groups[:2] for word in group])
-    for name in WORD_COLUMNS:
-        if name not in ("word_gap", "word_correction", "p_floor"):
-            columns[name] = np.where(nothing, np.nan, columns[name])
-    several = ~np.isin(untested, [NOTHING, ONE_PROMPT])  # of which the gap's own reason speaks
-    untested = np.where(several, np.where(nothing, ALL_ALIKE, untested), "")
-    reason = [
-        why or (test and f"{CONTROLS}{test.removeprefix(CONTROLS)}") for why, test in zip(reason, untested)
-    ]
+
+def tested_words(family: Similarities, words: SideWords, choices: GapChoices) -> dict[str, NDArray]:
+    """Return the gap over words with its test, a number of each column of the similarities."""
+    known, kept = definition(family.metric), dict[tuple[str, str], NDArray[np.float64]]()
+
+    def near(one: str, other: str) -> NDArray[np.float64]:
+        key = min((one, other), (other, one))
+        if key not in kept:
+            kept[key] = known.sign * family.pair(one, other, choices.indicators)
+        return kept[key]
+
+    columns, spread = _against_words(near, words, choices.level, choices.crossed(family.space))
+    nothing = below_rounding([near(words.reference[0], name) for name in (*words.first, *words.second)])
+    for name in ("word_low", "word_high", "word_error", "p_control", "share_words", "share_references"):
+        columns[name] = np.where(nothing, np.nan, columns[name])
     columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
-    return columns | {
-        "control_gap": largest,
-        "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
-        "control_high": largest,
-        "n_controls": n_controls,
-        "controls": reason,
-        "unequal": unequal_sides(spread, sizes, apart) & np.isnan(columns["word_correction"]),
-    }
+    columns["reason"] = np.where(nothing & (columns["reason"] == ""), ALL_ALIKE, columns["reason"])
+    alone = len(words.first) + len(words.second) + len(words.reference) == 3
+    columns["reason"] = np.full(len(nothing), NO_WORDS, object) if alone else columns["reason"]
+    plain = ~columns.pop("corrected")  # of a corrected gap the words' spread is no part
+    unequal = np.full(len(nothing), False)
+    if plain.any():
+        nearest = known.high if known.higher_is_nearer else -known.low
+        sides = (words.first, words.second)
+        apart = np.array([_apart(near, side, nearest, len(nothing)) for side in sides])
+        unequal = unequal_sides(spread, (len(words.first), len(words.second)), apart) & plain
+    sizes = (columns["n_words_first"], columns["n_words_second"])
+    warning = word_cautions(columns["n_references"], unequal, sizes)
+    return columns | {"warning": np.where(np.isnan(columns["p_control"]), "", warning)}
 
 
 def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) -> NDArray[np.float64]:
-    """Mean distance of the words of a side from each other."""
+    """Mean distance of the words of a side from each other; `nearest` is the nearness of two that do not differ."""
     pairs = [nearest - moments(prompt_means(near(*both)))[1] for both in combinations(side, 2)]
     with np.errstate(invalid="ignore", divide="ignore"):
         count = sum((~np.isnan(pair)).astype(np.int64) for pair in pairs)
@@ -125,8 +119,8 @@ def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) 
 
 def _against_words(
     near: Nearness, words: SideWords, level: float, shared_noise: bool
-) -> tuple[dict[str, NDArray], NDArray[np.float64], NDArray[np.object_]]:
-    """`word_test` of every column with the words compared there, their counts, their spread, and why there is no p."""
+) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
+    """`word_test` of every column with the words compared there, and their spread."""
     names = (*words.first, *words.second)
     values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
     inside = {
@@ -136,9 +130,12 @@ def _against_words(
     }
     spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
     n_columns = values[words.reference[0], words.first[0]].shape[1]
-    columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
-    columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
-    spread, reason = np.full((2, n_columns), np.nan), np.full(n_columns, "", dtype=object)
+    numbers = ("word_gap", "word_low", "word_high", "word_error", "p_control", "share_words", "share_references")
+    columns = {name: np.full(n_columns, np.nan) for name in numbers}
+    counts = ("n_prompts", "n_words_first", "n_words_second", "n_references")
+    columns |= {name: np.zeros(n_columns, np.int64) for name in counts}
+    columns |= {"corrected": np.full(n_columns, False), "reason": np.full(n_columns, "", dtype=object)}
+    spread = np.full((2, n_columns), np.nan)
     for chosen, first, second, references, corrected in _compared(values, inside, words, n_columns):
         sides = [
             np.array([[values[own, name][:, chosen] for name in side] for own in references])
@@ -165,16 +162,17 @@ def _against_words(
         result = word_test(
             *sides, np.array(others) if others else None, within=within, shared=gaps, level=level
         )
-        found = (
-            *(result.gap, result.correction, result.low, result.high, result.error),
-            *(result.p_value, result.p_permutation, result.p_floor),
-            *(result.share_words, result.share_references, result.share_prompts),
-            *(len(first), len(second), len(references), result.freedom),
-        )
-        for name, column in zip((*WORD_COLUMNS, *COUNTS), found):
+        found = {
+            **{"word_gap": result.gap, "word_low": result.low, "word_high": result.high},
+            **{"word_error": result.error, "p_control": result.p_value, "reason": result.reason},
+            **{"share_words": result.share_words, "share_references": result.share_references},
+            **{"n_words_first": len(first), "n_words_second": len(second), "n_references": len(references)},
+            **{"n_prompts": result.n, "corrected": ~np.isnan(result.correction)},
+        }
+        for name, column in found.items():
             columns[name][chosen] = column
-        spread[:, chosen], reason[chosen] = result.spread, result.reason
-    return columns, spread, reason
+        spread[:, chosen] = result.spread
+    return columns, spread
 
 
 def _table(side: Sequence[str], inside: Mapping[tuple[str, str], NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -217,18 +215,3 @@ def _compared(
         sides = ([name for name in side if kept[name]] for side in (words.first, words.second))
         references = [words.reference[0], *(name for name in words.reference[1:] if kept[name])]
         yield np.flatnonzero(which.ravel() == number), *sides, references, bool(pattern[-1])
-
-
-def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Say for each column whether all differences between words are what float32 leaves of no difference."""
-    largest, scale = (
-        np.max([np.nan_to_num(np.abs(part)).max(axis=(0, 1), initial=0.0) for part in parts], axis=0)
-        for parts in ([words[0] - word for word in words[1:]], words)
-    )
-    return largest <= ROUNDING * scale
-
-
-def changed_prompts(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
-    """Count for each column the prompts at which two words differ by more than what float32 leaves of no difference."""
-    scale = np.max([np.nan_to_num(np.abs(side)).max(axis=(0, 1), initial=0.0) for side in sides], axis=0)
-    return (np.nan_to_num(np.abs(sides[0] - sides[1])) > ROUNDING * scale).any(axis=1).sum(axis=0)
