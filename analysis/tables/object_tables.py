@@ -42,10 +42,11 @@ PART_SHARES = 24  # no result depends on it
 
 
 class Objects(NamedTuple):
-    """The tables ``nouns`` and ``objects``."""
+    """The tables ``nouns`` and ``objects``, and the images in which objects were looked for."""
 
     nouns: pd.DataFrame
     objects: pd.DataFrame
+    images: pd.DataFrame
 
 
 class SomeParts(Run):
@@ -69,22 +70,23 @@ def object_calls(run: Run) -> list[Call]:
 
 
 def joined_objects(shares: Sequence[Objects]) -> Objects:
-    """Return both tables from those of some part files each; a prompt in several of them has its nouns once."""
-    nouns, objects = (pd.concat(tables, ignore_index=True) for tables in zip(*shares))
-    return Objects(nouns.drop_duplicates(ignore_index=True), objects)
+    """Return the tables from those of some part files each; a prompt in several of them has its nouns once."""
+    nouns, objects, images = (pd.concat(tables, ignore_index=True) for tables in zip(*shares))
+    return Objects(nouns.drop_duplicates(ignore_index=True), objects, images)
 
 
 def objects_of(run: Run, names: Sequence[str]) -> Objects:
-    """Return the tables ``nouns`` and ``objects`` of some part files of a run."""
+    """Return the tables of some part files of a run."""
     options, words = run.config.measure, [member.word for member in indicators(run.config)]
     own = SomeParts(run, names)
     human = human_words(words, choice=options.human_words, backend=options.nouns)
-    samples = own.samples(["sample_id", *PROMPT_COLUMNS])
+    samples = own.samples([*dict.fromkeys([*KEYS, "fault", *PROMPT_COLUMNS])])
+    images = observed_images(own, samples)
     nouns = noun_table(samples, backend=options.nouns, compounds=options.compounds, human=human)
     detections = own.read("objects", ["sample_id", "object", "label", "mask", "height", "width"])
     _require_images(own, "objects", detections["sample_id"], samples["sample_id"])
     objects = dependency_groups(
-        observed_images(own),
+        images,
         detections,
         nouns,
         _word_parts(own, samples["sample_id"]),
@@ -95,7 +97,7 @@ def objects_of(run: Run, names: Sequence[str]) -> Objects:
         sigma=options.sigma,
         sigma_human=options.sigma_human,
     )
-    return Objects(nouns, objects)
+    return Objects(nouns, objects, images)
 
 
 def _word_parts(run: Run, samples: pd.Series) -> Iterator[pd.DataFrame]:
@@ -116,9 +118,9 @@ def _require_images(run: Run, kind: str, rows: pd.Series, samples: pd.Series) ->
         )
 
 
-def observed_images(run: Run) -> pd.DataFrame:
-    """Return the images of a run in which objects were looked for, in their order."""
-    images = run.samples([*KEYS, "fault"])
+def observed_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the images of a run in which objects were looked for, in their order, of samples that were read already."""
+    images = run.samples([*KEYS, "fault"]) if samples is None else samples
     images = images.loc[images["fault"].isna(), list(KEYS)]
     if run.parts("observed"):
         seen = run.read("observed", ["sample_id", "status"])
@@ -126,14 +128,14 @@ def observed_images(run: Run) -> pd.DataFrame:
     return images.reset_index(drop=True)
 
 
-def similarity_rows(run: Run, objects: pd.DataFrame) -> pd.DataFrame:
+def similarity_rows(config: Config, made: Objects) -> pd.DataFrame:
     """Return how similar the objects of every two images of a triplet are, with persons and without."""
-    chosen, images = comparison(run.config), observed_images(run)
-    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    chosen = comparison(config)
+    rest = made.objects[~made.objects["lemma"].isin(chosen.individuals)]
     return pd.concat(
         [
-            similarity_pairs(images, own, chosen.names, site=OBJECT_SITES[name])
-            for name, own in ((INCLUDED, objects), (LEFT_OUT, rest))
+            similarity_pairs(made.images, own, chosen.names, site=OBJECT_SITES[name])
+            for name, own in ((INCLUDED, made.objects), (LEFT_OUT, rest))
         ],
         ignore_index=True,
     )
@@ -145,10 +147,10 @@ def measure_objects(sharing: Sharing, made: Objects, checked: Checked, pairs: pd
     `pairs` are of `similarity_rows`, none of a run of one indicator. What cannot be known, since it was not looked for,
     is NaN with its reason (`analysis.tables.objects.looked_for`).
     """
-    run, (nouns, objects) = sharing.run, made
+    run, (nouns, objects, images) = sharing.run, made
     write(run, "nouns", nouns)
     write(run, "objects", objects)
-    counts, images = error_counts(run, checked), observed_images(run)
+    counts = error_counts(run, checked)
     alone, shared = prompts_alone(run), shares_noise(run.config)
     tables = paper_tables(run.config, images, nouns, objects)
     if run.config.compares:

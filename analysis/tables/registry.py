@@ -308,6 +308,7 @@ _CHECKED = (
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
+        csv=False,
         texts=("indicator", "object", "truth"),
     ),
     Table(

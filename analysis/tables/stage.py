@@ -27,7 +27,7 @@ from analysis.tables.registry import TABLES, write
 from analysis.tables.sharing import Call, Sharing, cut
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import GapChoices, adjusted_gap, gap_rows
-from analysis.tables.similarities.headline import headline_tables
+from analysis.tables.similarities.headline import headline_places, headline_tables
 from analysis.tables.similarities.pictures import (
     IMAGE_TABLE,
     feature_similarities,
@@ -137,16 +137,18 @@ def _compared(run: Run, sharing: Sharing) -> tuple[Objects | None, Checked | Non
         permutations=options.permutations,
         seed=options.seed,
     )
-    pairs = similarity_rows(run, objects.objects) if objects else pd.DataFrame()
+    pairs = similarity_rows(run.config, objects) if objects else pd.DataFrame()
     counted = [] if pairs.empty or prompts_alone(run) else from_table(pairs)
     prompt_ids = dict(zip(samples["triplet"], samples["prompt_id"]))
-    headline, *found = sharing.results(
+    *shares, rest = _site_shares(stored.keys)
+    (headline, of_rest), *found = sharing.results(
         [
-            (_headline_tables, stored, choices, prompt_ids),
-            *((_stored_tables, stored, keys, choices) for keys in _site_shares(stored.keys)),
+            (_headline_and_rest, stored, rest, choices, prompt_ids),
+            *((_stored_tables, stored, keys, choices) for keys in shares),
             *((_family_tables, family, choices) for family in counted),
         ]
     )
+    found.insert(len(shares), of_rest)  # in the order of what is stored
     for name, table in (_joined(found) | headline).items():
         write(run, name, table)
     return objects, checked, pairs
@@ -156,7 +158,7 @@ FamilyTables = dict[str, list]  # disparity; of every contrast gap, its sign fli
 
 
 def _site_shares(keys: Sequence[Key]) -> list[list[Key]]:
-    """What is read and tested together: some sites of a metric with steps, which are many, or all without steps."""
+    """What is read and tested together: some sites of a metric with steps, which are many; last, all without steps."""
     places: dict[tuple[str, str], list[Key]] = {}
     for key in keys:
         places.setdefault((key[0], key[2]), []).append(key)
@@ -166,13 +168,24 @@ def _site_shares(keys: Sequence[Key]) -> list[list[Key]]:
             shares += [own[part] for part in cut(len(own), SITE_SHARES)]
         else:
             rest += own
-    return [*shares, rest] if rest else shares
+    return [*shares, rest]
 
 
 def _stored_tables(
     run: Run, stored: StoredSimilarities, keys: Collection[Key], choices: GapChoices
 ) -> list[FamilyTables]:
     return [tables for family in stored.read(keys) for tables in _family_tables(run, family, choices)]
+
+
+def _headline_and_rest(
+    run: Run, stored: StoredSimilarities, keys: Collection[Key], choices: GapChoices, prompt_ids: Mapping[int, str]
+) -> tuple[dict[str, pd.DataFrame], list[FamilyTables]]:
+    """The tables of the headline measures, and what the others say of sites without steps, from one reading."""
+    places = headline_places(run.config.measure.text_readout)
+    families = stored.read({*keys, *places})
+    own = [one for one in families if (one.space, one.columns["site"][0], one.metric) in keys]
+    tables = [tables for family in own for tables in _family_tables(run, family, choices)]
+    return headline_tables(families, choices, run.config, prompt_ids), tables
 
 
 def _family_tables(run: Run, family: Similarities, choices: GapChoices) -> list[FamilyTables]:
@@ -203,12 +216,6 @@ def _joined(found: Sequence[list[FamilyTables]]) -> dict[str, pd.DataFrame]:
             tables["equivalence"] += [share["equivalence"][contrast] for share in shares]
     none = {name: pd.DataFrame(columns=list(TABLES[name].columns)) for name in tables}
     return {name: pd.concat(own, ignore_index=True) if own else none[name] for name, own in tables.items()}
-
-
-def _headline_tables(
-    run: Run, stored: StoredSimilarities, choices: GapChoices, prompt_ids: Mapping[int, str]
-) -> dict[str, pd.DataFrame]:
-    return headline_tables(stored, choices, run.config, prompt_ids)
 
 
 def _features(sharing: Sharing) -> list[pd.DataFrame]:

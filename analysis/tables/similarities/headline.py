@@ -11,7 +11,7 @@ that point one way are not several findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -22,7 +22,7 @@ from analysis.metrics.registry import NO_STEP, READOUTS, Metric, definition, hea
 from analysis.stats.effects import prompt_means
 from analysis.tables.similarities.gap import GapChoices, single_gaps
 from analysis.tables.similarities.similarities import PROMPT_SPACE, Similarities
-from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.stored import Key
 from analysis.tables.similarities.word_gap import SideWords, tested_words, words_of
 from probes.config.schema import Config
 
@@ -42,12 +42,21 @@ FEWEST_WORDS = 2  # that are left of a group
 FEWEST_PROMPTS = 3  # two points always lie on a line
 
 
-def headline_similarities(stored: StoredSimilarities, text_readout: str) -> dict[Metric, Similarities]:
-    """Return the similarities of every headline measure that a run holds, and of **t** by the other readouts."""
+def headline_places(text_readout: str) -> dict[Key, Metric]:
+    """Return where every headline measure is stored, and **t** by the other readouts."""
     others = [metric for name in READOUTS for metric in headline_metrics(name)[:1]]
-    metrics = dict.fromkeys([*headline_metrics(text_readout), *others])
-    found = {(one.space, one.columns["site"][0], one.metric): one for one in stored.read([m.place for m in metrics])}
-    return {metric: found[metric.place] for metric in metrics if metric.place in found}
+    return {metric.place: metric for metric in [*headline_metrics(text_readout), *others]}
+
+
+def headline_similarities(families: Sequence[Similarities], text_readout: str) -> dict[Metric, Similarities]:
+    """Return the similarities of the headline measures among those that were read."""
+    found = {}
+    for place, metric in headline_places(text_readout).items():
+        for family in families:
+            columns = np.flatnonzero(family.columns["site"] == metric.site)
+            if (family.space, family.metric) == (place[0], place[2]) and len(columns):
+                found[metric] = family.at(columns)
+    return found
 
 
 def gap_prompts(
@@ -152,11 +161,11 @@ def left_out(words: SideWords) -> Iterator[tuple[str, SideWords]]:
 
 
 def headline_tables(
-    stored: StoredSimilarities, choices: GapChoices, config: Config, prompt_ids: Mapping[int, str]
+    families: Sequence[Similarities], choices: GapChoices, config: Config, prompt_ids: Mapping[int, str]
 ) -> dict[str, pd.DataFrame]:
     """Return the tables ``gap_prompts``, ``specifications`` and ``agreement`` of a run."""
     readout = config.measure.text_readout
-    measured = headline_similarities(stored, readout)
+    measured = headline_similarities(families, readout)
     own = {metric: measured[metric] for metric in headline_metrics(readout) if metric in measured}
     prompts = gap_prompts(own, choices, prompt_ids, each_seed=config.unit == "seed")
     units = {metric: family.over_units(config) for metric, family in measured.items()}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from probes.config.schema import Config
 
 PROMPT_SPACE = "prompt"  # no noise enters it
-BLOCK_BYTES = 32 * 2**20  # of one pair's values in float64; no result depends on it
+BLOCK_BYTES = 4 * 2**20  # of one pair's values in float64; no result depends on it
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class Similarities:
             block = slice(start, min(start + width, n_columns))
             columns = self.columns.iloc[block].reset_index(drop=True)
             yield block, replace(self, columns=columns, values=self.values[..., block])
+
+    def at(self, columns: NDArray[np.int64]) -> Similarities:
+        """Return some of their columns."""
+        own = self.columns.iloc[columns].reset_index(drop=True)
+        return replace(self, columns=own, values=self.values[..., columns])
 
     def over_units(self, config: Config) -> Similarities:
         """Return them with what intervals are over as prompts: of a run of one prompt, its seeds (`Config.unit`)."""
