@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.dalleval.section import draw_professions
-    from analysis.methods.gep.figures import draw_vectors as draw_gep_vectors
     from analysis.methods.tracing.section import draw_trace
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
@@ -33,7 +32,6 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_gep_vectors": ("analysis.methods.gep.figures", "draw_vectors"),
     "draw_professions": ("analysis.methods.dalleval.section",),
     "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.wording",),
@@ -53,7 +51,6 @@ __all__ = [
     "chi_square_sentence",
     "compare_runs",
     "draw_bias_scores",
-    "draw_gep_vectors",
     "draw_professions",
     "draw_trace",
     "finding",

@@ -23,7 +23,7 @@ from analysis.tables.object_tables import (
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.objects.looked_for import prompts_alone
 from analysis.tables.prompts import prompt_table
-from analysis.tables.registry import TABLES, write
+from analysis.tables.registry import TABLES, write, write_method
 from analysis.tables.sharing import Call, Sharing, cut
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import GapChoices, adjusted_gap, gap_rows
@@ -39,6 +39,7 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.similarities import Similarities, from_table, shares_noise
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, Key, StoredSimilarities
 from analysis.tables.similarities.word_gap import adjusted_words, word_rows
+from analysis.tables.spec import method_specs
 from hooks.architectures.addresses import has_steps
 from probes.errors import UserError
 from probes.execution.processes import Helpers
@@ -66,13 +67,19 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
+    specs = method_specs()
+    for spec in specs:
+        if spec.inputs and spec.alone and spec.alone(run.config):
+            write_method(run, spec, spec.inputs(run, sharing, None))
+            return
+    specs = [spec for spec in specs if not spec.alone]
     methods = measured_methods()
     for method in methods:
         if method.alone and method.measure and method.alone(run.config):
             method.measure(run, sharing, None)
             return
     beside = [method for method in methods if not method.alone]
-    for method in beside:
+    for method in (*beside, *specs):
         if method.require:
             method.require(run)
     if (absent := not_measured(run.config)) is not None:
@@ -88,6 +95,9 @@ def _measure(run: Run, sharing: Sharing) -> None:
     for method in beside:
         if method.measure:
             method.measure(run, sharing, checked)
+    for spec in specs:
+        if spec.inputs:
+            write_method(run, spec, spec.inputs(run, sharing, checked))
 
 
 def _looked_at(sharing: Sharing, pictures: list[Call]) -> tuple[pd.DataFrame, Objects | None, Checked | None]:

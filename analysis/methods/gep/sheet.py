@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.readings import joined, read_labels
-from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
+from analysis.methods.gep.stage import LABELS, audit_readings
 from analysis.observe.features.attribute_audit import attributes, places
 from analysis.report.format import number
 from analysis.studies.labelling import store_answers, write_sheets
+from analysis.tables.registry import write_method
 from probes.errors import UserError
 from probes.runs.run import Run
 
@@ -71,7 +73,7 @@ def label(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:
     """
     _require_audit(run)
     table = store_answers(run, LABELS, files, read_labels, replace=replace)
-    measure_gep(run, checker_readings(run, None))
+    write_method(run, METHOD, audit_readings(run))
     said, alpha, reason = joined(table)
     people = table["annotator"].nunique()
     known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"
