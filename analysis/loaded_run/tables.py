@@ -294,19 +294,17 @@ class RunTables:
         --------
         >>> run.pairs(site="unet.mid").groupby(["pair", "step"])["value"].mean()  # doctest: +SKIP
         """
-        found = self.similarities.select(
-            lambda _, own, name: (site is None or own == site) and (metric is None or name == metric)
-        )
-        if not found.keys:
-            known = self.similarities.keys
-            there = dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known)
+        known = self.similarities.keys
+        keys = [key for key in known if site in (None, key[1]) and metric in (None, key[2])]
+        if not keys:
+            names = dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known)
             what = "site" if metric is None else "site and metric"
-            raise self._unknown(what, ", ".join(filter(None, (site, metric))), there)
-        return found.tidy()
+            raise self._unknown(what, ", ".join(filter(None, (site, metric))), names)
+        return self.similarities.tidy(keys)
 
     @cached_property
     def similarities(self) -> StoredSimilarities:
-        """All similarities of the run, as matrices; see `analysis.tables.similarities.similarities.Similarities`."""
+        """All similarities of the run, as arrays; see `analysis.tables.similarities.similarities.Similarities`."""
         return StoredSimilarities(self.run)
 
     def headline(self) -> pd.DataFrame:

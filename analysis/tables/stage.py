@@ -149,17 +149,18 @@ def _compared(run: Run, sharing: Sharing) -> tuple[Objects | None, Checked | Non
     )
     pairs = similarity_rows(run.config, objects) if objects else pd.DataFrame()
     counted = [] if pairs.empty or prompts_alone(run) else from_table(pairs)
+    counted = [family.over_units(run.config) for family in counted]
     prompt_ids = dict(zip(samples["triplet"], samples["prompt_id"]))
     *shares, rest = _site_shares(stored.keys)
     (headline, of_rest), *found = sharing.results(
         [
             (_headline_and_rest, stored, rest, choices, prompt_ids),
             *((_stored_tables, stored, keys, choices) for keys in shares),
-            *((_family_tables, family, choices) for family in counted),
         ]
     )
-    found.insert(len(shares), of_rest)  # in the order of what is stored
-    for name, table in (_joined(found) | headline).items():
+    found = [tables for some in (*found, of_rest) for tables in some]
+    found += [family_tables(family, choices) for family in counted]
+    for name, table in (joined_tables(found) | headline).items():
         write(run, name, table)
     return objects, checked, pairs
 
@@ -184,7 +185,7 @@ def _site_shares(keys: Sequence[Key]) -> list[list[Key]]:
 def _stored_tables(
     run: Run, stored: StoredSimilarities, keys: Collection[Key], choices: GapChoices
 ) -> list[FamilyTables]:
-    return [tables for family in stored.read(keys) for tables in _family_tables(run, family, choices)]
+    return [family_tables(family.over_units(run.config), choices) for family in stored.families(keys)]
 
 
 def _headline_and_rest(
@@ -192,28 +193,27 @@ def _headline_and_rest(
 ) -> tuple[dict[str, pd.DataFrame], list[FamilyTables]]:
     """The tables of the headline measures, and what the others say of sites without steps, from one reading."""
     places = headline_places(run.config.measure.text_readout)
-    families = stored.read({*keys, *places})
+    families = stored.families({*keys, *places})
     own = [one for one in families if (one.space, one.columns["site"][0], one.metric) in keys]
-    tables = [tables for family in own for tables in _family_tables(run, family, choices)]
+    tables = [family_tables(family.over_units(run.config), choices) for family in own]
     return headline_tables(families, choices, run.config, prompt_ids), tables
 
 
-def _family_tables(run: Run, family: Similarities, choices: GapChoices) -> list[FamilyTables]:
-    """What the tables say of similarities of one metric and space, before p-values are adjusted over their sites."""
-    family = family.over_units(run.config)
+def family_tables(family: Similarities, choices: GapChoices) -> FamilyTables:
+    """Return what the tables say of one metric in one space, before p-values are adjusted over its sites."""
     tables: FamilyTables = {"disparity": [disparity(family, choices)], "words": []}
     tables |= {"gap": [], "flips": [], "equivalence": []}
     for contrast in choices.contrasts:
         for name, found in zip(("gap", "equivalence", "flips"), gap_rows(family, contrast, choices)):
             tables[name].append(found)
         tables["words"].append(word_rows(family, contrast, choices))
-    return [tables]
+    return tables
 
 
-def _joined(found: Sequence[list[FamilyTables]]) -> dict[str, pd.DataFrame]:
-    """The tables ``disparity``, ``gap``, ``equivalence`` and ``word_gap``, with p-values adjusted over sites."""
+def joined_tables(found: Sequence[FamilyTables]) -> dict[str, pd.DataFrame]:
+    """Return ``disparity``, ``gap``, ``equivalence`` and ``word_gap`` with p-values adjusted over sites."""
     families: dict[tuple[str, str], list[FamilyTables]] = {}
-    for tables in (one for several in found for one in several):
+    for tables in found:
         place = tables["disparity"][0].iloc[0]
         families.setdefault((place["space"], place["metric"]), []).append(tables)
     tables = {name: [] for name in ("disparity", "gap", "equivalence", "word_gap")}

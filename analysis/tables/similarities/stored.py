@@ -100,7 +100,7 @@ class StoredSimilarities:
         """Return what another process needs: neither what the run keeps of its pictures nor the names of rows."""
         return self.__dict__ | {"run": Run(self.run.path, self.run.meta), "_rows": []}
 
-    def read(self, keys: Collection[Key] | None = None) -> list[Similarities]:
+    def families(self, keys: Collection[Key] | None = None) -> list[Similarities]:
         """Return the similarities of some keys, all by default, one of each space and metric that holds a value."""
         chosen = [key for key in self.keys if keys is None or key in keys]
         captured = self._read_captures([key for key in chosen if key in self._columns])
@@ -131,9 +131,9 @@ class StoredSimilarities:
                 found.append(Similarities(where, metric, table, pairs, self._prompts, self._seeds, values))
         return found
 
-    def one(self, space: str, site: str, metric: str) -> Similarities | None:
+    def family(self, space: str, site: str, metric: str) -> Similarities | None:
         """Return the values of one site and metric; None where there are none."""
-        return next(iter(self.read([(space, site, metric)])), None)
+        return next(iter(self.families([(space, site, metric)])), None)
 
     def tidy(self, keys: Collection[Key]) -> pd.DataFrame:
         """Return values with a row each; choose few keys, in a large run all of them do not fit in memory.
@@ -142,7 +142,7 @@ class StoredSimilarities:
         """
         types = {name: _NUMBERS.get(name, "object") for name in COLUMNS}
         tables = [pd.DataFrame(columns=[*COLUMNS]).astype(types)]
-        for family in self.read(keys):
+        for family in self.families(keys):
             for site, columns in family.columns.groupby("site", sort=False):
                 kind = int((family.space, site, family.metric) not in self._columns)
                 rows, steps = self._rows[kind], len(columns)

@@ -79,6 +79,18 @@ def adjusted_words(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return table.assign(p_control_sites=adjusted)[[*WORD_COLUMNS]]
 
 
+def joined_gaps(table: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of ``gap``, each with its test against words and, where there is one, of equivalence.
+
+    `table` gives a table by its name. Reasons and warnings of ``word_gap`` are in ``word_reason`` and ``word_warning``.
+    """
+    keys, words = [*KEYS], table("word_gap").rename(columns={"reason": "word_reason", "warning": "word_warning"})
+    equivalence = table("equivalence").rename(columns={"p_value": "p_equivalent"})
+    words = words[[*keys, *(name for name in words if name not in table("gap"))]]
+    joined = table("gap").merge(words, on=keys, how="left", validate="one_to_one")
+    return joined.merge(equivalence[[*keys, "delta_source", "p_equivalent"]], on=keys, how="left")
+
+
 def tested_words(family: Similarities, words: SideWords, choices: GapChoices) -> dict[str, NDArray]:
     """Return the gap over words with its test, a number of each column of the similarities."""
     known, kept = definition(family.metric), dict[tuple[str, str], NDArray[np.float64]]()
