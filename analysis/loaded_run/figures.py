@@ -72,7 +72,7 @@ class RunFigures(RunTables):
         chosen = self._contrast(contrast)
         config = self.run.config
         return self._drawn(
-            draw_atlas(self._table("gap"), self._timesteps, chosen, config.reference, config.measure.alpha)
+            draw_atlas(self._gaps, self._timesteps, chosen, config.reference, config.measure.alpha)
         )
 
     def plot_gap(
@@ -103,7 +103,7 @@ class RunFigures(RunTables):
         chosen, config = self._contrast(contrast), self.run.config
         if site is None:
             steps = draw_steps(
-                self._table("gap"),
+                self._gaps,
                 self._timesteps,
                 [chosen],
                 config.reference,
@@ -124,12 +124,12 @@ class RunFigures(RunTables):
         UserError
             The run is not measured, or has no contrast.
         """
-        from analysis.report.figures.headline import draw_headline, with_ends
+        from analysis.report.figures.headline import draw_headline
         from analysis.report.findings import findings_table
 
         config = self.run.config
         pairs = contrasts(config)
-        findings = with_ends(findings_table(self._summaries), self._table("gap"))
+        findings = findings_table(self._summaries)
         return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
 
     def _figures_of_methods(self) -> dict[str, Drawn]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import Summary, summaries
+from analysis.report.findings import Summary, read_gaps, summaries
 from analysis.report.listed_texts import ListedTexts
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
@@ -164,11 +164,11 @@ class RunTables:
         from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 
         claims, (first, second) = self._table("object_claims"), self._contrast(contrast)
-        config, objects = self.run.config, read_objects(self.run)
+        objects = read_objects(self.run)
         if objects is None:
             raise self._unknown("table", "objects", self.run.tables())
         own = claims[(claims["first"] == second) & (claims["second"] == first)]
-        shown = of_contrast(objects, (first, second), config.reference, config.unit, config.measure.alpha)
+        shown = of_contrast(objects, (first, second), self.run.config)
         texts = (shown[name] for name in ("opening", "whole_sentence", "paper_sentence"))
         return ObjectFinding(shown["contrast"], *texts, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
 
@@ -376,8 +376,13 @@ class RunTables:
     @cached_property
     def _summaries(self) -> list[Summary]:
         """What is found of each contrast, as the report has it."""
-        tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
-        return summaries(*tables, self.run.config, self._table("disparity"))
+        agreement, disparity = self._table("agreement"), self._table("disparity")
+        return summaries(self._gaps, agreement, self.run.config, disparity)
+
+    @cached_property
+    def _gaps(self) -> pd.DataFrame:
+        """The gaps with their tests."""
+        return read_gaps(self._table)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:

@@ -133,6 +133,17 @@ def p_value(value: float | None) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
+def agreeing_p(p: float, low: float, high: float, alpha: float) -> float:
+    """Return a p-value; NaN where it is significant beside an interval that holds 0, so that neither is relied on.
+
+    Examples
+    --------
+    >>> agreeing_p(0.01, -0.1, 0.3, 0.05), agreeing_p(0.01, 0.1, 0.3, 0.05)
+    (nan, 0.01)
+    """
+    return math.nan if p < alpha and low <= 0 <= high else p
+
+
 def latex_p_value(value: float | None) -> str:
     """Format a p-value as Wu et al. 2025 print it, in LaTeX.
 

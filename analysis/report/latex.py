@@ -15,8 +15,8 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.disparity import not_run
 from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_value
-from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import OBJECTS, TABLES, read

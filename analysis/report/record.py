@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,19 +21,8 @@ OF_MACHINES = ("written", "times", "device", "cluster", "made_again", "out")
 OF_PROCESSES = ("workers", "threads", "seconds", "path", "system")  # the same, of their entries
 # entries stand in this order, whichever was recorded first, and the others after them
 ORDER = (
-    *(
-        "format",
-        "status",
-        "name",
-        "config",
-        "versions",
-        "captions",
-        "taken_in",
-        "model",
-        "scheduler",
-        "part_fields",
-    ),
-    *("parts", "images", "batch_triplets", "faults", "observer"),
+    *("format", "status", "name", "config", "versions", "captions", "taken_in", "model", "scheduler"),
+    *("part_fields", "parts", "images", "batch_triplets", "faults", "observer"),
 )
 
 
@@ -78,8 +68,7 @@ def _without(entry: dict) -> dict:
 def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     """Collect the run record: the choices first, then all that ``run.json`` holds."""
     stated = meta["config"]["resolved"]
-    sampler, measure = stated.get("sampler", {}), stated.get("measure", {})
-    seeds = [int(seed) for seed in samples["seed"].unique()]
+    seeds = samples["seed"].drop_duplicates().astype(str).tolist()
     words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
     choices = [
         ("model", config.model_name),
@@ -88,10 +77,8 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
         ("reference", config.reference),
         ("contrasts", ", ".join(" − ".join(pair) for pair in contrasts(config)) or "none"),
         ("prompts", counted(samples["triplet"].nunique(), "prompt")),
-        ("seeds", f"{', '.join(map(str, seeds[:20]))}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
+        ("seeds", f"{', '.join(seeds[:20])}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
         ("images", f"{len(samples):,}"),
-        *((name.replace("_", " "), _plain(sampler[name])) for name in sampler if _applies(config, name)),
-        *((f"measure: {name.replace('_', ' ')}", _plain(measure[name])) for name in measure),
     ]
     found = [Group("Choices", choices)]
     # the status is still that of the stage before: the page is written before the run is called complete
@@ -110,35 +97,15 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     return found
 
 
-def _applies(config: Config, name: str) -> bool:
-    """Return whether a field of the sampler says something of the images: of another program's, the noise alone."""
-    return config.images is None or (name == "noise" and config.paired)
-
-
-def versions(
-    disparity: pd.DataFrame,
-    gap: pd.DataFrame,
-    words: pd.DataFrame | None,
-    objects: pd.DataFrame | None = None,
-) -> list[tuple[str, str]]:
-    """List the definitions that the tables name, with their versions."""
-    found: dict[str, list[str]] = {}
-
-    def note(name: str, version: object) -> None:
-        if isinstance(version, str) and version and version not in found.setdefault(name, []):
-            found[name].append(version)
-
-    for table in (disparity, gap):
-        for metric, version in table[["metric", "version"]].drop_duplicates().itertuples(index=False):
-            note(str(metric), version)
-    if words is not None:
-        for definition, version in words[["definition", "version"]].drop_duplicates().itertuples(index=False):
-            note(f"heat map ({definition})", version)
-    for version in [] if objects is None else objects["version"].unique():
-        note("dependency groups", version)
+def versions(named: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
+    """List definitions, each with its version: those of one version together."""
+    by_name: dict[str, list[str]] = {}
+    for name, version in dict.fromkeys(named):
+        if isinstance(version, str) and version:
+            by_name.setdefault(name, []).append(version)
     merged: dict[str, list[str]] = {}
-    for name, all_versions in found.items():
-        merged.setdefault(", ".join(all_versions), []).append(name)
+    for name, own in by_name.items():
+        merged.setdefault(", ".join(own), []).append(name)
     return [(", ".join(names), version) for version, names in merged.items()]
 
 

@@ -7,12 +7,36 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.report.format import counted, listed
+from analysis.study import Member
 from hooks.prompt.spans import split_words
+from probes.config.schema import Config
 from probes.prompts.sample import PromptTokens, Text, token_counts_line, unknown_words_line
 from probes.runs.run import Run
 
 ARTICLES = ("a", "an")
 PERSON = "{person}"
+
+
+def origin_sentence(samples: pd.DataFrame, config: Config) -> str:
+    """Say who drew the images of a run, and what those of a triplet share."""
+    if config.images is None:
+        return shared_sentence(samples, config.paired) if config.compares else ""
+    if not config.compares:
+        return "Another program drew them."
+    if config.paired:
+        return "Another program drew them; by the rows that came with them, the images of a triplet share a seed."
+    return "Another program drew them, and nothing pairs the images of a triplet."
+
+
+def spoken_words(config: Config, people: Sequence[Member]) -> dict[str, list[str]]:
+    """The words of each indicator that is no control, with its controls': what stands in the prompts; else nothing."""
+    if not config.compares and not any(prompt.template for prompt in config.prompts):
+        return {}
+    return {
+        one.name: [one.word, *(own.word for own in people if own.control == one.name)]
+        for one in people
+        if not one.control
+    }
 
 
 def shared_sentence(samples: pd.DataFrame, paired: bool = True) -> str:

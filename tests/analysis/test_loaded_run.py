@@ -79,7 +79,7 @@ def test_gaps_are_chosen_by_site_step_metric_and_contrast(loaded):
 def test_a_finding_says_what_the_report_says(loaded):
     from analysis.report.findings import summaries
 
-    tables = [loaded.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [loaded.table(name) for name in ("gap", "agreement")]
     (summary,) = summaries(*tables, loaded.run.config)
     claims = {one.metric.key: one.claim for one in summary.findings}
     for key in ("t", "z0", "ssim", "diff_pix"):

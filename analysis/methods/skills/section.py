@@ -34,6 +34,7 @@ TASK_NAMES = {
 }
 TITLES = {"object": "Object", "count": "Count", "spatial": "Spatial relation", AVERAGE: "Mean of the three"}
 HEADS = ("Object", "Count", "Spatial", "Average")
+SHOWN = 24  # images
 
 
 def write_report(run: Run) -> Path:
@@ -158,10 +159,10 @@ def _people(run: Run) -> list[dict[str, Any]]:
 
 
 def _shown(run: Run, images: pd.DataFrame, samples: pd.DataFrame) -> list[dict[str, Any]]:
-    """The first images of every skill, as many of each as the gallery's rows share out."""
+    """The first images of every skill, as many of each."""
     readable = images[~images["sample_id"].isin(list(run.left_out()))]
     present = [skill for skill in TASKS if (readable["skill"] == skill).any()]
-    each = -(-run.config.report.gallery // max(len(present), 1))
+    each = -(-SHOWN // max(len(present), 1))
     chosen = pd.concat([readable[readable["skill"] == skill].head(each) for skill in present] or [readable])
     prompts = samples.set_index("sample_id")["prompt"]
     pictures = run.images(list(chosen["sample_id"]))

@@ -1,5 +1,6 @@
-"""The report's findings: one primary measure, the others adjusted, every sentence with its specifications."""
+"""The report's findings: one primary measure, the others adjusted."""
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -45,31 +46,27 @@ def test_gatekept_by_hand():
 
 
 def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [leaning.table(name) for name in ("gap", "agreement")]
     (found,) = summaries(*tables, leaning.config)
     others = [metric.key for metric in MEASURES if metric.key != "z0"]
     assert [one.metric.key for one in found.findings] == ["z0", *others]
     assert others[:3] == ["t", "ssim", "diff_pix"]
     top = found.findings[0]
     assert top.primary and top.direction == 1 and top.verdict.licence == "claim"
-    assert found.opening.startswith(
-        "Final latents generated from neutral prompts (person, human, figure) are nearer to those generated from "
-        "masculine prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
+    assert top.claim == (
+        "Final latents generated from neutral prompts (person, human, figure) are nearer to those of masculine (man, "
+        "gentleman, male) than of feminine (woman, lady, female) prompts, by more than synonyms differ."
     )
-    assert "more than these words differ among themselves" in found.opening
-    gaps = leaning.table("specifications").query("site == 'latent.final'")["gap"]
-    assert (top.specified.count, top.specified.low, top.specified.high) == (10, gaps.min(), gaps.max())
-    said = f"the gap over words is from {gaps.min():.3f} to {gaps.max():.3f} over 10 specifications"
-    assert said in found.opening and "support" not in found.opening
+    assert found.answer == top.answer == re.sub(r" \(.*?\)", "", top.claim)
     views = listed(metric.symbol for metric in MEASURES if metric.space != "prompt")
     assert f"{views} are views of the same images, not separate findings" in found.others
-    assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.opening + found.others
+    assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.others
     row = leaning.table("gap").query("site == 'latent.final'").iloc[0]
     assert top.p_measures == row["p_control"]
 
 
 def test_the_findings_stand_in_a_table(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [leaning.table(name) for name in ("gap", "agreement")]
     table = findings_table(summaries(*tables, leaning.config))
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
@@ -81,8 +78,8 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
     config, gaps = leaning.config, leaning.table("gap")
     both = config.model_copy(update={"contrasts": [CONTRAST, CONTRAST[::-1]]})
     gaps = pd.concat([gaps, gaps.assign(contrast="feminine-masculine")])
-    tables = leaning.table("specifications"), leaning.table("agreement")
-    (alone,), pair = summaries(gaps, *tables, config), summaries(gaps, *tables, both)
+    agreement = leaning.table("agreement")
+    (alone,), pair = summaries(gaps, agreement, config), summaries(gaps, agreement, both)
     for summary in pair:
         for one, two in zip(alone.findings, summary.findings, strict=True):
             assert two.p_measures == pytest.approx(min(2 * one.p_measures, 1))
@@ -92,11 +89,10 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
     for text, one in zip(shown, pair[0].findings, strict=True):
         assert f", {text} against words, adjusted" in repr(one)
     assert repr(alone.findings[0]).splitlines()[1].endswith("against words, adjusted over the measures")
-    assert "against words, adjusted over the measures;" in alone.opening
 
 
 def test_every_number_of_a_finding_says_what_it_is_in(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [leaning.table(name) for name in ("gap", "agreement")]
     (found,) = summaries(*tables, leaning.config)
     for one in found.findings:
         *numbers, _ = one.lines()

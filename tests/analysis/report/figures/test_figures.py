@@ -51,9 +51,6 @@ def draw(gap, disparity, contrasts=CONTRASTS):
         gaps=primary_gaps(run.table("gap_prompts"), run.config),
         timesteps=TIMES,
         samples=run.samples(["triplet", "indicator", "prompt"]),
-        chosen=[],
-        images={},
-        words=None,
     )
     return draw_figures(content)
 
@@ -65,7 +62,7 @@ def atlas(gap):
 def summaries_of(gap):
     """What a report words of these gaps."""
     run = RUNS[-1]
-    return summaries(gap, run.table("specifications"), run.table("agreement"), run.config) if len(gap) else []
+    return summaries(gap, run.table("agreement"), run.config) if len(gap) else []
 
 
 def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap():
