@@ -81,8 +81,8 @@ class RunTables:
         Returns
         -------
         DataFrame
-            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says
-            what each column holds.
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast), each with its test against words
+            (``tables/word_gap``) and of equivalence; `docs/reference/tables.md` says what each column holds.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class RunTables:
         --------
         >>> run.gap("unet.*.cross", step=0)[["site", "gap", "ci_low", "ci_high"]]  # doctest: +SKIP
         """
-        return self._selected("gap", site, {"step": step, "metric": metric, "contrast": contrast})
+        return self._selected(self._gaps, site, {"step": step, "metric": metric, "contrast": contrast})
 
     def disparity(
         self,
@@ -122,7 +122,7 @@ class RunTables:
         UserError
             As of `gap`.
         """
-        return self._selected("disparity", site, {"step": step, "metric": metric, "pair": pair})
+        return self._selected(self._table("disparity"), site, {"step": step, "metric": metric, "pair": pair})
 
     def finding(self, measure: str, contrast: str | None = None) -> Finding:
         """Return the gap of a headline measure with what may be said of it, as on the report.
@@ -328,10 +328,9 @@ class RunTables:
         return self._tables[name]
 
     def _selected(
-        self, name: str, site: str | Iterable[str] | None, columns: dict[str, str | int | None]
+        self, table: pd.DataFrame, site: str | Iterable[str] | None, columns: dict[str, str | int | None]
     ) -> pd.DataFrame:
         """Rows of a table by their site and other columns."""
-        table = self._table(name)
         if site is not None:
             table = self._at_sites(table, [site] if isinstance(site, str) else list(site))
         for column, wanted in columns.items():
