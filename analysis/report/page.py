@@ -20,7 +20,6 @@ from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report import (
     first_screen,
     gallery,
-    latex,
     record,
     wording_objects,
     wording_prompts,
@@ -42,12 +41,12 @@ from analysis.report.objects import Objects, read_objects
 from analysis.report.section import documents as method_documents
 from analysis.report.section import figures as method_figures
 from analysis.report.section import lead as method_lead
-from analysis.report.section import page_section
+from analysis.report.section import measured, page_section
 from analysis.report.section import sections as method_sections
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.not_measured import lacks_some, not_measured
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
-from analysis.tables.registry import TABLES, write
+from analysis.tables.registry import PAPER, TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.similarities.stored import timesteps
 from analysis.tables.spec import Measured
@@ -138,11 +137,11 @@ def report(run: Run) -> Path:
                 run.write_file(f"figures/{name}", data)
         if content.config.compares:
             write(run, "findings", findings_table(content.summaries))
-        for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
+        for documents in (method.documents for method in methods if method.documents):
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
-        for one in content.methods:
-            for name, text in method_documents(one):
+        for one in (measured(PAPER, {run.config.model_name: run}), *content.methods):
+            for name, text in method_documents(one) if one else ():
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
         if content.chosen:

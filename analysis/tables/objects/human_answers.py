@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.questions import ResolvedQuestion, people_questions, questions_by_prompt
 from analysis.tables.answer_sheets import read_sheet
-from analysis.tables.table import Table
+from analysis.tables.spec import TableSpec
 from probes.config.observation import TONE
 from probes.errors import UserError
 from probes.runs import schemas
@@ -122,7 +122,7 @@ def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
     return middle, readings.count(middle) / len(readings)
 
 
-HUMAN = Table(
+HUMAN = TableSpec(
     LABELS,
     "labels",
     "an image, question and annotator: the answer, verbatim",
