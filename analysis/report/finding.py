@@ -135,7 +135,9 @@ class Finding:
     def reason_of(self, what: str) -> str:
         """Why there is no ``gap``, or no test against ``controls``."""
         reason = self.row.get("reason" if what == "gap" else "word_reason")
-        return (reason if isinstance(reason, str) else "").removeprefix("controls: ") or "no reason was recorded"
+        return (reason if isinstance(reason, str) else "").removeprefix(
+            "controls: "
+        ) or "no reason was recorded"
 
     def lines(self) -> list[str]:
         """Return the numbers in a line or two, and the claim."""

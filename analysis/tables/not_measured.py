@@ -16,7 +16,11 @@ ALONE = "the run has one indicator, so that no two prompts differ in a word alon
 UNPAIRED = "the rows name no seeds, so that no two images are known to come from the same noise"
 
 _CLOSED = (
-    ("text embeddings (t), and every layer of the text encoder", "disparity, gap, word_gap: space `prompt`", CLOSED),
+    (
+        "text embeddings (t), and every layer of the text encoder",
+        "disparity, gap, word_gap: space `prompt`",
+        CLOSED,
+    ),
     (
         "latents (z₀), predictions and U-Net blocks along the steps, and the atlas of them",
         "disparity, gap: space `denoising`; timesteps",

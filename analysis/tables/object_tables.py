@@ -25,7 +25,13 @@ from analysis.tables.objects.looked_for import leave_open, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects.shared_noise import leave_untested
 from analysis.tables.objects.statistics import object_statistics, table_statistics
-from analysis.tables.objects.wu import OBJECT_SITES, chi_square, figure_objects, figure_scores, similarity_pairs
+from analysis.tables.objects.wu import (
+    OBJECT_SITES,
+    chi_square,
+    figure_objects,
+    figure_scores,
+    similarity_pairs,
+)
 from analysis.tables.registry import TABLES, write
 from analysis.tables.sharing import Call, Sharing, cut
 from analysis.tables.similarities.disparity import disparity
@@ -63,7 +69,9 @@ class SomeParts(Run):
 
 def object_calls(run: Run) -> list[Call]:
     """Cut `objects_of` a run by part files; all at once where the kinds have parts of different names."""
-    samples, *others = ([file.name for file in run.parts(kind)] for kind in ("samples", "objects", "words", "observed"))
+    samples, *others = (
+        [file.name for file in run.parts(kind)] for kind in ("samples", "objects", "words", "observed")
+    )
     if any(names != samples for names in others if names):
         return [(objects_of, sorted({*samples, *(name for names in others for name in names)}))]
     return [(objects_of, samples[part]) for part in cut(len(samples), PART_SHARES)]
@@ -202,9 +210,7 @@ def object_similarity(config: Config, pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the paper's Table 6 with intervals, of the pairs that it has."""
     options, chosen = config.measure, comparison(config)
     within = {frozenset(pair) for pair in chosen.pairs}
-    named = {
-        f"{a}-{b}": (a, b) for a in chosen.names for b in chosen.names if frozenset((a, b)) in within
-    }
+    named = {f"{a}-{b}": (a, b) for a in chosen.names for b in chosen.names if frozenset((a, b)) in within}
     pairs = pairs[pairs["pair"].isin(list(named))]
     choices = GapChoices(
         indicators=chosen.names,

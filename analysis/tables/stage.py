@@ -189,7 +189,11 @@ def _stored_tables(
 
 
 def _headline_and_rest(
-    run: Run, stored: StoredSimilarities, keys: Collection[Key], choices: GapChoices, prompt_ids: Mapping[int, str]
+    run: Run,
+    stored: StoredSimilarities,
+    keys: Collection[Key],
+    choices: GapChoices,
+    prompt_ids: Mapping[int, str],
 ) -> tuple[dict[str, pd.DataFrame], list[FamilyTables]]:
     """The tables of the headline measures, and what the others say of sites without steps, from one reading."""
     places = headline_places(run.config.measure.text_readout)
@@ -220,7 +224,9 @@ def joined_tables(found: Sequence[FamilyTables]) -> dict[str, pd.DataFrame]:
     for shares in families.values():
         tables["disparity"] += [share["disparity"][0] for share in shares]
         for contrast in range(len(shares[0]["gap"])):
-            gap, flips, words = ([share[name][contrast] for share in shares] for name in ("gap", "flips", "words"))
+            gap, flips, words = (
+                [share[name][contrast] for share in shares] for name in ("gap", "flips", "words")
+            )
             tables["gap"].append(adjusted_gap(gap, flips))
             tables["word_gap"].append(adjusted_words(words))
             tables["equivalence"] += [share["equivalence"][contrast] for share in shares]

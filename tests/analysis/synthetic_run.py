@@ -317,4 +317,6 @@ def _png(plan: Plan, triplet: int, seed: int, indicator: str) -> bytes:
 def picture_table(run: Run) -> pd.DataFrame:
     """Return the similarities of a run's pictures, as they are measured; those with a picture left out are NaN."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    return pd.concat([function(run, *own) for function, *own in picture_calls(run, samples)], ignore_index=True)
+    return pd.concat(
+        [function(run, *own) for function, *own in picture_calls(run, samples)], ignore_index=True
+    )

@@ -42,7 +42,16 @@ CLAIMS = (HOLDS, HEDGED, HINT, DETECTOR, NONE, UNTESTED)
 COUNTS = ("hits", "missed", "false", "rejected")
 CLAIM_COLUMNS = (
     *("first", "second", "object", "share_first", "share_second"),
-    *("difference", "difference_low", "difference_high", "p_value", "p_objects", "n_prompts", "claim", "reason"),
+    *(
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p_value",
+        "p_objects",
+        "n_prompts",
+        "claim",
+        "reason",
+    ),
 )
 CORRECTED_COLUMNS = (
     *("first", "second", "object", "difference", "difference_low", "difference_high"),
@@ -152,7 +161,9 @@ def _pair(
     difference = shares[1] - shares[0]
     if counts is not None and not counts.exact:
         corrected = _corrected(table, words, presence, counts.table, level)
-        if min(sizes) < WORDS:  # what is claimed of these words is the difference behind the detector's errors
+        if (
+            min(sizes) < WORDS
+        ):  # what is claimed of these words is the difference behind the detector's errors
             labelled = corrected["p_value"].notna() & ~np.isnan(pooled)
             own = (corrected[name] for name in ("difference", "difference_low", "difference_high", "p_value"))
             difference, low, high, p_words = (
@@ -173,7 +184,9 @@ def _pair(
     alpha = significance_level(level)  # of false claims among the claims
     family = (2.0 ** (1 - np.minimum(differ, 60)) <= alpha) & (len(table.prompts) > 1)
     known = counts is not None and counts.exact
-    decided = _decided(rows, corrected, pooled, p_words, family, alpha, enough=min(sizes) >= WORDS, known=known)
+    decided = _decided(
+        rows, corrected, pooled, p_words, family, alpha, enough=min(sizes) >= WORDS, known=known
+    )
     alike = (decided["reason"] == "") & (decided["claim"].isin([NONE, UNTESTED])) & (differ == 0)
     return decided.assign(reason=np.where(alike, ALIKE, decided["reason"])), corrected
 

@@ -35,7 +35,9 @@ def leave_untested(name: str, table: pd.DataFrame) -> pd.DataFrame:
     texts = table[why].map(lambda text: f"{text}; {SHARED_NOISE}" if text else SHARED_NOISE)
     changed = {}
     if why == "reason":
-        tests = [column for column in table if column.startswith("p_") or column.split("_")[-1] in ("low", "high")]
+        tests = [
+            column for column in table if column.startswith("p_") or column.split("_")[-1] in ("low", "high")
+        ]
         changed = dict.fromkeys(tests, np.nan)
     if name == "object_claims":
         changed["claim"] = UNTESTED

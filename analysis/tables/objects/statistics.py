@@ -14,7 +14,16 @@ from analysis.stats.table_tests import label_swap_test
 
 OBJECT_COLUMNS = (
     *("first", "second", "object", "images_first", "images_second"),
-    *("difference", "difference_low", "difference_high", "p_value", "p_objects", "n_prompts", "n_images", "reason"),
+    *(
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p_value",
+        "p_objects",
+        "n_prompts",
+        "n_images",
+        "reason",
+    ),
 )
 TABLE_COLUMNS = (
     *("indicators", "of", "cramers_v", "cramers_v_floor", "p_value", "n_prompts", "n_images", "reason"),
@@ -70,7 +79,13 @@ def table_statistics(
         chosen = table.select(list(names))
         for of in ("presence", "detections"):
             swaps = label_swap_test(chosen, of=of, permutations=permutations, seed=seed)
-            sizes = (swaps.cramers_v, swaps.cramers_v_floor, swaps.p_value, len(chosen.prompts), chosen.n_images)
+            sizes = (
+                swaps.cramers_v,
+                swaps.cramers_v_floor,
+                swaps.p_value,
+                len(chosen.prompts),
+                chosen.n_images,
+            )
             rows.append(("-".join(chosen.indicators), of, *sizes, swaps.reason))
     return pd.DataFrame(rows, columns=list(TABLE_COLUMNS))
 

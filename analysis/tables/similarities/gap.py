@@ -40,9 +40,7 @@ GAP_COLUMNS = (
     *(*KEYS, "gap", "ci_low", "ci_high", "p_value", "p_sites", "n_prompts", "n_effective", "delta"),
     *("reason", "warning", "version"),
 )
-EQUIVALENCE_COLUMNS = (
-    *(*KEYS, "gap", "delta", "delta_source", "p_value", "n_prompts", "reason", "version"),
-)
+EQUIVALENCE_COLUMNS = (*(*KEYS, "gap", "delta", "delta_source", "p_value", "n_prompts", "reason", "version"),)
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
 NO_DELTA = "no δ: the two sides do not differ"
 SMALLEST_EFFECT = Measure().smallest_effect  # share of the distance between the two sides
@@ -143,9 +141,7 @@ def _block(
 ) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
     """Columns of ``gap`` and ``equivalence`` that no other site alters, and the gap of each prompt."""
     known, sampling = definition(family.metric), {"resamples": choices.resamples, "seed": choices.seed}
-    sides = [
-        known.sign * family.pair(choices.reference, side, choices.indicators) for side in contrast
-    ]
+    sides = [known.sign * family.pair(choices.reference, side, choices.indicators) for side in contrast]
     single, nothing = single_gaps(sides)
     values, reach = prompt_means(single), family.reach()
     n, n_effective = (~np.isnan(values)).sum(axis=0), effective_prompts(values)
@@ -161,10 +157,10 @@ def _block(
         p_value = p_equivalent = np.full(values.shape[1], np.nan)
         if len(asked := np.flatnonzero(tested & ~np.isnan(delta))):
             p_equivalent = p_equivalent.copy()
-            scaled = values[:, asked] / delta[asked]  # each column has a δ of its own; the test knows no scale
-            p_equivalent[asked] = equivalence_test(
-                scaled, 1.0, reach=reach[asked] / delta[asked], **sampling
-            )
+            scaled = (
+                values[:, asked] / delta[asked]
+            )  # each column has a δ of its own; the test knows no scale
+            p_equivalent[asked] = equivalence_test(scaled, 1.0, reach=reach[asked] / delta[asked], **sampling)
     span = known.high - known.low  # no difference of two values is larger
     columns = {
         "gap": result.mean,

@@ -80,7 +80,10 @@ def gap_prompts(
             known = ~np.isnan(single)
             values = np.concatenate([single, *(np.where(known, side, np.nan) for side in near)], axis=2)
             seeds = family.seeds if each_seed else [0]
-            own = {"triplet": np.repeat(family.prompts, len(seeds)), SEED: np.tile(seeds, len(family.prompts))}
+            own = {
+                "triplet": np.repeat(family.prompts, len(seeds)),
+                SEED: np.tile(seeds, len(family.prompts)),
+            }
             if each_seed:
                 values, known = values.reshape(-1, 1, 3), known.reshape(-1, 1, 1)
             gap, first, second = prompt_means(values).T
@@ -104,7 +107,9 @@ def agreement(prompts: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for contrast, own in prompts.groupby("contrast", sort=False):
-        gaps = own.pivot(index=[name for name in ("triplet", SEED) if name in own], columns="measure", values="gap")
+        gaps = own.pivot(
+            index=[name for name in ("triplet", SEED) if name in own], columns="measure", values="gap"
+        )
         for first, second in combinations(own["measure"].unique(), 2):
             both = gaps[[first, second]].dropna()  # a measure may lack prompts that another has
             x, y = both.to_numpy(np.float64).T

@@ -70,7 +70,9 @@ class Similarities:
         if config.unit == "prompt" or self.space == PROMPT_SPACE:
             return self
         numbers = np.arange(len(self.seeds))
-        return replace(self, prompts=numbers, seeds=np.zeros(1, int), values=self.values.transpose(0, 2, 1, 3))
+        return replace(
+            self, prompts=numbers, seeds=np.zeros(1, int), values=self.values.transpose(0, 2, 1, 3)
+        )
 
     def without_seed(self, number: int) -> Similarities:
         """Return them without the seed of this index."""

@@ -150,7 +150,9 @@ class StoredSimilarities:
                 missing = np.where(self._at_fault[0], "; ".join(self._faults), NOT_CAPTURED)
                 missing = self.images["reason"].to_numpy(object) if kind else missing
                 table = rows.loc[rows.index.repeat(steps)].reset_index(drop=True)
-                table = table.assign(space=family.space, site=site, metric=family.metric, value=values.ravel())
+                table = table.assign(
+                    space=family.space, site=site, metric=family.metric, value=values.ravel()
+                )
                 table["step"] = np.tile(columns["step"], len(rows))
                 table["timestep"] = table["step"].map(self.timesteps)
                 table["reason"] = np.where(table["value"].isna(), np.repeat(missing, steps), "")

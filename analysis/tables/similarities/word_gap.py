@@ -84,7 +84,10 @@ def joined_gaps(table: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
 
     `table` gives a table by its name. Reasons and warnings of ``word_gap`` are in ``word_reason`` and ``word_warning``.
     """
-    keys, words = [*KEYS], table("word_gap").rename(columns={"reason": "word_reason", "warning": "word_warning"})
+    keys, words = (
+        [*KEYS],
+        table("word_gap").rename(columns={"reason": "word_reason", "warning": "word_warning"}),
+    )
     equivalence = table("equivalence").rename(columns={"p_value": "p_equivalent"})
     words = words[[*keys, *(name for name in words if name not in table("gap"))]]
     joined = table("gap").merge(words, on=keys, how="left", validate="one_to_one")
@@ -142,7 +145,15 @@ def _against_words(
     }
     spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
     n_columns = values[words.reference[0], words.first[0]].shape[1]
-    numbers = ("word_gap", "word_low", "word_high", "word_error", "p_control", "share_words", "share_references")
+    numbers = (
+        "word_gap",
+        "word_low",
+        "word_high",
+        "word_error",
+        "p_control",
+        "share_words",
+        "share_references",
+    )
     columns = {name: np.full(n_columns, np.nan) for name in numbers}
     counts = ("n_prompts", "n_words_first", "n_words_second", "n_references")
     columns |= {name: np.zeros(n_columns, np.int64) for name in counts}

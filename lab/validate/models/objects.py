@@ -106,7 +106,8 @@ def findings(reading: RunReading) -> pd.DataFrame:
     return claims[["first", "second", "object", "claim"]].assign(
         there=(truth["p_objects"] < ALPHA) & (truth["difference"] * claims["difference"] > 0),
         plain=plain["p_objects"] < ALPHA,
-        plain_there=(plain_truth["p_objects"] < ALPHA) & (plain_truth["difference"] * plain["difference"] > 0),
+        plain_there=(plain_truth["p_objects"] < ALPHA)
+        & (plain_truth["difference"] * plain["difference"] > 0),
     )
 
 

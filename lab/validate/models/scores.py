@@ -86,7 +86,9 @@ def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES
     """
     tests = run.table("object_tests")
     tests = tests[(tests["group"] == "all") & (tests["first"] == FIRST) & (tests["second"] == SECOND)]
-    scores = run.table("figure04_bias_scores")[["group", "first", "second", "object", "bias_score", "low", "high"]]
+    scores = run.table("figure04_bias_scores")[
+        ["group", "first", "second", "object", "bias_score", "low", "high"]
+    ]
     tests = tests.merge(scores, on=["group", "first", "second", "object"])
     tests = tests.set_index(tests["object"].astype(str))
     names = pd.DataFrame({"thing": list(LEAST), "object": [lemma(thing) for thing in LEAST]})

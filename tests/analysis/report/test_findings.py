@@ -118,9 +118,7 @@ def test_a_specification_is_a_run_without_that_word(leaning):
         for name, entry in kept.items()
         if entry["control"]
     }
-    choices = GapChoices(
-        indicators=list(NINE), reference="neutral", contrasts=[CONTRAST], controls=controls
-    )
+    choices = GapChoices(indicators=list(NINE), reference="neutral", contrasts=[CONTRAST], controls=controls)
     rows = pd.concat([word_rows(family, CONTRAST, choices) for family in from_table(pairs)])
     own = table[table["specification"] == "without “lady”"].set_index(["site", "metric"])
     for place in (("latent.final", "cosine"), ("image", "ssim"), ("text.final", "cosine_sequence")):

@@ -120,8 +120,7 @@ def test_figures_stand_beside_the_page(run, page):
 
 def test_all_numbers_stand_in_the_tables(run, page):
     tables = [
-        run.table(name)
-        for name in ("gap", "word_gap", "gap_prompts", "disparity", "findings", "agreement")
+        run.table(name) for name in ("gap", "word_gap", "gap_prompts", "disparity", "findings", "agreement")
     ]
     known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
     assert len(page.data) > 60

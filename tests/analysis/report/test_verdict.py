@@ -111,7 +111,10 @@ def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
             {"p_control": NAN, "word_reason": NO_WORDS},
             "without a test against words (no word of the same meaning as another was run): ",
         ),
-        ({"gap": NAN, "reason": "no image", "word_reason": "controls: one"}, "Undefined (no image): whether "),
+        (
+            {"gap": NAN, "reason": "no image", "word_reason": "controls: one"},
+            "Undefined (no image): whether ",
+        ),
         ({"gap": 0.0, "p_control": NAN}, "No gap: "),
     ],
 )

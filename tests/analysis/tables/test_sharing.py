@@ -107,5 +107,7 @@ def test_a_part_with_objects_of_other_images_is_refused(unmeasured, tmp_path):
     shutil.copytree(unmeasured, path)
     first, second = (path / "objects" / f"part-{number:05d}.parquet" for number in (0, 1))
     first.write_bytes(second.read_bytes())
-    with pytest.raises(UserError, match="objects: expected rows of the images of samples/ in parts of the same"):
+    with pytest.raises(
+        UserError, match="objects: expected rows of the images of samples/ in parts of the same"
+    ):
         measure(Run.open(path))

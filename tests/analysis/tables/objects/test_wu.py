@@ -47,7 +47,9 @@ def test_similarity_by_hand(small):
     assert values["neutral-feminine", 1] == 0  # park alone and tree alone
     assert np.isnan(values["neutral-masculine", 1])  # nothing detected in one of them
     (family,) = from_table(pairs)
-    means = disparity(family, GapChoices(indicators=NAMES, reference="neutral", contrasts=())).set_index("pair")
+    means = disparity(family, GapChoices(indicators=NAMES, reference="neutral", contrasts=())).set_index(
+        "pair"
+    )
     assert means["mean"]["neutral-feminine"] == pytest.approx(0.5 / np.sqrt(12))
     assert means["n_prompts"]["neutral-masculine"] == 1
 

@@ -197,7 +197,9 @@ def test_prompts_that_share_their_noise_are_crossed_with_seeds():
 def test_a_difference_that_would_matter_is_held_against_the_gap():
     values = np.random.default_rng(0).normal(0.5, 0.02, (40, 1, 2))
     row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]
-    assert row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and row["delta_source"] == "measure.equivalence"
+    assert (
+        row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and row["delta_source"] == "measure.equivalence"
+    )
     assert gap_of(small(values), deltas={"cosine": 0.5 * abs(row["ci_high"])}).iloc[0]["p_equivalent"] > 0.05
     other = gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]  # of another measure: this one has its least
     assert (other["delta"], other["delta_source"]) == (0.02, "least of the measure")
