@@ -134,7 +134,7 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
 
 
 def scored(objects: Objects, contrast: tuple[str, str], group: str) -> pd.DataFrame:
-    """Return the bias scores of a contrast and dependency group with ``p_objects``, which is 1 where nothing is claimed."""
+    """Return the bias scores of a contrast and dependency group with ``p_objects``, 1 where nothing is claimed."""
     towards, away = contrast
     pair = {"first": away, "second": towards}
     tests, claims = objects.rows("object_tests", group=group, **pair), objects.rows("object_claims", **pair)

@@ -127,7 +127,7 @@ def _require_images(run: Run, kind: str, rows: pd.Series, samples: pd.Series) ->
 
 
 def observed_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the images of a run in which objects were looked for, in their order, of samples that were read already."""
+    """Return the images of a run in which objects were looked for, in their order; `samples` if they were read."""
     images = run.samples([*KEYS, "fault"]) if samples is None else samples
     images = images.loc[images["fault"].isna(), list(KEYS)]
     if run.parts("observed"):

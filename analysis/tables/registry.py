@@ -82,13 +82,13 @@ _SIMILARITIES = (
     TableSpec(
         "word_gap",
         "samples",
-        "a space, site, step, metric and contrast: the gap over all words, and its test against words that mean the same",
+        "a space, site, step, metric and contrast: the gap over all words, and its test against synonyms",
         WORD_COLUMNS,
     ),
     TableSpec(
         "equivalence",
         "samples",
-        "a space, site, step, metric and contrast: whether the gap is shown to be smaller than the smallest that matters",
+        "a space, site, step, metric and contrast: whether the gap is smaller than the smallest that matters",
         EQUIVALENCE_COLUMNS,
     ),
     TableSpec(

@@ -113,7 +113,7 @@ def _looked_at(sharing: Sharing, pictures: list[Call]) -> tuple[pd.DataFrame, Ob
 def _compared(run: Run, sharing: Sharing) -> tuple[Objects | None, Checked | None, pd.DataFrame]:
     """Write the tables of images that are compared.
 
-    Gives their objects, where these were looked for, with what the checker sees and how similar those of two images are.
+    Gives their objects, where these were looked for, what the checker sees, and how similar the objects of pairs are.
     """
     options, members = run.config.measure, indicators(run.config)
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)

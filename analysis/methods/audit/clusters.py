@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.audit.design import AuditCell
-from analysis.stats.effects import wilson_interval
-from analysis.stats.rates import effective
+from analysis.stats.proportions import effective, wilson_interval
 
 FLIPS = 9999
 

@@ -22,7 +22,8 @@ from analysis.methods.audit.differences import (
 )
 from analysis.methods.audit.shares import Cells
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.proportions import detectable_difference, items_for_difference, ranks
+from analysis.stats.power import detectable_difference, items_for_difference
+from analysis.stats.proportions import ranks
 
 SIZES = ("detectable", "pictures_needed", "more_pictures")
 

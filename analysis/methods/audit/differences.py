@@ -13,13 +13,13 @@ from scipy import stats
 from analysis.methods.audit import clusters
 from analysis.methods.audit.design import AuditCell, Design
 from analysis.methods.audit.shares import NO_PICTURE, ONE_NOISE, cell_size
-from analysis.stats.effects import wilson_interval
 from analysis.stats.proportions import (
     newcombe_interval,
     normal_p,
     square_and_add,
     squared_distance,
     stratified_exact_test,
+    wilson_interval,
 )
 
 COUNTS = ("count", "decided")

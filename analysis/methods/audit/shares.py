@@ -11,16 +11,15 @@ from scipy import stats
 
 from analysis.methods.audit import clusters
 from analysis.methods.audit.design import AuditCell, Design
-from analysis.stats.effects import wilson_interval
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.proportions import (
+from analysis.stats.power import (
     detectable_difference,
     detectable_share,
     items_for_difference,
     items_for_share,
-    newcombe_interval,
 )
+from analysis.stats.proportions import newcombe_interval, wilson_interval
 
 NO_PICTURE = "no decided picture"
 ONE_NOISE = "pictures of one noise"

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.stats.effects import effect_sizes
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.permutation import sign_flip_test
 from analysis.studies.compare.quantities import KEYS, Quantities
 from probes.errors import UserError, parse_json
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read

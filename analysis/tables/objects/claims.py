@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.permutation import flip_p_values
 from analysis.stats.word_test import word_test
 from analysis.study import Member
 from probes.config.measurement import significance_level

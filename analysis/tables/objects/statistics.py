@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.stats.bias_scores import presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.object_tests import paired_presence_test, presence_differences
 from analysis.stats.table_tests import label_swap_test
 
 OBJECT_COLUMNS = (

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import NO_STEP, READOUTS, Metric, definition, headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.tables.similarities.gap import GapChoices, single_gaps
 from analysis.tables.similarities.similarities import PROMPT_SPACE, Similarities
 from analysis.tables.similarities.stored import Key

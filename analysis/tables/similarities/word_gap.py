@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import definition
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.cautions import unequal_sides, word_cautions
-from analysis.stats.effects import prompt_means
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.resampling import moments
 from analysis.stats.word_test import ALL_ALIKE, word_test

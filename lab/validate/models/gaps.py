@@ -10,9 +10,9 @@ import pandas as pd
 
 from analysis.loaded_run import load_run
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.multiplicity import gatekept
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.permutation import sign_flip_test
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.similarities.word_gap import joined_gaps
@@ -24,7 +24,7 @@ QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
 
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
-    """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap`` and ``tables/word_gap``."""
+    """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap`` and ``word_gap``."""
     gap = joined_gaps(load_run(run.path).table)
     gap = gap[gap["contrast"] == contrast]
     rows = []

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import object_table
-from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.permutation import flip_p_values
 from analysis.stats.word_test import word_test
 from analysis.tables.objects.claims import (
     ALIKE,
