@@ -133,11 +133,11 @@ class Finding:
         return self.reason_of("gap")
 
     def reason_of(self, what: str) -> str:
-        """The part of the row's reason that speaks of the ``gap``, or that of the ``controls``."""
-        parts = str(self.row.get("reason") or "").split("; ")
-        chosen = [part for part in parts if part and part.startswith("controls: ") == (what == "controls")]
-        text = "; ".join(part.removeprefix("controls: ") for part in chosen)
-        return {"none": "no synonyms were run", "": "no reason was recorded"}.get(text, text)
+        """Why there is no ``gap``, or no test against ``controls``."""
+        reason = self.row.get("reason" if what == "gap" else "word_reason")
+        return (reason if isinstance(reason, str) else "").removeprefix(
+            "controls: "
+        ) or "no reason was recorded"
 
     def lines(self) -> list[str]:
         """Return the numbers in a line or two, and the claim."""

@@ -26,8 +26,8 @@ from analysis.report.verdict import ContrastWords
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.control_columns import SideWords, words_of
 from analysis.tables.similarities.side_shares import side_shares
+from analysis.tables.similarities.word_gap import SideWords, joined_gaps, words_of
 from probes.config.schema import Config
 
 COLUMNS = TABLES["findings"].columns
@@ -52,7 +52,7 @@ class Summary:
 
 def read_gaps(table: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
     """Read gaps with their tests, a row per space, site, step, metric and contrast; `table` gives a table by name."""
-    return table("gap")
+    return joined_gaps(table)
 
 
 def summaries(

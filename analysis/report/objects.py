@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,12 +17,14 @@ from analysis.report import wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.finding import finding
+from analysis.report.findings import read_gaps
 from analysis.report.format import over, reason
 from analysis.report.wording_prompts import spoken_words
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.registry import OBJECTS, TABLES, read
 from probes.config.schema import Config
 
@@ -43,10 +46,10 @@ SCORES = {
 SHOWN = 15  # differing objects in the table of a contrast
 _OBJECTS = definition("cooccurrence")
 SIMILARITY = {  # the paper's first
-    INCLUDED: replace(_OBJECTS, site=INCLUDED),
+    INCLUDED: replace(_OBJECTS, site=OBJECT_SITES[INCLUDED]),
     LEFT_OUT: replace(
         _OBJECTS,
-        site=LEFT_OUT,
+        site=OBJECT_SITES[LEFT_OUT],
         symbol=f"{_OBJECTS.symbol}, persons left out",
         noun=f"without persons, {_OBJECTS.noun}",
     ),
@@ -94,6 +97,8 @@ def read_objects(run: Run) -> Objects | None:
             tables[name] = _in_unit(read(run, name), run.config.unit)
         else:
             tables[name] = pd.DataFrame(columns=list(TABLES[name].columns))
+    gaps = read_gaps(partial(read, run)) if run.config.compares else pd.DataFrame(columns=["metric"])
+    tables["gaps"] = gaps[gaps["metric"] == _OBJECTS.metric]
     return Objects(tables, run.meta.get("observer") or {}, PROMPTS_ALONE if prompts_alone(run) else "")
 
 
@@ -129,18 +134,18 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
 
 
 def scored(objects: Objects, contrast: tuple[str, str], group: str) -> pd.DataFrame:
-    """Return the bias scores of a contrast and dependency group with ``p_bh``, which is 1 where nothing is claimed."""
+    """Return the bias scores of a contrast and dependency group with ``p_objects``, 1 where nothing is claimed."""
     towards, away = contrast
     pair = {"first": away, "second": towards}
     tests, claims = objects.rows("object_tests", group=group, **pair), objects.rows("object_claims", **pair)
     holds = claims["claim"] == HOLDS
     if group == ALL:
-        tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+        tests = claims.assign(p_objects=claims["p_objects"].where(holds, 1.0))
     else:  # of one word against one, by itself no claim
         held = tests["object"].isin(claims.loc[holds, "object"])
-        tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
+        tests = tests.assign(p_objects=tests["p_objects"].where(held, 1.0))
     scores = objects.rows("figure04_bias_scores", group=group, **pair)
-    return scores.merge(tests[["object", "p_bh"]], on="object", how="left")
+    return scores.merge(tests[["object", "p_objects"]], on="object", how="left")
 
 
 def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
@@ -228,8 +233,8 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> 
         )
     )
     gaps = [
-        (objects.row("table06_gap", individuals=individuals, contrast=f"{towards}-{away}"), metric)
-        for individuals, metric in SIMILARITY.items()
+        (objects.row("gaps", site=metric.site, contrast=f"{towards}-{away}"), metric)
+        for metric in SIMILARITY.values()
         if not objects.open
     ]
     return {

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.report.sentences import phrase, sentence
-from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
+from analysis.tables.objects.claims import ALIKE, DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
 from analysis.tables.objects.shared_noise import SHARED_NOISE
 
 NAMED = 6  # objects named in a sentence
@@ -36,7 +36,7 @@ def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
     """Rows of ``tables/object_claims`` of these kinds, in their order, the largest difference first."""
     chosen = claims[claims["claim"].isin(kinds)]
     rank = chosen["claim"].map({kind: place for place, kind in enumerate(kinds)}).to_numpy(int)
-    return chosen.iloc[np.lexsort((-chosen["difference_words"].abs().to_numpy(), rank))]
+    return chosen.iloc[np.lexsort((-chosen["difference"].abs().to_numpy(), rank))]
 
 
 def objects_opening(
@@ -49,14 +49,14 @@ def objects_opening(
 ) -> str:
     """Say how many objects differ between two sides of so many `words` each, which, and at which error rate.
 
-    >>> row = {"object": "tie", "difference_words": 0.5, "n_differ": 9, "p_claim_adjusted": 0.01}
-    >>> claims = pd.DataFrame([row | {"claim": "holds", "claim_reason": ""}])
+    >>> row = {"object": "tie", "difference": 0.5, "p_objects": 0.01}
+    >>> claims = pd.DataFrame([row | {"claim": "holds", "reason": ""}])
     >>> text = objects_opening(claims, ("feminine", "masculine"))
     >>> print(text)  # doctest: +NORMALIZE_WHITESPACE
     1 of 1 object differs (false discovery rate at most 5 %, Benjamini–Hochberg): over prompts and by more than words of
     one side differ among themselves (3 and 3 words). In more images generated from masculine prompts: tie.
     """
-    shared = len(claims) > 0 and claims["claim_reason"].str.endswith(SHARED_NOISE).all()
+    shared = len(claims) > 0 and claims["reason"].str.endswith(SHARED_NOISE).all()
     values = {
         "n": len(claims),
         "pair": pair,
@@ -65,9 +65,9 @@ def objects_opening(
         "words": words,
         "few_words": min(words) < WORDS,
         "shared_noise": SHARED_NOISE if shared else "",
-        "tested": claims["p_claim_adjusted"].notna().any(),
+        "tested": claims["p_objects"].notna().any(),
         "untested": _untested(claims, unit),
-        "beyond": int(((claims["claim"] == HINT) & (claims["claim_reason"] == NOT_CHECKED)).sum()),
+        "beyond": int(((claims["claim"] == HINT) & (claims["reason"] == NOT_CHECKED)).sum()),
     }
     kinds = {"holds": HOLDS, "hedged": HEDGED, "hint": HINT, "detector": DETECTOR}
     return sentence(
@@ -79,8 +79,8 @@ def objects_opening(
 
 def _untested(claims: pd.DataFrame, unit: str) -> str:
     """How many objects were not tested, and why; empty where all were."""
-    untested = claims[claims["p_claim_adjusted"].isna()]
-    alike = int((untested["n_differ"] == 0).sum())
+    untested = claims[claims["p_objects"].isna()]
+    alike = int((untested["reason"] == ALIKE).sum())
     kinds = {
         f"too rare: the two sides differ at too few {unit}s for a test": len(untested) - alike,
         f"in as many images of both sides at every {unit}": alike,
@@ -91,7 +91,7 @@ def _untested(claims: pd.DataFrame, unit: str) -> str:
 def _group(rows: pd.DataFrame, pair: tuple[str, str]) -> dict[str, Any]:
     """Objects of one kind: how many, their names, and those of each side."""
     first, second = pair
-    sides = [(second, rows[rows["difference_words"] > 0]), (first, rows[rows["difference_words"] < 0])]
+    sides = [(second, rows[rows["difference"] > 0]), (first, rows[rows["difference"] < 0])]
     return {
         "n": len(rows),
         "names": _named(rows),

@@ -16,7 +16,7 @@ from analysis.methods.tracing.stored import TraceSection
 from analysis.methods.tracing.together import DEPENDENT, ESTIMANDS, REDUNDANT, SERIES, interplay
 from analysis.report.format import counted, listed, number, p_value
 from analysis.study import indicators
-from analysis.tables.similarities.families import shares_noise
+from analysis.tables.similarities.similarities import shares_noise
 from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
 

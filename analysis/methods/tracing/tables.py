@@ -20,8 +20,8 @@ from analysis.methods.tracing.together import together_table
 from analysis.study import contrasts
 from analysis.tables.method import MeasuredMethod
 from analysis.tables.registry import write
-from analysis.tables.sharing import Piece, Sharing
-from analysis.tables.similarities.families import by_unit
+from analysis.tables.sharing import Sharing
+from analysis.tables.similarities.similarities import by_unit
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
 from probes.runs.run import Run
@@ -43,10 +43,8 @@ def measure_trace(run: Run, sharing: Sharing) -> None:
     if not run.parts("traced"):
         return
     names = outcomes_of(run)
-    pieces = [
-        Piece(part_outcomes, (number, names), of_run=True) for number in range(len(run.parts("traced")))
-    ]
-    found = pd.concat(sharing.results(pieces), ignore_index=True)
+    calls = [(part_outcomes, number, names) for number in range(len(run.parts("traced")))]
+    found = pd.concat(sharing.results(calls), ignore_index=True)
     write(run, "trace_outcomes", found)
     made = trace_tables(run, found)
     for name, table in made.items():

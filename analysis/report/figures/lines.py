@@ -254,7 +254,7 @@ def _gap_lines(
         if not dash:
             axes.fill_between(x, low, high, color=color, alpha=0.22, lw=0)
             extent += [*low, *high]
-        filled = np.flatnonzero(beyond_words(line["p_control_adjusted"], alpha))
+        filled = np.flatnonzero(beyond_words(line["p_control_sites"], alpha))
         marks = {"marker": "o", "ms": 2.8, "mfc": "none", "mew": 0.8} if len(index) <= 14 else {}
         shown = part if part and len(contrasts) == 1 else named
         axes.plot(x, gap, color=color, ls=DASHES[dash], lw=1.0 if dash else 1.3, label=shown, **marks)

@@ -29,7 +29,7 @@
       const gap = get("gap"), clear = get("low") > 0 || get("high") < 0;
       const side = clear ? `, ${atlas.reference} nearer to ${gap > 0 ? atlas.first : atlas.second}` : "";
       const bounds = get("low") === null ? "no interval" : `[${show(get("low"))}, ${show(get("high"))}]`;
-      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap${atlas.over_words ? " over words" : ""} ${show(gap)} ${bounds}${side}; adjusted p of the indicators’ own words ${show(get("p_adjusted"), 2)}; against words ${show(get("p_control_adjusted"), 2)}.`;
+      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap${atlas.over_words ? " over words" : ""} ${show(gap)} ${bounds}${side}; adjusted p of the indicators’ own words ${show(get("p_sites"), 2)}; against words ${show(get("p_control_sites"), 2)}.`;
     };
     const point = (event) => {
       const box = cursor.getBoundingClientRect();

@@ -19,7 +19,7 @@ from analysis.stats.proportions import wilson_interval
 from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import COUNTS
-from analysis.tables.similarities.families import by_unit
+from analysis.tables.similarities.similarities import by_unit
 from probes.errors import parse_json
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.run import Run

@@ -214,7 +214,7 @@ def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
-            for row in rows[beyond_words(rows["p_control_adjusted"], ALPHA)].itertuples(index=False):
+            for row in rows[beyond_words(rows["p_control_sites"], ALPHA)].itertuples(index=False):
                 yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
 
 
@@ -224,12 +224,12 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
         (first, second), differ = entry["pair"], truth.differ(*entry["pair"])
         rows = objects.rows("object_claims", first=first, second=second)
         for row in wording_objects.claimed(rows, HOLDS, HEDGED, HINT).to_dict("records"):
-            side = -int(np.sign(row["difference_words"]))
+            side = -int(np.sign(row["difference"]))
             true = truth.more(row["object"], first, second)
             yield Claim(OBJECTS, row["object"], side, true, row["claim"] != HOLDS)
         for group, where in SCORES.values():
             drawn, _ = shown_scores(scored(objects, entry["contrast"], group))
-            for row in drawn[filled_scores(drawn["p_bh"], ALPHA)].itertuples(index=False):
+            for row in drawn[filled_scores(drawn["p_objects"], ALPHA)].itertuples(index=False):
                 true = truth.more(row.object, first, second)
                 yield Claim(SCORES_FILLED, f"{row.object}, {where}", -sign(row.bias_score - 0.5), true)
         if wording_objects.told(entry["whole"], ALPHA):

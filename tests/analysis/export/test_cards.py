@@ -9,6 +9,7 @@ from huggingface_hub import ModelCard
 
 from analysis.export.card import plain, read, write
 from analysis.export.exporting import export_run
+from analysis.report.findings import read_gaps
 from analysis.report.format import interval, number
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -29,7 +30,7 @@ def card(finished, tmp_path_factory) -> str:
 def test_every_gap_stands_with_all_that_it_rests_on(finished, card):
     assert "## Bias, Risks, and Limitations" in card and WEIGHTS in card
     (summary,) = read(finished)["summaries"]
-    gaps = finished.table("gap").query("step == -1").set_index(["site", "metric"])
+    gaps = read_gaps(finished.table).query("step == -1").set_index(["site", "metric"])
     rows = table_under(card, "| measure |")
     assert summary.findings[0].primary and plain(summary.findings[0].claim) in card
     for cells, one in zip(rows, summary.findings, strict=True):
@@ -72,8 +73,8 @@ def test_objects_have_interval_test_and_words(finished, card):
     assert 0 < len(rows) <= len(claims)
     for cells in rows:
         claim = claims.loc[cells[0].partition(",")[0]]
-        low, high = claim["difference_words_low"], claim["difference_words_high"]
-        assert cells[1] == f"{number(claim['difference_words'], 3, True)} {interval(low, high, 3)}"
+        low, high = claim["difference_low"], claim["difference_high"]
+        assert cells[1] == f"{number(claim['difference'], 3, True)} {interval(low, high, 3)}"
         assert cells[3].startswith(claim["claim"])
     assert "Cramér’s V" in card and "by chance" in card
 

@@ -14,7 +14,7 @@ from analysis.report.figures.objects import filled_scores
 from analysis.report.findings import findings_table
 from analysis.report.page import read, render
 from analysis.study import comparison
-from analysis.tables.objects.claims import HOLDS, DetectorCounts, claim_table
+from analysis.tables.objects.claims import HOLDS, DetectorCounts, claim_tables
 from analysis.tables.objects.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.registry import write
 from analysis.tables.stage import measure
@@ -46,7 +46,7 @@ def run(tmp_path_factory) -> Run:
     images = run.samples(["sample_id", "triplet", "seed", "indicator"])
     table = counted(images, objects, chosen.names, without=chosen.individuals)["all"]
     sides = {name: [name] for name in NAMES}
-    run.write_table("object_claims", claim_table(table, chosen.leaning, sides, counts))
+    run.write_table("object_claims", claim_tables(table, chosen.leaning, sides, counts)[0])
     return run
 
 
@@ -96,11 +96,11 @@ def test_section_says_what_the_tests_say(run, page):
     assert "one against one: what the choice of words makes is open" in page.text
     values = [value for value, _ in page.data]
     for row in found.itertuples():
-        assert row.p_claim_adjusted in values
+        assert row.p_objects in values
         line = [
-            row.presence_words_first,
-            row.presence_words_second,
-            row.difference_words,
+            row.share_first,
+            row.share_second,
+            row.difference,
         ]  # of the same words
         assert line in [values[place : place + 3] for place in range(len(values))]
     links = [attrs.get("href", "") for tag, attrs in page.tags if tag == "a"]
@@ -109,7 +109,7 @@ def test_section_says_what_the_tests_say(run, page):
     assert hints["object"].tolist() == ["wall"]  # the checker does not know it
     assert "A hint, no finding, since nobody checked the detector on it" in page.text
     marked = claims[claims["claim"] == "not behind the detector"]
-    order = [f.iloc[(-f["difference_words"].abs()).argsort(kind="stable")] for f in (found, hints, marked)]
+    order = [f.iloc[(-f["difference"].abs()).argsort(kind="stable")] for f in (found, hints, marked)]
     assert [unquote(link) for link in links] == [name for rows in order for name in rows["object"]]
     assert re.search("In more images generated from masculine prompts: [^.]*tie", page.text)
     assert "does not hold here" in page.text  # chi-square, with a wall in every image
@@ -160,11 +160,11 @@ def test_no_significant_p_stands_beside_an_interval_that_holds_0(text):
 
 def test_in_a_group_a_mark_is_filled_only_where_the_object_is_claimed_over_all_images(content):
     """The test within a group is of one word against one, and no claim by itself."""
-    objects, tests = content.objects, content.objects.tables["object_tests"].assign(p_bh=0.001)
+    objects, tests = content.objects, content.objects.tables["object_tests"].assign(p_objects=0.001)
     filled = {}
     for claim in (HOLDS, ""):
         claims = objects.tables["object_claims"].assign(claim=claim)
         changed = replace(objects, tables=objects.tables | {"object_tests": tests, "object_claims": claims})
         scores = report_objects.scored(changed, ("masculine", "feminine"), "implicitly_guided")
-        filled[claim] = filled_scores(scores.loc[scores["kept"], "p_bh"], 0.05).sum()
+        filled[claim] = filled_scores(scores.loc[scores["kept"], "p_objects"], 0.05).sum()
     assert filled[HOLDS] > 0 == filled[""]

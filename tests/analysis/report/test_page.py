@@ -8,6 +8,7 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.observe.objects.engines.choice import object_observer
+from analysis.report.findings import read_gaps
 from analysis.report.page import answers, read, render, report
 from analysis.tables.stage import measure
 from probes.config.schema import Config
@@ -118,7 +119,9 @@ def test_figures_stand_beside_the_page(run, page):
 
 
 def test_all_numbers_stand_in_the_tables(run, page):
-    tables = [run.table(name) for name in ("gap", "gap_prompts", "disparity", "findings", "agreement")]
+    tables = [
+        run.table(name) for name in ("gap", "word_gap", "gap_prompts", "disparity", "findings", "agreement")
+    ]
     known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
     assert len(page.data) > 60
     for value, shown in page.data:
@@ -132,7 +135,7 @@ def test_all_numbers_stand_in_the_tables(run, page):
 
 
 def test_summary_holds_each_headline_gap(run, page):
-    gap = run.table("gap").query("step == -1")
+    gap = read_gaps(run.table).query("step == -1")
     values = [value for value, _ in page.data]
     for metric in headline_metrics()[:4]:
         row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]

@@ -6,6 +6,7 @@ import pytest
 from analysis.metrics.registry import headline_metrics
 from analysis.report.finding import finding
 from analysis.report.verdict import ContrastWords, judge
+from analysis.tables.similarities.word_gap import NO_WORDS
 
 NAN = float("nan")
 WORDS = ContrastWords(
@@ -16,7 +17,7 @@ ROW = {
     "ci_low": 0.05,
     "ci_high": 0.15,
     "p_value": 0.01,
-    "p_adjusted": 0.02,
+    "p_sites": 0.02,
     "n_prompts": 24,
     "word_gap": 0.09,
     "word_low": 0.03,
@@ -27,7 +28,6 @@ ROW = {
     "n_references": 3,
     "delta": 0.02,
     "p_equivalent": 1.0,
-    "n_controls": 6,
     "reason": "",
     "warning": "",
 }
@@ -108,10 +108,13 @@ def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
         ({"p_control": 0.3}, "; the gap is no more than synonyms differ."),
         ({"p_control": 0.04, "p_measures": 0.2}, "; after adjustment, no more than synonyms differ."),
         (
-            {"p_control": NAN, "reason": "controls: none"},
-            "without a test against words (no synonyms were run): ",
+            {"p_control": NAN, "word_reason": NO_WORDS},
+            "without a test against words (no word of the same meaning as another was run): ",
         ),
-        ({"gap": NAN, "reason": "no image; controls: one"}, "Undefined (no image): whether "),
+        (
+            {"gap": NAN, "reason": "no image", "word_reason": "controls: one"},
+            "Undefined (no image): whether ",
+        ),
         ({"gap": 0.0, "p_control": NAN}, "No gap: "),
     ],
 )
