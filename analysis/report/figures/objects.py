@@ -36,7 +36,7 @@ def draw_bias_scores(
 
     `scores` are rows of ``tables/figure04_bias_scores`` of one group and pair with ``p_objects`` of
     ``tables/object_tests``; a score of 0 is an object of images generated from prompts of the first of `pair` only, 1
-    of the second. `where` names the objects ("all objects"), `filled` says what a filled mark is, where ``p_objects`` is
+    of the second. `where` names the objects ("all objects"), `filled` says what a filled mark is: ``p_objects`` is
     below `alpha`; intervals are over `unit`. ``links`` names the object of each row.
     """
     rows, middle = shown_scores(scores)
