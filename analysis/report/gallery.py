@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
@@ -118,7 +119,7 @@ def write(
             rows = ",\n".join(_json(entry) for entry, _ in some[start : start + TOGETHER])
             files[f"{number:05d}.js"] = f"triplets({number},[\n{rows}\n]);\n".encode()
             number += 1
-        run.write_files([f"{FOLDER}/{name}" for name in files], files.values())
+        run.write_files([f"{FOLDER}/{name}" for name in files], files.values(), synced=False)
 
 
 def _entries(
@@ -127,7 +128,8 @@ def _entries(
     """Yield of each chosen triplet what its file says, and its images by the names of their files."""
     order = [member.name for member in indicators(run.config)]
     unreadable = set(samples.loc[samples["left_out"] == "image cannot be read", "sample_id"])
-    by_sample = None if objects is None else objects.set_index("sample_id", drop=False)
+    own = None if objects is None else objects[objects["triplet"].isin({triplet for triplet, _ in chosen})]
+    by_triplet = {} if own is None else dict(list(own.groupby("triplet")))
     tables = run.part_tables("samples", ["sample_id", "triplet", "seed"])
     for file, table in zip(run.parts("samples"), tables):
         ids = table.to_pandas()
@@ -140,8 +142,10 @@ def _entries(
         detections = run.rows_of_samples("objects", names, DETECTED, file.name)
         maps = {} if words is None else dict(list(words.groupby("sample_id")))
         marks: dict[str, list[dict]] = {}
-        if by_sample is not None and detections is not None:
-            marks = overlays(by_sample[by_sample.index.isin(names)], detections)
+        seen = [by_triplet[triplet] for triplet in ids["triplet"].unique() if triplet in by_triplet]
+        if seen and detections is not None:
+            table = pd.concat(seen)
+            marks = overlays(table[table["sample_id"].isin(names)], detections)
         by_draw = dict(list(rows.groupby(["triplet", "seed"], sort=False)))
         for draw in _draws(ids):
             members = by_draw.get(draw, rows.iloc[:0]).set_index("indicator")
@@ -208,7 +212,7 @@ def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
             at = one.word_index
             sprite[row * height : (row + 1) * height, at * width : (at + 1) * width] = scaled
             # maps stored after min-max run from 0 to 1; the peak, stored beside them, brings them to one scale
-            unit = peak if low >= 0 and high <= 1 and not np.isclose(high, peak, rtol=1e-3) else 1.0
+            unit = peak if low >= 0 and high <= 1 and not math.isclose(high, peak, rel_tol=1e-3) else 1.0
             ranges[row][at] = [short(low * unit), short(high * unit), short(peak)]
     buffer = io.BytesIO()
     Image.fromarray(sprite).save(buffer, "jpeg", quality=80)
