@@ -183,30 +183,12 @@ def finding(
     primary: bool = False,
     shares: SideShares | None = None,
 ) -> Finding:
-    """Say what one row of ``tables/gap`` allows to say.
+    """Say what one row of ``tables/gap`` allows to say (`analysis.report.verdict.judge`).
 
-    Parameters
-    ----------
-    row : dict
-        A row of ``tables/gap``; see `analysis.report.verdict.judge` for what a claim rests on.
-    metric : Metric
-        Which headline metric the row is of.
-    reference : str
-        Name of the reference indicator.
-    contrast : tuple of str
-        Positive gaps mean nearer to the first.
-    words : ContrastWords, optional
-        The words that are named in the claim.
-    alpha : float
-        1 less the level of the run.
-    p_measures : float, optional
-        p against words, adjusted over `family`; without it the row's own.
-    family : str
-        Named where that p is shown.
-    primary : bool
-        Whether this is the measure that the run is asked about first.
-    shares : SideShares, optional
-        The gap as a share of the distance between the sides.
+    Positive gaps mean that `reference` is nearer to the first of `contrast`; `words` are named in the claim; `alpha` is
+    1 less the level of the run; `p_measures` is the p against words adjusted over `family`, without it the row's own;
+    `primary`: whether this is the measure that the run is asked about first; `shares`: the gap as a share of the
+    distance between the sides.
     """
     row = {"delta": None} | row
     if few_prompts(row):

@@ -362,7 +362,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
             primary=content.primary,
             n_shown=len(content.chosen),
             n_rows=len(samples[["triplet", "seed"]].drop_duplicates()),
-            groups=record.groups(config, content.meta, samples),
+            groups=record.groups(content.meta),
             versions=record.versions(_versions(content)),
             data={
                 "atlases": {name: _cells(drawn.cells) for name, drawn in figures.items() if drawn.cells},

@@ -100,8 +100,6 @@ def judge(
 def few_prompts(row: Mapping) -> bool:
     """Tell whether a row rests on so few prompts (or seeds of one prompt) that there is nothing but its value.
 
-    Examples
-    --------
     >>> few_prompts({"n_prompts": 5}), few_prompts({"n_prompts": 6}), few_prompts({})
     (True, False, False)
     """

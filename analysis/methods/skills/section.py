@@ -99,7 +99,7 @@ def _page(
         untested=_not_tested(config, _people(run)),
         shown=_shown(run, images, samples),
         people=_people(run),
-        groups=record.groups(config, meta, samples),
+        groups=record.groups(meta),
         version=accuracy["version"].iloc[0],
     )
 

@@ -32,29 +32,12 @@ def draw_bias_scores(
     unit: str = "prompt",
     alpha: float = 0.05,
 ) -> Drawn | None:
-    """Draw bias scores, those that lean most to the second indicator on top.
+    """Draw bias scores, those that lean most to the second indicator on top; None when no object passes the filter.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Rows of ``tables/figure04_bias_scores`` of one group and pair: ``object``, ``bias_score``, ``low``, ``high``,
-        ``individual``, ``count_first``, ``count_second``, ``kept``, ``min_count``; with ``p_objects`` of
-        ``tables/object_tests``.
-    name, title : str
-        Of the figure.
-    pair : (str, str)
-        A score of 0 is an object of images generated from prompts of the first indicator only, 1 of the second.
-    where : str
-        Which objects: "all objects", "implicitly guided objects".
-    filled : str
-        What a filled mark says: that ``p_objects`` is below `alpha`.
-    unit : {"prompt", "seed"}
-        What intervals are over.
-
-    Returns
-    -------
-    Drawn or None
-        None when no object passes the filter. ``links`` names the object of each row.
+    `scores` are rows of ``tables/figure04_bias_scores`` of one group and pair with ``p_objects`` of
+    ``tables/object_tests``; a score of 0 is an object of images generated from prompts of the first of `pair` only, 1
+    of the second. `where` names the objects ("all objects"), `filled` says what a filled mark is: ``p_objects`` is
+    below `alpha`; intervals are over `unit`. ``links`` names the object of each row.
     """
     rows, middle = shown_scores(scores)
     if rows.empty:
