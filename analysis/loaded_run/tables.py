@@ -188,19 +188,9 @@ class RunTables:
         return self.finding("diff_pix")
 
     @cached_property
-    def nouns(self) -> pd.DataFrame:
-        """One row per noun of a prompt."""
-        return self.run.table("nouns")
-
-    @cached_property
     def objects(self) -> pd.DataFrame:
         """One row per detection or hidden noun."""
         return self.run.table("objects")
-
-    @cached_property
-    def object_tests(self) -> pd.DataFrame:
-        """One row per (group, pair, object)."""
-        return self.run.table("object_tests")
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""

@@ -47,7 +47,7 @@ WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definiti
 PART_SHARES = 24  # no result depends on it
 
 
-class Objects(NamedTuple):
+class ObservedObjects(NamedTuple):
     """The tables ``nouns`` and ``objects``, and the images in which objects were looked for."""
 
     nouns: pd.DataFrame
@@ -77,13 +77,13 @@ def object_calls(run: Run) -> list[Call]:
     return [(objects_of, samples[part]) for part in cut(len(samples), PART_SHARES)]
 
 
-def joined_objects(shares: Sequence[Objects]) -> Objects:
+def joined_objects(shares: Sequence[ObservedObjects]) -> ObservedObjects:
     """Return the tables from those of some part files each; a prompt in several of them has its nouns once."""
     nouns, objects, images = (pd.concat(tables, ignore_index=True) for tables in zip(*shares))
-    return Objects(nouns.drop_duplicates(ignore_index=True), objects, images)
+    return ObservedObjects(nouns.drop_duplicates(ignore_index=True), objects, images)
 
 
-def objects_of(run: Run, names: Sequence[str]) -> Objects:
+def objects_of(run: Run, names: Sequence[str]) -> ObservedObjects:
     """Return the tables of some part files of a run."""
     options, words = run.config.measure, [member.word for member in indicators(run.config)]
     own = SomeParts(run, names)
@@ -105,7 +105,7 @@ def objects_of(run: Run, names: Sequence[str]) -> Objects:
         sigma=options.sigma,
         sigma_human=options.sigma_human,
     )
-    return Objects(nouns, objects, images)
+    return ObservedObjects(nouns, objects, images)
 
 
 def _word_parts(run: Run, samples: pd.Series) -> Iterator[pd.DataFrame]:
@@ -136,7 +136,7 @@ def observed_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFra
     return images.reset_index(drop=True)
 
 
-def similarity_rows(config: Config, made: Objects) -> pd.DataFrame:
+def similarity_rows(config: Config, made: ObservedObjects) -> pd.DataFrame:
     """Return how similar the objects of every two images of a triplet are, with persons and without."""
     chosen = comparison(config)
     rest = made.objects[~made.objects["lemma"].isin(chosen.individuals)]
@@ -149,7 +149,7 @@ def similarity_rows(config: Config, made: Objects) -> pd.DataFrame:
     )
 
 
-def measure_objects(sharing: Sharing, made: Objects, checked: Checked, pairs: pd.DataFrame) -> None:
+def measure_objects(sharing: Sharing, made: ObservedObjects, checked: Checked, pairs: pd.DataFrame) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
     `pairs` are of `similarity_rows`, none of a run of one indicator. What cannot be known, since it was not looked for,

@@ -14,7 +14,7 @@ from analysis.study import contrasts, indicators
 from analysis.tables.method import measured_methods
 from analysis.tables.not_measured import not_measured
 from analysis.tables.object_tables import (
-    Objects,
+    ObservedObjects,
     joined_objects,
     measure_objects,
     object_calls,
@@ -100,7 +100,9 @@ def _measure(run: Run, sharing: Sharing) -> None:
             write_method(run, spec, spec.inputs(run, sharing, checked))
 
 
-def _looked_at(sharing: Sharing, pictures: list[Call]) -> tuple[pd.DataFrame, Objects | None, Checked | None]:
+def _looked_at(
+    sharing: Sharing, pictures: list[Call]
+) -> tuple[pd.DataFrame, ObservedObjects | None, Checked | None]:
     """The similarities of the pictures and, where objects were looked for, these and what the checker sees."""
     run = sharing.run
     found = object_calls(run) if run.parts("objects") and run.config.observe.objects else []
@@ -110,7 +112,7 @@ def _looked_at(sharing: Sharing, pictures: list[Call]) -> tuple[pd.DataFrame, Ob
     return images, joined_objects(results[len(pictures) :]) if found else None, checked
 
 
-def _compared(run: Run, sharing: Sharing) -> tuple[Objects | None, Checked | None, pd.DataFrame]:
+def _compared(run: Run, sharing: Sharing) -> tuple[ObservedObjects | None, Checked | None, pd.DataFrame]:
     """Write the tables of images that are compared.
 
     Gives their objects, where these were looked for, what the checker sees, and how similar the objects of pairs are.

@@ -7,10 +7,9 @@ references and prompts is `analysis.stats.word_test`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import pandas as pd
@@ -104,24 +103,66 @@ def tested_words(family: Similarities, words: SideWords, choices: GapChoices) ->
             kept[key] = known.sign * family.pair(one, other, choices.indicators)
         return kept[key]
 
-    columns, spread = _against_words(near, words, choices.level, choices.crossed(family.space))
-    nothing = below_rounding([near(words.reference[0], name) for name in (*words.first, *words.second)])
-    for name in ("word_low", "word_high", "word_error", "p_control", "share_words", "share_references"):
-        columns[name] = np.where(nothing, np.nan, columns[name])
-    columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
-    columns["reason"] = np.where(nothing & (columns["reason"] == ""), ALL_ALIKE, columns["reason"])
-    alone = len(words.first) + len(words.second) + len(words.reference) == 3
-    columns["reason"] = np.full(len(nothing), NO_WORDS, object) if alone else columns["reason"]
-    plain = ~columns.pop("corrected")  # of a corrected gap the words' spread is no part
-    unequal = np.full(len(nothing), False)
-    if plain.any():
+    def compared(one: str, other: str) -> bool:
+        return not np.isnan(near(one, other)).all()
+
+    reference, width = words.reference[0], len(family.columns)
+    # the words of the contrast always stand for their sides, their synonyms where they were compared
+    first, second = (
+        [side[0], *(name for name in side[1:] if compared(reference, name))]
+        for side in (words.first, words.second)
+    )
+    references = [
+        own for own in words.reference if own == reference or all(compared(own, w) for w in (*first, *second))
+    ]
+    within = [list(combinations(side, 2)) for side in (first, second)]
+    corrected = all(within) and all(compared(*pair) for pairs in within for pair in pairs)
+    crossed = None
+    if choices.crossed(family.space):
+        means = [
+            sum(near(own, name) for own in references for name in side) / (len(references) * len(side))
+            for side in (first, second)
+        ]
+        if corrected:
+            means = [
+                mean - 0.5 * sum(near(*pair) for pair in pairs) / len(pairs)
+                for mean, pairs in zip(means, within)
+            ]
+        crossed = means[0] - means[1]
+    others = [prompt_means(near(reference, w)) for w in words.reference[1:] if compared(reference, w)]
+    result = word_test(
+        *(
+            np.array([[prompt_means(near(own, name)) for name in side] for own in references])
+            for side in (first, second)
+        ),
+        np.array(others) if others else None,
+        within=[_within(near, side) for side in (first, second)] if corrected else None,
+        shared=crossed,
+        level=choices.level,
+    )
+    nothing = below_rounding([near(reference, name) for name in (*words.first, *words.second)])
+    columns = {
+        **{"word_low": result.low, "word_high": result.high, "word_error": result.error},
+        **{"p_control": result.p_value, "share_words": result.share_words},
+        "share_references": result.share_references,
+    }
+    columns = {name: np.where(nothing, np.nan, column) for name, column in columns.items()}
+    unequal = np.full(width, False)
+    if not corrected:  # of a corrected gap the words' spread is no part
         nearest = known.high if known.higher_is_nearer else -known.low
-        sides = (words.first, words.second)
-        apart = np.array([_apart(near, side, nearest, len(nothing)) for side in sides])
-        unequal = unequal_sides(spread, (len(words.first), len(words.second)), apart) & plain
-    sizes = (columns["n_words_first"], columns["n_words_second"])
-    warning = word_cautions(columns["n_references"], unequal, sizes)
-    return columns | {"warning": np.where(np.isnan(columns["p_control"]), "", warning)}
+        apart = np.array([_apart(near, side, nearest, width) for side in (words.first, words.second)])
+        unequal = unequal_sides(result.spread, (len(words.first), len(words.second)), apart)
+    counts = [np.full(width, len(group)) for group in (first, second, references)]
+    cautions = word_cautions(counts[2], unequal, (counts[0], counts[1]))
+    reason = np.where(nothing & (result.reason == ""), ALL_ALIKE, result.reason)
+    alone = len(words.first) + len(words.second) + len(words.reference) == 3
+    return columns | {
+        "word_gap": np.where(nothing & ~np.isnan(result.gap), 0.0, result.gap),
+        "n_prompts": result.n,
+        **dict(zip(("n_words_first", "n_words_second", "n_references"), counts)),
+        "reason": np.full(width, NO_WORDS, object) if alone else reason,
+        "warning": np.where(np.isnan(columns["p_control"]), "", cautions),
+    }
 
 
 def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) -> NDArray[np.float64]:
@@ -132,109 +173,10 @@ def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) 
         return sum(np.nan_to_num(pair) for pair in pairs) / count if pairs else np.full(n_columns, np.nan)
 
 
-def _against_words(
-    near: Nearness, words: SideWords, level: float, shared_noise: bool
-) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
-    """`word_test` of every column with the words compared there, and their spread."""
-    names = (*words.first, *words.second)
-    values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
-    inside = {
-        both: prompt_means(near(*both))
-        for side in (words.first, words.second)
-        for both in combinations(side, 2)
-    }
-    spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
-    n_columns = values[words.reference[0], words.first[0]].shape[1]
-    numbers = (
-        "word_gap",
-        "word_low",
-        "word_high",
-        "word_error",
-        "p_control",
-        "share_words",
-        "share_references",
-    )
-    columns = {name: np.full(n_columns, np.nan) for name in numbers}
-    counts = ("n_prompts", "n_words_first", "n_words_second", "n_references")
-    columns |= {name: np.zeros(n_columns, np.int64) for name in counts}
-    columns |= {"corrected": np.full(n_columns, False), "reason": np.full(n_columns, "", dtype=object)}
-    spread = np.full((2, n_columns), np.nan)
-    for chosen, first, second, references, corrected in _compared(values, inside, words, n_columns):
-        sides = [
-            np.array([[values[own, name][:, chosen] for name in side] for own in references])
-            for side in (first, second)
-        ]
-        others = [spare[name][:, chosen] for name in spare]
-        others = [word for word in others if not np.isnan(word).all()]
-        within = None
-        if corrected:
-            within = [_table(side, inside)[:, :, :, chosen] for side in (first, second)]
-        gaps = None
-        if shared_noise:
-            gaps = sum(
-                sum(near(own, name)[..., chosen] for name in first) / len(first)
-                - sum(near(own, name)[..., chosen] for name in second) / len(second)
-                for own in references
-            ) / len(references)
-            if corrected:
-                one, two = (
-                    sum(near(*both)[..., chosen] for both in combinations(side, 2)) / comb(len(side), 2)
-                    for side in (first, second)
-                )
-                gaps = gaps - 0.5 * (one - two)
-        result = word_test(
-            *sides, np.array(others) if others else None, within=within, shared=gaps, level=level
-        )
-        found = {
-            **{"word_gap": result.gap, "word_low": result.low, "word_high": result.high},
-            **{"word_error": result.error, "p_control": result.p_value, "reason": result.reason},
-            **{"share_words": result.share_words, "share_references": result.share_references},
-            **{"n_words_first": len(first), "n_words_second": len(second), "n_references": len(references)},
-            **{"n_prompts": result.n, "corrected": ~np.isnan(result.correction)},
-        }
-        for name, column in found.items():
-            columns[name][chosen] = column
-        spread[:, chosen] = result.spread
-    return columns, spread
-
-
-def _table(side: Sequence[str], inside: Mapping[tuple[str, str], NDArray[np.float64]]) -> NDArray[np.float64]:
+def _within(near: Nearness, side: Sequence[str]) -> NDArray[np.float64]:
     """Nearness of the words of a side to each other, shape (n_words, n_words, n_prompts, n_columns)."""
-    values = np.full((len(side), len(side), *inside[side[0], side[1]].shape), np.nan)
+    first = prompt_means(near(side[0], side[1]))
+    values = np.full((len(side), len(side), *first.shape), np.nan)
     for a, b in combinations(range(len(side)), 2):
-        values[a, b] = values[b, a] = inside[side[a], side[b]]
+        values[a, b] = values[b, a] = prompt_means(near(side[a], side[b]))
     return values
-
-
-def _compared(
-    values: Mapping[tuple[str, str], NDArray[np.float64]],
-    inside: Mapping[tuple[str, str], NDArray[np.float64]],
-    words: SideWords,
-    n_columns: int,
-) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str], bool]]:
-    """Columns in which the same words were compared, with those of each side and those of the reference.
-
-    The words of a side are those compared with the reference itself; a further reference word counts where it was
-    compared with all of them. The two words of the contrast always stand for their sides. Last, whether the gap can be
-    corrected: each side has two words or more, and all of them were compared with each other.
-    """
-    names = (*words.first, *words.second)
-    there = {key: ~np.isnan(value).all(axis=0) for key, value in (*values.items(), *inside.items())}
-    used = np.array([there[words.reference[0], name] for name in names]).reshape(len(names), n_columns)
-    used[[0, len(words.first)]] = True
-    further = [
-        np.all([there[own, name] | ~row for name, row in zip(names, used)], axis=0)
-        for own in words.reference[1:]
-    ]
-    row_of = dict(zip(names, used))
-    all_pairs = [there[a, b] | ~row_of[a] | ~row_of[b] for a, b in inside]
-    pairs = np.all(
-        [used[: len(words.first)].sum(axis=0) > 1, used[len(words.first) :].sum(axis=0) > 1], axis=0
-    )
-    corrected = np.all([pairs, *all_pairs], axis=0)
-    patterns, which = np.unique(np.array([*used, *further, corrected]).T, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        kept = dict(zip((*names, *words.reference[1:]), pattern))
-        sides = ([name for name in side if kept[name]] for side in (words.first, words.second))
-        references = [words.reference[0], *(name for name in words.reference[1:] if kept[name])]
-        yield np.flatnonzero(which.ravel() == number), *sides, references, bool(pattern[-1])

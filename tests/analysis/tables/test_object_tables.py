@@ -67,8 +67,9 @@ def test_words_and_nouns_meet(measured):
     """Each noun's place among the words is that of its word map."""
     run = load_run(measured)
     words = run.words.drop_duplicates(["triplet", "indicator", "word_index"])
-    joined = run.nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
-    assert len(joined) == len(run.nouns) and (joined["word"] == joined["word_map"]).all()
+    nouns = run.table("nouns")
+    joined = nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
+    assert len(joined) == len(nouns) and (joined["word"] == joined["word_map"]).all()
 
 
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
