@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from analysis.metrics.registry import headline_metrics
     from analysis.metrics.skin_tone import monk_colours, read_skin
     from analysis.report.figures import draw_bias_scores
-    from analysis.report.wording import finding
+    from analysis.report.finding import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
     from analysis.studies.compare.summary import write as compare_runs
@@ -30,7 +30,7 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
-    "finding": ("analysis.report.wording",),
+    "finding": ("analysis.report.finding",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.loaded_run",),
     "monk_colours": ("analysis.metrics.skin_tone",),

@@ -13,7 +13,16 @@ from triptych.cli.main import main
 
 WORK = runs.PROFESSIONS
 SETTINGS = {name: runs.AUDIT[name] for name in ("generate", "observe", "measure", "report")}
-PAIRS = ("gap", "gap_prompts", "disparity", "object_tests", "table_tests", "findings", "dalleval_words")
+PAIRS = (
+    "gap",
+    "word_gap",
+    "gap_prompts",
+    "disparity",
+    "object_tests",
+    "table_tests",
+    "findings",
+    "dalleval_words",
+)
 PICTURES = (
     "cooccurrence",
     "dalleval_professions",

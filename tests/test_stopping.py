@@ -64,7 +64,7 @@ def test_it_stops_at_the_first_look_that_answers(stopped):
     assert run.meta["parts"] == len(list((stopped / "samples").glob("part-*"))) == prompts // EACH
     assert sorted(run.samples()["triplet"].unique()) == list(range(prompts))
     assert [line for line in misdescribed(run)[0] if line.startswith("stopping")] == []
-    gap = pd.read_csv(stopped / "tables" / "gap.csv")
+    gap = pd.read_csv(stopped / "tables" / "word_gap.csv")
     assert gap["word_gap"].iloc[0] == pytest.approx(table["gap"].astype(float).iloc[-1])
 
 
@@ -178,6 +178,6 @@ def test_pictures_can_be_asked_about(yaml_file, tmp_path):
     assert run_here(tmp_path / "ssim.yaml", tmp_path / "run", "--stage", "generate") == 0
     assert run_here(tmp_path / "ssim.yaml", tmp_path / "run", "--stage", "measure") == 0
     table = pd.read_csv(tmp_path / "run" / "tables" / "stopping.csv")
-    gap = pd.read_csv(tmp_path / "run" / "tables" / "gap.csv")
+    gap = pd.read_csv(tmp_path / "run" / "tables" / "word_gap.csv")
     row = gap[(gap["space"] == "image") & (gap["metric"] == "ssim")].iloc[0]
     assert row["word_gap"] == pytest.approx(table["gap"].iloc[-1])

@@ -57,7 +57,6 @@ class RunPlan:
             *_prompt_lines(config),
             contrasts_line(config),
             *warnings(config, self.samples),
-            *_gallery_lines(config),
             *([f"not read: {_join_first(unread, SIDES)}"] if unread else []),
             *_stopping_lines(config),
             f"{generated}{', where all of them are generated' if config.stop else ''}",
@@ -155,17 +154,6 @@ def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
         token_counts_line(read, config.reference),
     )
     return [line for line in lines if line]
-
-
-def _gallery_lines(config: Config) -> list[str]:
-    """Return a line on the gallery of all triplets, if the report will show only some of them; else no line."""
-    triplets = len(config.prompts[: config.limit]) * len(config.seeds)
-    if config.report.all_triplets != "auto" or config.report.shows_all(triplets):
-        return []
-    return [
-        f"gallery/ is not written of {triplets:,} triplets: report.all_triplets: true writes it, some"
-        f" {math.ceil(triplets * 4e-5)} GB at most"
-    ]
 
 
 def _word_lines(config: Config) -> list[str]:

@@ -134,7 +134,7 @@ def _run_stages(request: Request, plan: RunPlan, run: Run, helpers: Helpers) -> 
         if request.includes("measure"):
             _measure(request, config, run, helpers)
         if request.includes("report"):
-            return _report(request, config, run, helpers)
+            return _report(request, run)
         return [f"measure: done in {run.path}; next: triptych report {shlex.quote(str(run.path))}"]
 
 
@@ -196,15 +196,15 @@ def _measure(request: Request, config: Config, run: Run, helpers: Helpers) -> No
     directory.record_stage(run, "measured", monotonic() - began)
 
 
-def _report(request: Request, config: Config, run: Run, helpers: Helpers) -> list[str]:
+def _report(request: Request, run: Run) -> list[str]:
     """Write the report and the dataset card of a run; return lines with its answers and the report's path."""
     with loading_libraries():
-        from analysis.export.cards.card import write_dataset_card
+        from analysis.export.card import write_dataset_card
         from analysis.report.page import answers, report
 
     began = monotonic()
     request.print_line("report: drawing figures")
-    page = report(run, helpers=helpers, processes=workers.process_count(config, "report"))
+    page = report(run)
     if left := write_dataset_card(run):
         request.print_line(f"report: {left}")
     directory.record_stage(run, "complete", monotonic() - began)

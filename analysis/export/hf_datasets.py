@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analysis.export.cards.card import datasets_card
+from analysis.export.card import datasets_card
 from analysis.export.images import ExportedImage, image_parts
 from probes.runs.parts import parquet_bytes
 from probes.runs.schemas import IMAGE

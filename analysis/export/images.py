@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # what is said of an image beside its pixels
 TEXTS = ("sample_id", "triplet", "prompt_id", "indicator", "word", "prompt", "negative_prompt", "seed")
-_FOUND = ("sample_id", "object", "label", "source", "score", "x0", "y0", "x1", "y1", "area", "mask")
-_GROUPED = ("sample_id", "object", "lemma", "group")
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -36,14 +34,13 @@ class ExportedImage:
 
     texts: dict[str, Any]
     data: bytes
-    ending: str
     size: tuple[int, int]
-    detections: list[dict[str, Any]] = field(default_factory=list)
+    detections: list[dict[str, Any]]
 
     @property
     def file_name(self) -> str:
         """Name of its file: the id of the sample."""
-        return f"{_UNSAFE.sub('_', str(self.texts['sample_id']))}.{self.ending}"
+        return f"{_UNSAFE.sub('_', str(self.texts['sample_id']))}.png"
 
     def write(self, folder: Path) -> str:
         """Write the file into a folder; return its name."""
@@ -53,53 +50,46 @@ class ExportedImage:
 
 def image_parts(run: Run) -> Iterator[list[ExportedImage]]:
     """Yield the images of each part of a run, without those that enter no mean (`Run.left_out`), a part at a time."""
-    left_out, grouped, there = run.left_out(), _groups(run), 0
+    left_out, grouped, any_image = run.left_out(), _groups(run), False
     beside = {file.name: file for file in run.parts("objects")}
     for file in run.parts("samples"):
-        table = read_part(file, [*TEXTS, "image"])
-        found = _detections(beside.get(file.name), grouped)
+        detections = _detections(beside[file.name], grouped) if file.name in beside else {}
         images = [
-            _exported(row, found.get(row["sample_id"], []), drawn_here=run.config.images is None)
-            for row in table.to_pylist()
+            _exported(row, detections.get(row["sample_id"], []), drawn_here=run.config.images is None)
+            for row in read_part(file, [*TEXTS, "image"]).to_pylist()
             if row["sample_id"] not in left_out
         ]
-        there += len(images)
+        any_image |= bool(images)
         yield images
-    if not there:
+    if not any_image:
         raise UserError(f"{run.path}: expected images, found none that can be shown: generate them first")
 
 
 def _exported(row: dict[str, Any], detections: list[dict[str, Any]], *, drawn_here: bool) -> ExportedImage:
     """Keep the bytes of what this program drew; bring others upright, to eight bits, without alpha."""
-    data, texts = row["image"]["bytes"], {name: row[name] for name in TEXTS}
+    data = row["image"]["bytes"]
     ending, size = read_header(data)
     if not drawn_here or size is None or ending != "png":
-        picture = read_image(data)
-        size, ending = picture.size, "png"
-        sink = io.BytesIO()
+        picture, sink = read_image(data), io.BytesIO()
         picture.save(sink, "png")
-        data = sink.getvalue()
-    return ExportedImage(texts, data, ending, size, detections)
+        data, size = sink.getvalue(), picture.size
+    return ExportedImage({name: row[name] for name in TEXTS}, data, size, detections)
 
 
 def _groups(run: Run) -> dict[tuple[str, int], tuple[str, str]]:
     """Lemma and dependency group by sample and number of the object; nothing of a run that was not measured."""
     if "objects" not in run.tables():
         return {}
-    table = run.table("objects", _GROUPED)
+    table = run.table("objects", ("sample_id", "object", "lemma", "group"))
     keys = zip(table["sample_id"], table["object"])
-    return {key: (lemma, group or "") for key, lemma, group in zip(keys, table["lemma"], table["group"])}
+    return dict(zip(keys, zip(table["lemma"], table["group"].fillna(""))))
 
 
-def _detections(
-    file: Path | None, grouped: dict[tuple[str, int], tuple[str, str]]
-) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    if file is None:
-        return found
-    for row in read_part(file, [*_FOUND, "height", "width"]).to_pylist():
+def _detections(file: Path, grouped: dict) -> dict[str, list[dict[str, Any]]]:
+    by_sample: dict[str, list[dict[str, Any]]] = {}
+    for row in read_part(file).to_pylist():
         lemma, group = grouped.get((row["sample_id"], row["object"]), (row["label"], ""))
-        seen = {
+        detection = {
             "bbox": [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]],
             "area": row["area"],
             "segmentation": {"size": [row["height"], row["width"]], "counts": row["mask"]},
@@ -110,17 +100,12 @@ def _detections(
             "source": row["source"],
             "label": row["label"],
         }
-        found.setdefault(row["sample_id"], []).append(seen)
-    return found
+        by_sample.setdefault(row["sample_id"], []).append(detection)
+    return by_sample
 
 
 def left_out_line(run: Run) -> str:
     """Say how many images are left out of an export since they enter no mean; empty where none is."""
-    left_out = pd.Series(run.left_out(), dtype=object)
-    if left_out.empty:
-        return ""
-    reasons = left_out.value_counts(sort=False)
-    why = "; ".join(
-        f"{str(reason).removeprefix('image left out: ')}: {count}" for reason, count in reasons.items()
-    )
-    return f"{len(left_out)} left out ({why})"
+    left_out = pd.Series(run.left_out(), dtype=object).str.removeprefix("image left out: ")
+    why = "; ".join(f"{reason}: {count}" for reason, count in left_out.value_counts(sort=False).items())
+    return f"{len(left_out)} left out ({why})" if why else ""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A format: its name after ``--to``, and its module with ``write(run, out)`` into a folder that it makes."""
 
     name: str
@@ -16,40 +15,38 @@ class Format:
     images: bool = True  # whether it holds those images alone that enter means
 
 
-FORMATS = {
-    row.name: row
-    for row in (
-        Format(
-            "datasets",
-            "analysis.export.hf_datasets",
-            "a dataset of Hugging Face `datasets`: images, prompts, objects, tables, card",
-            "datasets.load_dataset('{out}')",
-        ),
-        Format(
-            "coco",
-            "analysis.export.coco",
-            "COCO: images, objects with masks, prompts as captions",
-            "pycocotools.coco.COCO('{out}/annotations/instances.json')",
-        ),
-        Format(
-            "imagefolder",
-            "analysis.export.imagefolder",
-            "a folder of images with metadata.jsonl, as `datasets` reads it",
-            "datasets.load_dataset('imagefolder', data_dir='{out}')",
-        ),
-        Format(
-            "csv",
-            "analysis.export.csv_tables",
-            "every table, the prompts and the detections as CSV",
-            "pandas.read_csv('{out}/images.csv')",
-            images=False,
-        ),
-        Format(
-            "card",
-            "analysis.export.cards.card",
-            "what a finished run says of its model, for the model's card",
-            "huggingface_hub.ModelCard.load('{out}/README.md')",
-            images=False,
-        ),
-    )
-}
+_ROWS = (
+    Format(
+        "datasets",
+        "analysis.export.hf_datasets",
+        "a dataset of Hugging Face `datasets`: images, prompts, objects, tables, card",
+        "datasets.load_dataset('{out}')",
+    ),
+    Format(
+        "coco",
+        "analysis.export.coco",
+        "COCO: images, objects with masks, prompts as captions",
+        "pycocotools.coco.COCO('{out}/annotations/instances.json')",
+    ),
+    Format(
+        "imagefolder",
+        "analysis.export.imagefolder",
+        "a folder of images with metadata.jsonl, as `datasets` reads it",
+        "datasets.load_dataset('imagefolder', data_dir='{out}')",
+    ),
+    Format(
+        "csv",
+        "analysis.export.csv_tables",
+        "every table, the prompts and the detections as CSV",
+        "pandas.read_csv('{out}/images.csv')",
+        images=False,
+    ),
+    Format(
+        "card",
+        "analysis.export.card",
+        "what a finished run says of its model, for the model's card",
+        "huggingface_hub.ModelCard.load('{out}/README.md')",
+        images=False,
+    ),
+)
+FORMATS = {row.name: row for row in _ROWS}

@@ -49,9 +49,8 @@ class RunFigures(RunTables):
         --------
         >>> run.plot("trace-shares").save("shares.pdf")  # doctest: +SKIP
         """
-        for figures in (self._figures_of_methods, self._figures_of_objects, lambda: self._figures):
-            if name in (drawn := figures()):  # the whole report is drawn only where it must be
-                return drawn[name]
+        if name in self._figures:
+            return self._figures[name]
         raise self._unknown("plot", name, self._figures)
 
     def plot_atlas(self, contrast: str | None = None) -> Drawn:
@@ -72,7 +71,7 @@ class RunFigures(RunTables):
         chosen = self._contrast(contrast)
         config = self.run.config
         return self._drawn(
-            draw_atlas(self._table("gap"), self._timesteps, chosen, config.reference, config.measure.alpha)
+            draw_atlas(self._gaps, self._timesteps, chosen, config.reference, config.measure.alpha)
         )
 
     def plot_gap(
@@ -103,7 +102,7 @@ class RunFigures(RunTables):
         chosen, config = self._contrast(contrast), self.run.config
         if site is None:
             steps = draw_steps(
-                self._table("gap"),
+                self._gaps,
                 self._timesteps,
                 [chosen],
                 config.reference,
@@ -124,31 +123,13 @@ class RunFigures(RunTables):
         UserError
             The run is not measured, or has no contrast.
         """
-        from analysis.report.figures.headline import draw_headline, with_ends
+        from analysis.report.figures.headline import draw_headline
         from analysis.report.findings import findings_table
 
         config = self.run.config
         pairs = contrasts(config)
-        findings = with_ends(findings_table(self._summaries), self._table("gap"))
+        findings = findings_table(self._summaries)
         return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
-
-    def _figures_of_methods(self) -> dict[str, Drawn]:
-        from analysis.report import section
-        from analysis.report.method import reported_methods
-
-        drawn: dict[str, Drawn] = {}
-        for own in (method.section for method in reported_methods()):
-            if own is not None and (read := own.read(self.run)) is not None:
-                drawn |= own.draw(read, self.run.config)
-        for shown in section.sections(self.run):
-            drawn |= section.figures(shown)
-        return drawn
-
-    def _figures_of_objects(self) -> dict[str, Drawn]:
-        from analysis.report import objects
-
-        read = objects.read_objects(self.run)
-        return {} if read is None else objects.draw(read, self.run.config)
 
     @cached_property
     def _figures(self) -> dict[str, Drawn]:

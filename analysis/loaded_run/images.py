@@ -201,7 +201,7 @@ class RunImages(RunTables):
 
         ids = [cell.sample_id for one in triplets for cell in one.cells]
         found = self._table("objects")
-        found = found[found["sample_id"].isin(ids) & (found["object"] >= 0) & ~found["human"]]
+        found = found[found["sample_id"].isin(ids) & ~found["human"]]
         marks = overlays(found, self.run.rows_of_samples("objects", ids, DETECTED))
         return [
             replace(one, cells=[replace(cell, marks=marks.get(cell.sample_id, ())) for cell in one.cells])

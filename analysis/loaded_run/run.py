@@ -54,12 +54,8 @@ class LoadedRun(RunImages, RunFigures):
         (without the image itself, which `image` gives).
     words : DataFrame
         One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
-    nouns : DataFrame
-        One row per noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
     objects : DataFrame
         One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
-    object_tests : DataFrame
-        One row per (group, pair, object): presence, difference and bias score with intervals, p-values.
     """
 
     def export(self, to: str, out: str | Path | None = None) -> Export:

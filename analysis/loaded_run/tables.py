@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import Summary, summaries
+from analysis.report.findings import Summary, read_gaps, summaries
 from analysis.report.listed_texts import ListedTexts
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
@@ -81,8 +81,8 @@ class RunTables:
         Returns
         -------
         DataFrame
-            The rows of ``tables/gap``, one per (space, site, step, metric, contrast); `docs/reference/tables.md` says
-            what each column holds.
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast), each with its test against words
+            (``tables/word_gap``) and of equivalence; `docs/reference/tables.md` says what each column holds.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class RunTables:
         --------
         >>> run.gap("unet.*.cross", step=0)[["site", "gap", "ci_low", "ci_high"]]  # doctest: +SKIP
         """
-        return self._selected("gap", site, {"step": step, "metric": metric, "contrast": contrast})
+        return self._selected(self._gaps, site, {"step": step, "metric": metric, "contrast": contrast})
 
     def disparity(
         self,
@@ -122,7 +122,7 @@ class RunTables:
         UserError
             As of `gap`.
         """
-        return self._selected("disparity", site, {"step": step, "metric": metric, "pair": pair})
+        return self._selected(self._table("disparity"), site, {"step": step, "metric": metric, "pair": pair})
 
     def finding(self, measure: str, contrast: str | None = None) -> Finding:
         """Return the gap of a headline measure with what may be said of it, as on the report.
@@ -164,11 +164,11 @@ class RunTables:
         from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 
         claims, (first, second) = self._table("object_claims"), self._contrast(contrast)
-        config, objects = self.run.config, read_objects(self.run)
+        objects = read_objects(self.run)
         if objects is None:
             raise self._unknown("table", "objects", self.run.tables())
         own = claims[(claims["first"] == second) & (claims["second"] == first)]
-        shown = of_contrast(objects, (first, second), config.reference, config.unit, config.measure.alpha)
+        shown = of_contrast(objects, (first, second), self.run.config)
         texts = (shown[name] for name in ("opening", "whole_sentence", "paper_sentence"))
         return ObjectFinding(shown["contrast"], *texts, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
 
@@ -188,19 +188,9 @@ class RunTables:
         return self.finding("diff_pix")
 
     @cached_property
-    def nouns(self) -> pd.DataFrame:
-        """One row per noun of a prompt."""
-        return self.run.table("nouns")
-
-    @cached_property
     def objects(self) -> pd.DataFrame:
         """One row per detection or hidden noun."""
         return self.run.table("objects")
-
-    @cached_property
-    def object_tests(self) -> pd.DataFrame:
-        """One row per (group, pair, object)."""
-        return self.run.table("object_tests")
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""
@@ -294,19 +284,17 @@ class RunTables:
         --------
         >>> run.pairs(site="unet.mid").groupby(["pair", "step"])["value"].mean()  # doctest: +SKIP
         """
-        found = self.similarities.select(
-            lambda _, own, name: (site is None or own == site) and (metric is None or name == metric)
-        )
-        if not found.keys:
-            known = self.similarities.keys
-            there = dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known)
+        known = self.similarities.keys
+        keys = [key for key in known if site in (None, key[1]) and metric in (None, key[2])]
+        if not keys:
+            names = dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known)
             what = "site" if metric is None else "site and metric"
-            raise self._unknown(what, ", ".join(filter(None, (site, metric))), there)
-        return found.tidy()
+            raise self._unknown(what, ", ".join(filter(None, (site, metric))), names)
+        return self.similarities.tidy(keys)
 
     @cached_property
     def similarities(self) -> StoredSimilarities:
-        """All similarities of the run, as matrices; see `analysis.tables.similarities.similarities.Similarities`."""
+        """All similarities of the run, as arrays; see `analysis.tables.similarities.similarities.Similarities`."""
         return StoredSimilarities(self.run)
 
     def headline(self) -> pd.DataFrame:
@@ -330,10 +318,9 @@ class RunTables:
         return self._tables[name]
 
     def _selected(
-        self, name: str, site: str | Iterable[str] | None, columns: dict[str, str | int | None]
+        self, table: pd.DataFrame, site: str | Iterable[str] | None, columns: dict[str, str | int | None]
     ) -> pd.DataFrame:
         """Rows of a table by their site and other columns."""
-        table = self._table(name)
         if site is not None:
             table = self._at_sites(table, [site] if isinstance(site, str) else list(site))
         for column, wanted in columns.items():
@@ -378,8 +365,13 @@ class RunTables:
     @cached_property
     def _summaries(self) -> list[Summary]:
         """What is found of each contrast, as the report has it."""
-        tables = (self._table(name) for name in ("gap", "specifications", "agreement"))
-        return summaries(*tables, self.run.config, self._table("disparity"))
+        agreement, disparity = self._table("agreement"), self._table("disparity")
+        return summaries(self._gaps, agreement, self.run.config, disparity)
+
+    @cached_property
+    def _gaps(self) -> pd.DataFrame:
+        """The gaps with their tests."""
+        return read_gaps(self._table)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:

@@ -34,10 +34,6 @@ class Method:
         Of its folder in `analysis.methods`.
     spec : str
         An `analysis.tables.spec.MethodSpec`: its tables, and all that the stages need of it.
-    measured : str
-        An `analysis.tables.method.MeasuredMethod`: its tables, and how the stage measure fills them.
-    reported : str
-        An `analysis.report.method.ReportedMethod`: its section or page of the report, and its LaTeX.
     people : str
         An `analysis.studies.human_check.method.PeopleCheck`: what people are asked about its images.
     command : CommandRow, optional
@@ -45,8 +41,6 @@ class Method:
 
     name: str
     spec: str = ""
-    measured: str = ""
-    reported: str = ""
     people: str = ""
     command: CommandRow | None = None
 

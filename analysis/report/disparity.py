@@ -8,24 +8,19 @@ from itertools import combinations
 import pandas as pd
 
 from analysis.metrics.registry import Metric
-from analysis.report.wording import not_run
 from analysis.study import Member
 
 
 def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, list[str]]]:
     """Group all pairs as the table shows them: with the reference, between the others, with control words."""
     grouped: dict[str, list[str]] = {
-        "with the reference": [],
-        "between the others": [],
-        "with control words": [],
+        name: [] for name in ("with the reference", "between the others", "with control words")
     }
     for first, second in combinations(people, 2):
         if first.control or second.control:
             group = "with control words"
-        elif reference in (first.name, second.name):
-            group = "with the reference"
         else:
-            group = "between the others"
+            group = "with the reference" if reference in (first.name, second.name) else "between the others"
         grouped[group].append(f"{first.name}-{second.name}")
     return [(title, pairs) for title, pairs in grouped.items() if pairs]
 
@@ -43,29 +38,36 @@ def disparity_table(
     value or an interval is undefined, ``not_run`` why a measure has no column (`missing` is ``not_observed`` of the
     run's record).
     """
-    columns = []
-    values: dict[tuple[str, str], dict] = {}
-    for metric in metrics:
-        here = metric.rows_of(disparity)
-        if len(here):
-            columns.append(metric)
-            values |= {(str(row["pair"]), metric.symbol): row for row in here.to_dict("records")}
-    spaces: dict[str, int] = {}
-    for metric in columns:
-        spaces[metric.space] = spaces.get(metric.space, 0) + 1
-    reasons = sorted({str(row["reason"]) for row in values.values() if row.get("reason")})
-    groups = []
-    for title, pairs in ordered_pairs(people, reference):
-        rows = [
-            {"pair": p.replace("-", ", "), "cells": [values.get((p, m.symbol)) for m in columns]}
-            for p in pairs
-        ]
-        groups.append((title, rows))
-    absent = not_run([metric for metric in metrics if metric not in columns], missing or {})
+    rows = {metric: metric.rows_of(disparity).to_dict("records") for metric in metrics}
+    columns = [metric for metric in metrics if rows[metric]]
+    values = {(str(row["pair"]), metric): row for metric in columns for row in rows[metric]}
+    groups = [
+        (
+            title,
+            [
+                {"pair": pair.replace("-", ", "), "cells": [values.get((pair, metric)) for metric in columns]}
+                for pair in pairs
+            ],
+        )
+        for title, pairs in ordered_pairs(people, reference)
+    ]
+    spaces = [metric.space for metric in columns]
     return {
         "columns": columns,
-        "spaces": list(spaces.items()),
+        "spaces": [(space, spaces.count(space)) for space in dict.fromkeys(spaces)],
         "groups": groups,
-        "reasons": reasons,
-        "not_run": absent,
+        "reasons": sorted({str(row["reason"]) for row in values.values() if row.get("reason")}),
+        "not_run": not_run([metric for metric in metrics if not rows[metric]], missing or {}),
     }
+
+
+def not_run(absent: Sequence[Metric], missing: Mapping[str, str]) -> list[str]:
+    """Return why measures have no numbers, those of one reason together.
+
+    `missing` is ``not_observed`` of a run's record.
+    """
+    reasons: dict[str, list[str]] = {}
+    for metric in absent:
+        if why := missing.get(metric.metric):
+            reasons.setdefault(why.replace("`", ""), []).append(metric.symbol)
+    return [f"{', '.join(symbols)} not run: {why}" for why, symbols in reasons.items()]

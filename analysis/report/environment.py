@@ -11,10 +11,20 @@ from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, Str
 from markupsafe import Markup
 
 from analysis.metrics.registry import SPACES
-from analysis.report import wording
 from analysis.report.figures import Drawn, Saved, inline_svg
 from analysis.report.first_screen import LARGEST
-from analysis.report.format import counted, fixed, interval, label, listed, number, over, p_value
+from analysis.report.format import (
+    agreeing_p,
+    counted,
+    defined,
+    fixed,
+    interval,
+    label,
+    listed,
+    number,
+    over,
+    p_value,
+)
 from analysis.report.gallery import encode
 
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
@@ -49,19 +59,9 @@ def _environment() -> Environment:
     made.filters["svg"] = lambda drawn: _svg(drawn, made.policies["written"])
     made.filters["file_names"] = lambda drawn: _file_names(drawn, made.policies["written"])
     made.filters["picture"] = lambda image: encode(image, LARGEST)
-    made.globals |= {
-        "fixed": fixed,
-        "number": number,
-        "interval": interval,
-        "over": over,
-        "p_value": p_value,
-        "counted": counted,
-        "listed": listed,
-        "quoted": lambda names: [f"“{name}”" for name in names],
-        "where": wording.where,
-        "defined": wording.defined,
-        "spaces": SPACES,
-    }
+    functions = (agreeing_p, counted, defined, fixed, interval, listed, number, over, p_value)
+    made.globals |= {function.__name__: function for function in functions}
+    made.globals |= {"quoted": lambda names: [f"“{name}”" for name in names], "spaces": SPACES}
     return made
 
 

@@ -1,55 +1,87 @@
-"""One finding: a headline gap with its verdict, its numbers and its sentences."""
+"""One finding: a headline gap with its verdict, its numbers and its sentences (``templates/sentences/finding.j2``).
+
+What may be said depends on the numbers (`analysis.report.verdict`): a gap whose interval holds 0 is no finding; one
+that is not more than synonyms differ among themselves has no direction; one that rests on few words is a hint; a gap of
+few prompts has no interval. Words are about prompts and images ("images generated from feminine prompts"), never about
+people or causes.
+"""
 
 from __future__ import annotations
 
 import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from analysis.metrics.registry import Metric
-from analysis.report.format import as_float, as_int, counted, defined, interval, number, p_value
-from analysis.report.verdict import GapVerdict
+from analysis.metrics.registry import SPACES, Metric
+from analysis.report.format import agreeing_p, as_float, as_int, counted, defined, interval, number, p_value
+from analysis.report.sentences import phrase, sentence
+from analysis.report.verdict import FEWEST_PROMPTS, NO_WORDS, ContrastWords, GapVerdict, few_prompts, judge
 from analysis.tables.similarities.side_shares import SideShares
 
-
-@dataclass(frozen=True)
-class SpecificationRange:
-    """How many specifications there are, and the smallest and largest gap over words among them."""
-
-    count: int
-    low: float
-    high: float
+OF_ENOUGH_PROMPTS = ("ci_low", "ci_high", "p_value", "p_equivalent", "word_low", "word_high", "p_control")
 
 
 @dataclass(frozen=True, repr=False)
 class Finding:
     """One headline gap, in words and as shown numbers (keys as in the table's columns).
 
-    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p, adjusted over its
-    ``family`` (the headline measures, and the contrasts) where that has a name; ``specified``: the range of the gap
-    over specifications; ``remarks`` are further sentences of the card; ``answer`` is the claim in at most thirty words,
-    never a stronger one; ``shares`` the gap as a share of the distance between the sides, where that was read.
+    ``p_measures`` is the p against words of the same meaning, adjusted over its ``family`` (the headline measures, and
+    the contrasts) where that has a name; ``shares`` the gap as a share of the distance between the sides.
     """
 
     metric: Metric
+    reference: str
     contrast: tuple[str, str]
-    row: dict
+    row: Mapping
     verdict: GapVerdict
-    claim: str
-    against_words: str
-    tag: str
+    words: ContrastWords = NO_WORDS
     p_measures: float = math.nan
     family: str = ""
-    specified: SpecificationRange | None = None
+    alpha: float = 0.05
     primary: bool = False
-    remarks: list[str] = field(default_factory=list)
-    answer: str = ""
     shares: SideShares = field(default_factory=SideShares)
+
+    @cached_property
+    def answer(self) -> str:
+        """The claim in one sentence of at most thirty words, with its hedge."""
+        return sentence("finding", "claim", self, named=False)
+
+    @cached_property
+    def claim(self) -> str:
+        """The claim with its words, or why there is none."""
+        return sentence("finding", "claim", self, named=True)
+
+    @cached_property
+    def tag(self) -> str:
+        """The verdict in a few words."""
+        return phrase("finding", "tag", self)
+
+    @property
+    def key(self) -> str:
+        """Which sentence is said: the licence of a direction, or the state of the verdict."""
+        return "turned" if self.verdict.turned else self.verdict.licence or self.verdict.state
 
     @property
     def direction(self) -> int:
         """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
         return self.verdict.direction
+
+    @property
+    def space(self) -> str:
+        """Name of the space of its metric, as a heading."""
+        return f"{SPACES.get(self.metric.space, self.metric.space)} space"
+
+    @property
+    def unit(self) -> str:
+        """What the gap is a mean over: prompts, or seeds of the only prompt."""
+        return str(self.row.get("unit") or "prompt")
+
+    @property
+    def n(self) -> int:
+        """Number of prompts, or seeds of the only prompt."""
+        return as_int(self.row.get("n_prompts"))
 
     @property
     def gap(self) -> float:
@@ -63,32 +95,58 @@ class Finding:
 
     @property
     def p(self) -> float:
-        """p-value of `gap` against 0."""
-        return as_float(self.row.get("p_value"))
+        """p-value of `gap` against 0; NaN where it contradicts the interval, so that neither is relied on."""
+        return agreeing_p(as_float(self.row.get("p_value")), *self.interval, self.alpha)
 
     @property
     def word_gap(self) -> float:
         """Gap between all words of both sides; NaN where there is but one a side."""
-        return as_float(self.row.get("word_gap")) if self._over_words else math.nan
+        return as_float(self.row.get("word_gap")) if self.over_words else math.nan
 
     @property
     def word_interval(self) -> tuple[float, float]:
         """Ends of the interval of `word_gap`, over words and prompts."""
-        row = self.row if self._over_words else {}
+        row = self.row if self.over_words else {}
         return as_float(row.get("word_low")), as_float(row.get("word_high"))
 
     @property
-    def _over_words(self) -> bool:
+    def over_words(self) -> bool:
+        """Whether the gap was compared with words of the same meaning."""
         return defined(self.row.get("p_control"))
+
+    @property
+    def named_words(self) -> tuple[tuple[str, ...], ...]:
+        """Words of both sides and of the reference: all of a direction, else those that the gap is of."""
+        words = (self.words.first, self.words.second, self.words.reference[: self.verdict.counts[2]])
+        return words if self.direction else tuple(own[:1] for own in words)
+
+    @property
+    def only_unadjusted(self) -> bool:
+        """Whether p against words is below alpha before its adjustment alone."""
+        return as_float(self.row.get("p_control")) < self.alpha <= self.p_measures
+
+    @property
+    def why_no_interval(self) -> str:
+        """Why the gap has no interval."""
+        if few_prompts(self.row):
+            return f"it takes {FEWEST_PROMPTS} for an interval or a direction"
+        return self.reason_of("gap")
+
+    def reason_of(self, what: str) -> str:
+        """Why there is no ``gap``, or no test against ``controls``."""
+        reason = self.row.get("reason" if what == "gap" else "word_reason")
+        return (reason if isinstance(reason, str) else "").removeprefix(
+            "controls: "
+        ) or "no reason was recorded"
 
     def lines(self) -> list[str]:
         """Return the numbers in a line or two, and the claim."""
-        (first, second), prompts = self.contrast, str(self.row.get("unit") or "prompt")
-        own = self._numbers(self.gap, self.interval)
+        first, second = self.contrast
         lines = [
-            f"{self.metric.symbol}, {first} − {second}: {own}, {counted(as_int(self.row['n_prompts']), prompts)}"
+            f"{self.metric.symbol}, {first} − {second}: {self._numbers(self.gap, self.interval)}, "
+            f"{counted(self.n, self.unit)}"
         ]
-        if self._over_words:
+        if self.over_words:
             tested = f", {p_value(self.p_measures)} {self.against}" if defined(self.p_measures) else ""
             lines.append(f"over all words: {self._numbers(self.word_gap, self.word_interval)}{tested}")
         return [*lines, self.claim]
@@ -110,3 +168,41 @@ class Finding:
     def _repr_html_(self) -> str:
         *numbers, claim = map(html.escape, self.lines())
         return f"<p>{'<br>'.join(numbers)}</p><p><i>{claim}</i></p>"
+
+
+def finding(
+    row: dict,
+    metric: Metric,
+    reference: str,
+    contrast: tuple[str, str],
+    *,
+    words: ContrastWords = NO_WORDS,
+    alpha: float = 0.05,
+    p_measures: float | None = None,
+    family: str = "the measures",
+    primary: bool = False,
+    shares: SideShares | None = None,
+) -> Finding:
+    """Say what one row of ``tables/gap`` allows to say (`analysis.report.verdict.judge`).
+
+    Positive gaps mean that `reference` is nearer to the first of `contrast`; `words` are named in the claim; `alpha` is
+    1 less the level of the run; `p_measures` is the p against words adjusted over `family`, without it the row's own;
+    `primary`: whether this is the measure that the run is asked about first; `shares`: the gap as a share of the
+    distance between the sides.
+    """
+    row = {"delta": None} | row
+    if few_prompts(row):
+        row |= dict.fromkeys(OF_ENOUGH_PROMPTS, math.nan)
+    return Finding(
+        metric=metric,
+        reference=reference,
+        contrast=contrast,
+        row=row,
+        verdict=judge(row, words, alpha=alpha, p_words=p_measures),
+        words=words,
+        p_measures=as_float(row.get("p_control") if p_measures is None else p_measures),
+        family="" if p_measures is None else family,
+        alpha=alpha,
+        primary=primary,
+        shares=shares or SideShares(),
+    )

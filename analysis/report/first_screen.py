@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 from PIL import Image
 
 from analysis.report import gallery
+from analysis.report.findings import Summary
 from analysis.report.format import counted, listed
 from analysis.report.verdict import ENOUGH
 from analysis.study import Member
@@ -33,7 +34,7 @@ class ShownTriplet:
     prompt: str
     place: str
     gap: Mapping[str, Any]
-    cells: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    cells: Sequence[Mapping[str, Any]]
 
 
 def ends_and_middle(count: int) -> dict[str, int]:
@@ -58,46 +59,39 @@ def choose_triplets(
     pictures; without gaps the first of the prompts.
     """
     first, second = contrast
+    own = gaps[(gaps["first"] == first) & (gaps["second"] == second) & gaps["gap"].notna()]
     wide = samples.pivot_table(
         index=["triplet", "seed"], columns="indicator", values="sample_id", aggfunc="first"
     )
     if not {first, second, reference} <= set(wide):
         return []
     wide = wide[[second, reference, first]].dropna()
-    own = gaps[(gaps["first"] == first) & (gaps["second"] == second) & gaps["gap"].notna()]
-    own = own[own["triplet"].isin(wide.index.get_level_values("triplet"))]
-    own = own.sort_values("gap", kind="stable").reset_index(drop=True)
-    prompts = samples.set_index("sample_id")["prompt"]
-    chosen = [(end, own.loc[place].to_dict()) for end, place in ends_and_middle(len(own)).items()]
+    keys = ["triplet", "seed"] if "seed" in own else ["triplet"]
+    draws = wide.index.to_frame(index=False).drop_duplicates(keys)  # of a prompt its first seed
+    ranked = own.merge(draws, on=keys)
+    ranked = ranked.sort_values("gap", kind="stable").reset_index(drop=True)
+    chosen = [(end, ranked.loc[place].to_dict()) for end, place in ends_and_middle(len(ranked)).items()]
     if not chosen:
-        chosen = [("", {"triplet": triplet}) for triplet in wide.index.unique("triplet")[:TRIPLETS]]
-    found = []
+        chosen = [("", row) for row in draws.drop_duplicates("triplet").head(TRIPLETS).to_dict("records")]
+    prompts = samples.set_index("sample_id")["prompt"]
+    shown = []
     for end, row in chosen:
-        draws = wide.loc[[row["triplet"]]]
-        if "seed" in row:
-            draws = draws[draws.index.get_level_values("seed") == row["seed"]]
-        if draws.empty:
-            continue
-        (triplet, seed), ids = draws.index[0], draws.iloc[0]
+        draw = int(row["triplet"]), int(row["seed"])
         cells = [
-            {"sample_id": ids[name], "indicator": name, "prompt": prompts[ids[name]]}
-            for name in (second, reference, first)
+            {"sample_id": sample, "indicator": name, "prompt": prompts[sample]}
+            for name, sample in wide.loc[draw].items()
         ]
-        found.append(ShownTriplet(int(triplet), int(seed), prompts[ids[reference]], end, row, cells))
-    return found
+        shown.append(ShownTriplet(*draw, cells[1]["prompt"], end, row, cells))
+    return shown
 
 
 def with_pictures(shown: Sequence[ShownTriplet], pictures: Mapping[str, Image.Image]) -> list[ShownTriplet]:
     """Return triplets with their pictures as ``data:`` addresses."""
-    return [
-        replace(
-            one,
-            cells=[
-                {**cell, "source": gallery.encode(pictures[cell["sample_id"]], LARGEST)} for cell in one.cells
-            ],
-        )
-        for one in shown
-    ]
+
+    def cell_with_picture(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**cell, "source": gallery.encode(pictures[cell["sample_id"]], LARGEST)}
+
+    return [replace(one, cells=[cell_with_picture(cell) for cell in one.cells]) for one in shown]
 
 
 def not_tested(
@@ -116,28 +110,58 @@ def not_tested(
     `counts` are words of both sides and reference words of each contrast; `absent` says which measures were not run,
     and why; `detector` whether anybody checked the detector of objects, None where none was used.
     """
-    lines = []
-    if counts and not any(person.control for person in people):
-        lines.append("Synonyms: without control words a gap cannot be told from two words being two words.")
-    elif counts and min(min(own) for own in counts) < ENOUGH:
-        lines.append(f"More words: a claim without a hedge takes {ENOUGH} a side and {ENOUGH} references.")
-    if closed:
-        lines.append("The inside of the model: another program made the images.")
-    lines += [f"{line}." for line in absent]
-    if n_prompts == 1:
-        lines.append("Other prompts: this run has one.")
-    elif n_seeds == 1:
-        lines.append("Other noise: each prompt has one seed.")
-    if detector is False:
-        lines.append("The object detector: nobody checked it on these images.")
-    if config.trace is None and not closed:
-        lines.append("Where a difference arises: no activations were patched (no trace).")
+    synonyms = any(person.control for person in people)
     others = ["prompts" if n_prompts > 1 else "", "words", "samplers", "weights"]
-    lines.append(
+    lines = {
+        "Synonyms: without control words a gap cannot be told from two words being two words.": bool(counts)
+        and not synonyms,
+        f"More words: a claim without a hedge takes {ENOUGH} a side and {ENOUGH} references.": synonyms
+        and any(min(own) < ENOUGH for own in counts),
+        "The inside of the model: another program made the images.": closed,
+        **{f"{line}.": True for line in absent},
+        "Other prompts: this run has one.": n_prompts == 1,
+        "Other noise: each prompt has one seed.": n_prompts > 1 and n_seeds == 1,
+        "The object detector: nobody checked it on these images.": detector is False,
+        "Where a difference arises: no activations were patched (no trace).": config.trace is None
+        and not closed,
         f"Other {listed([name for name in others if name])} than those of this run; whatever changes in few of "
-        f"{counted(n_prompts, 'prompt')}."
-    )
-    if config.model.startswith("toyworld"):
-        lines.append(f"Photographs: {config.model} is a benchmark model whose frequencies were planted.")
-    lines.append("People: words stand in prompts, and no image is assigned a gender.")
-    return lines
+        f"{counted(n_prompts, 'prompt')}.": True,
+        f"Photographs: {config.model} is a benchmark model whose frequencies were planted.": config.model.startswith(
+            "toyworld"
+        ),
+        "People: words stand in prompts, and no image is assigned a gender.": True,
+    }
+    return [line for line, applies in lines.items() if applies]
+
+
+def limits(
+    config: Config, people: Sequence[Member], summaries: Sequence[Summary], units: str, *, objects: bool
+) -> list[str]:
+    """Return what the numbers of a run do not say; `units` are its prompts, or seeds of its only prompt, counted."""
+    first, second = summaries[0].contrast if summaries else ("", "")
+    names = listed(f"“{person.name}”" for person in people if not person.control)
+    synonyms = "" if any(person.control for person in people) else ", and this run has no synonyms"
+    kind = "seeds for this prompt alone" if config.unit == "seed" else "prompts of this kind"
+    lines = {
+        "They are about prompts and the images generated from them, never about people. "
+        + (f"{names} name words in a prompt; no" if config.compares else "No")
+        + " image is assigned a gender.": True,
+        "A gap is an association between a word and what the model makes of it. It does not say what caused it: "
+        "training data, text encoder and sampler all stand behind the same number.": config.compares,
+        "A gap against 0 is not yet bias: different words have different embeddings. Only a gap that is more than "
+        f"synonyms differ says more{synonyms}; a few words are a small sample of all that could have been "
+        "written.": config.compares,
+        f"Nearness is relative. “Nearer to {first}” can mean that what comes from {second} prompts stands apart, not "
+        f"that the rest looks {first}.": bool(summaries),
+        "A gap that cannot be distinguished from 0 does not show that there is none: it may be smaller than "
+        f"{units} can show.": config.compares,
+        "An object is what the detector calls one: what it has no word for is in no table, and what it sees worse on "
+        "one indicator’s images is in all of them. A dependency group does not say what a word caused.": objects,
+        f"Results hold for {units} ({kind}), these words, weights and this sampler, and nothing rarer or wider. Where "
+        "differences are far from symmetric, intervals and p are wrong more often than they say (docs/validation/"
+        "statistics.md).": True,
+        "Words for two genders, or for any number, do not cover how people see themselves.": True,
+        "toyworld’s planted frequencies are planted, not how anybody looks: what a figure wears, holds or stands "
+        "beside says nothing about people. It exists to test the tool.": config.model.startswith("toyworld"),
+    }
+    return [line for line, applies in lines.items() if applies]

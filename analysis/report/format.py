@@ -17,8 +17,6 @@ def label(text: object, longest: int = LONGEST) -> str:
 
     A label without end leaves a figure no room for its axes.
 
-    Examples
-    --------
     >>> label("umbrella"), label("a\x07b"), label("young woman with a red umbrella", 16)
     ('umbrella', 'a\\x07b', 'young woma…rella')
     """
@@ -46,8 +44,6 @@ def defined(value: float | None) -> bool:
 def fixed(value: float | None, digits: int = 3, dash: str = DASH) -> str:
     """Format a number with so many decimals, as a column of a table has them.
 
-    Examples
-    --------
     >>> fixed(0.00004, 3), fixed(float("nan"))
     ('0.000', '—')
     """
@@ -59,8 +55,6 @@ def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
 
     A value that would round to 0 keeps two significant digits, so that small is never shown as nothing.
 
-    Examples
-    --------
     >>> number(-0.04512), number(float("nan")), number(0.00004321, 4), number(0.2, signed=True), number(0)
     ('−0.045', '—', '0.000043', '+0.200', '0')
     """
@@ -96,8 +90,6 @@ def amount(value: float | None, metric: Metric, signed: bool = False, *, scaled:
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     """Format an interval; — when it is undefined.
 
-    Examples
-    --------
     >>> interval(-0.1, 0.25, 2)
     '[−0.10, 0.25]'
     """
@@ -111,8 +103,6 @@ def with_interval(
 ) -> str:
     """Format a number with its interval, where it has one.
 
-    Examples
-    --------
     >>> with_interval(0.25, 0.1, 0.4, 2, signed=True), with_interval(0.25, None, None)
     ('+0.25 [0.10, 0.40]', '0.250')
     """
@@ -123,8 +113,6 @@ def with_interval(
 def p_value(value: float | None) -> str:
     """Format a p value with its sign.
 
-    Examples
-    --------
     >>> p_value(0.0312), p_value(0.00009), p_value(None)
     ('p = 0.031', 'p < 0.001', 'p: —')
     """
@@ -133,11 +121,18 @@ def p_value(value: float | None) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
+def agreeing_p(p: float, low: float, high: float, alpha: float) -> float:
+    """Return a p-value; NaN where it is significant beside an interval that holds 0, so that neither is relied on.
+
+    >>> agreeing_p(0.01, -0.1, 0.3, 0.05), agreeing_p(0.01, 0.1, 0.3, 0.05)
+    (nan, 0.01)
+    """
+    return math.nan if p < alpha and low <= 0 <= high else p
+
+
 def latex_p_value(value: float | None) -> str:
     """Format a p-value as Wu et al. 2025 print it, in LaTeX.
 
-    Examples
-    --------
     >>> [latex_p_value(value) for value in (3e-9, 0.00012, 0.5673, 1.0, float("nan"))]
     ['$<10^{-5}$', '$1.2 \\\\times 10^{-4}$', '0.567', '1.000', '--']
     """
@@ -152,8 +147,6 @@ def latex_p_value(value: float | None) -> str:
 def counted(n: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun.
 
-    Examples
-    --------
     >>> counted(1, "prompt"), counted(3, "prompt")
     ('1 prompt', '3 prompts')
     """
@@ -163,8 +156,6 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def listed(names: Iterable[str], last: str = "and") -> str:
     """Write names as a sentence does.
 
-    Examples
-    --------
     >>> listed(["a", "b", "c"]), listed(["a"])
     ('a, b and c', 'a')
     """
@@ -184,8 +175,6 @@ def over(unit: str, what: str = "") -> str:
 def reason(text: str, unit: str) -> str:
     """Return a reason as a table holds it in the terms of the unit of the run.
 
-    Examples
-    --------
     >>> reason("the same in all indicators at every prompt", "seed")
     'the same in all indicators at every seed'
     """

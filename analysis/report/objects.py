@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,15 +13,18 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import definition
-from analysis.report import gallery, wording, wording_objects
+from analysis.report import wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
+from analysis.report.finding import finding
+from analysis.report.findings import read_gaps
 from analysis.report.format import over, reason
-from analysis.report.overlays import DETECTED, overlays
+from analysis.report.wording_prompts import spoken_words
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.registry import OBJECTS, TABLES, read
 from probes.config.schema import Config
 
@@ -40,13 +44,12 @@ SCORES = {
     "bias-scores-implicitly-independent": ("implicitly_independent", "implicitly independent objects"),
 }
 SHOWN = 15  # differing objects in the table of a contrast
-MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
 _OBJECTS = definition("cooccurrence")
 SIMILARITY = {  # the paper's first
-    INCLUDED: replace(_OBJECTS, site=INCLUDED),
+    INCLUDED: replace(_OBJECTS, site=OBJECT_SITES[INCLUDED]),
     LEFT_OUT: replace(
         _OBJECTS,
-        site=LEFT_OUT,
+        site=OBJECT_SITES[LEFT_OUT],
         symbol=f"{_OBJECTS.symbol}, persons left out",
         noun=f"without persons, {_OBJECTS.noun}",
     ),
@@ -55,7 +58,6 @@ FILLED_CLAIM = (
     "the difference is claimed of all words of each side (scores and counts are of the first): significant {over}, "
     "against the words of each side and behind the detector’s known errors (false discovery rate {rate:g} %)"
 )
-TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,12 @@ class Objects:
 
     tables: dict[str, pd.DataFrame]
     observer: dict
-    overlays: dict[str, list[dict]] = field(default_factory=dict)
     open: str = ""  # why numbers on what was not looked for are open; empty where none is
+
+    @property
+    def engine(self) -> str:
+        """Name of what detected the objects."""
+        return str(self.observer.get("engine", "unknown"))
 
     def rows(self, name: str, **chosen: str) -> pd.DataFrame:
         """Rows of a table whose columns hold the values given; a table that is missing has none."""
@@ -76,8 +82,8 @@ class Objects:
 
     def row(self, name: str, **chosen: str) -> dict | None:
         """The first of `rows` as a dict."""
-        found = self.rows(name, **chosen)
-        return found.iloc[0].to_dict() if len(found) else None
+        rows = self.rows(name, **chosen)
+        return rows.iloc[0].to_dict() if len(rows) else None
 
 
 def read_objects(run: Run) -> Objects | None:
@@ -85,12 +91,15 @@ def read_objects(run: Run) -> Objects | None:
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
     needed = [name for name in NEEDED if run.config.compares or name in OF_ONE]
-    tables = {name: _in_unit(read(run, name), run.config.unit) for name in needed}
-    for name in (*(name for name in NEEDED if name not in needed), *MAYBE):
-        there = (run.path / "tables" / f"{name}.parquet").exists()
-        tables[name] = read(run, name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
-    observer = run.meta.get("observer") or {}
-    return Objects(tables, observer, open=PROMPTS_ALONE if prompts_alone(run) else "")
+    tables = {}
+    for name in (*NEEDED, *MAYBE):
+        if name in needed or (run.path / "tables" / f"{name}.parquet").exists():
+            tables[name] = _in_unit(read(run, name), run.config.unit)
+        else:
+            tables[name] = pd.DataFrame(columns=list(TABLES[name].columns))
+    gaps = read_gaps(partial(read, run)) if run.config.compares else pd.DataFrame(columns=["metric"])
+    tables["gaps"] = gaps[gaps["metric"] == _OBJECTS.metric]
+    return Objects(tables, run.meta.get("observer") or {}, PROMPTS_ALONE if prompts_alone(run) else "")
 
 
 def _in_unit(table: pd.DataFrame, unit: str) -> pd.DataFrame:
@@ -101,36 +110,22 @@ def _in_unit(table: pd.DataFrame, unit: str) -> pd.DataFrame:
     )
 
 
-def more_rows(
-    objects: Objects, samples: pd.DataFrame, chosen: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Gallery rows for objects of the figures that none of the chosen rows holds."""
-    scores = objects.tables["figure04_bias_scores"]
-    names = {*scores.loc[scores["kept"], "object"], *objects.tables["figure06_group_objects"]["object"]}
-    return gallery.choose_more(samples, objects.tables["objects"], chosen, names, MORE_ROWS if chosen else 0)
-
-
-def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
-    """Boxes and outlines of the images shown."""
-    table = objects.tables["objects"]
-    return overlays(
-        table[table["sample_id"].isin(set(shown))], run.rows_of_samples("objects", shown, DETECTED)
-    )
-
-
 def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     """Draw the figures on objects, by name."""
     drawn: list[Drawn | None] = []
+    filled = FILLED_CLAIM.format(over=over(config.unit), rate=100 * config.measure.alpha)
     for towards, away in contrasts(config):
         for name, (group, where) in SCORES.items():
-            scores = scored(objects, (towards, away), group)
-            filled = FILLED_CLAIM.format(over=over(config.unit), rate=100 * config.measure.alpha)
-            filled += "" if group == ALL else f", and in this group {FILLED}"
-            title = f"Bias scores of {where}, {away} and {towards}"
-            name = f"{name}-{towards}-{away}"
             drawn.append(
                 draw_bias_scores(
-                    scores, name, title, (away, towards), where, filled, config.unit, config.measure.alpha
+                    scored(objects, (towards, away), group),
+                    f"{name}-{towards}-{away}",
+                    f"Bias scores of {where}, {away} and {towards}",
+                    (away, towards),
+                    where,
+                    filled + ("" if group == ALL else f", and in this group {FILLED}"),
+                    config.unit,
+                    config.measure.alpha,
                 )
             )
     names = [member.name for member in indicators(config) if not member.control]
@@ -139,48 +134,40 @@ def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
 
 
 def scored(objects: Objects, contrast: tuple[str, str], group: str) -> pd.DataFrame:
-    """Return the bias scores of a contrast and dependency group with ``p_bh``, which is 1 where nothing is claimed."""
+    """Return the bias scores of a contrast and dependency group with ``p_objects``, 1 where nothing is claimed."""
     towards, away = contrast
     pair = {"first": away, "second": towards}
     tests, claims = objects.rows("object_tests", group=group, **pair), objects.rows("object_claims", **pair)
     holds = claims["claim"] == HOLDS
     if group == ALL:
-        tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+        tests = claims.assign(p_objects=claims["p_objects"].where(holds, 1.0))
     else:  # of one word against one, by itself no claim
         held = tests["object"].isin(claims.loc[holds, "object"])
-        tests = tests.assign(p_bh=tests["p_bh"].where(held, 1.0))
+        tests = tests.assign(p_objects=tests["p_objects"].where(held, 1.0))
     scores = objects.rows("figure04_bias_scores", group=group, **pair)
-    return scores.merge(tests[["object", "p_bh"]], on="object", how="left")
+    return scores.merge(tests[["object", "p_objects"]], on="object", how="left")
 
 
 def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
     """Return what the template of the section needs."""
-    engine = str(objects.observer.get("engine", "unknown"))
-    names = [person.name for person in people if not person.control]
     error, check = (objects.tables[name] for name in MAYBE)
-    differences = [f"{towards}-{away}" for towards, away in contrasts(config)]
-    columns = [*names, *differences]
+    columns = [person.name for person in people if not person.control]
+    columns += [f"{towards}-{away}" for towards, away in contrasts(config)]
     table = objects.tables["objects"]
     choices = config.measure.model_dump() | (table.iloc[0].to_dict() if len(table) else {})
     detector = detector_rows(objects, columns)
-    checked = [row for row in detector if row["quantity"] != "accuracy"]
     return {
-        "engine": engine,
+        "engine": objects.engine,
         "models": _models(objects.observer),
         "looked_for": wording_objects.looked_for(objects.observer),
         "open": objects.open,
         "counts": objects.observer.get("counts") or {},
         "detector": detector,
-        "checked": checked,
+        "checked": [row for row in detector if row["quantity"] != "accuracy"],
         "labelled": len(check) > 0,
         "columns": columns,
-        "gaps": _gaps(checked, differences),
-        "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
-        "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [
-            of_contrast(objects, pair, config.reference, config.unit, config.measure.alpha)
-            for pair in contrasts(config)
-        ],
+        "detector_line": wording_objects.detector_line(error, check, objects.engine),
+        "contrasts": [of_contrast(objects, pair, config) for pair in contrasts(config)],
         "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects, people, config.measure.alpha),
         "presence": _presence(objects),
@@ -190,44 +177,35 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
         "independent": objects.row(
             "table11_presence", group="implicitly_independent", indicator=ALL, individuals=INCLUDED
         ),
-        "sigma": float(choices["sigma"]),
-        "sigma_human": float(choices["sigma_human"]),
-        "mask_words": str(choices["mask_words"]),
-        "human_words": str(choices["human_words"]),
+        **{name: choices[name] for name in ("sigma", "sigma_human", "mask_words", "human_words")},
         "min_count": config.measure.min_count,
-    }
-
-
-def embedded(objects: Objects, shown: pd.DataFrame, figures: dict[str, Drawn]) -> dict:
-    """Return what the page's script needs: overlays, words of the prompts, links of the figures, triplets by object."""
-    found = objects.rows("objects").query("object >= 0")
-    return {
-        "objects": objects.overlays,
-        "words": {
-            sample: [str(w) for w in words] for sample, words in zip(shown["sample_id"], shown["words"])
-        },
-        "groups": TITLES,
-        "links": {name: drawn.links for name, drawn in figures.items() if drawn.links},
-        "present": {str(name): int(n) for name, n in found.groupby("lemma")["triplet"].nunique().items()},
-        "triplets": int(objects.tables["objects"]["triplet"].nunique()),
+        "alpha": config.measure.alpha,
     }
 
 
 def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
     """Return error rates of the detector over all objects: a row per truth and quantity, a cell per indicator."""
-    found = []
     error = objects.rows("detector_error", object=ALL)
-    for quantity in ("accuracy", "recall", "precision"):
-        own = error[error["quantity"] == quantity]
-        if len(own):
-            found.append(_rates(own, quantity, str(own["truth"].iloc[0]), columns))
     check = objects.rows("human_check", object=ALL, asked=ALL)
-    for annotator, own in check.groupby("annotator", sort=False):
-        for quantity in ("recall", "precision", "kappa"):
-            some = own[own["quantity"] == quantity]
-            if len(some):
-                found.append(_rates(some, quantity, f"labels: {annotator}", columns))
-    return found
+    kappa = check["quantity"] == "kappa"  # its interval is the bootstrap's
+    check = check.assign(
+        truth="labels: " + check["annotator"].astype(str),
+        low=check["low"].mask(kappa, check["bootstrap_low"]),
+        high=check["high"].mask(kappa, check["bootstrap_high"]),
+    )
+    rows = []
+    for table, quantities in (
+        (error, ("accuracy", "recall", "precision")),
+        (check, ("recall", "precision", "kappa")),
+    ):
+        for truth, own in table.groupby("truth", sort=False):
+            for quantity in quantities:
+                some = own[own["quantity"] == quantity]
+                if len(some):
+                    cells = {row["indicator"]: row for row in some.to_dict("records")}
+                    row = {"truth": str(truth), "quantity": quantity, "all": cells.get(ALL)}
+                    rows.append(row | {"cells": [cells.get(name) for name in columns]})
+    return rows
 
 
 def _models(observer: dict) -> str:
@@ -237,51 +215,15 @@ def _models(observer: dict) -> str:
     return ", ".join(filter(None, (detector, masks)))
 
 
-def _gaps(checked: list[dict], differences: Sequence[str]) -> list[tuple[str, dict]]:
-    """Differences of recall and precision between indicators by the first truth there is, where defined."""
-    own = [row for row in checked if row["truth"] == checked[0]["truth"] and row["quantity"] != "kappa"]
-    cells = [(row["quantity"], cell) for row in own for cell in row["cells"] if cell is not None]
-    return [
-        (quantity, cell)
-        for quantity, cell in cells
-        if cell["indicator"] in differences and wording.defined(cell["value"])
-    ]
-
-
-def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str]) -> dict:
-    cells = {row["indicator"]: row for row in own.to_dict("records")}
-    if quantity == "kappa":  # its interval is the bootstrap's
-        cells = {
-            key: row | {"low": row["bootstrap_low"], "high": row["bootstrap_high"]}
-            for key, row in cells.items()
-        }
-    return {
-        "truth": truth,
-        "quantity": quantity,
-        "all": cells.get(ALL),
-        "cells": [cells.get(c) for c in columns],
-    }
-
-
-def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, unit: str, alpha: float) -> dict:
+def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> dict:
     """Return what a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
-    towards, away = contrast
+    (towards, away), alpha = contrast, config.measure.alpha
+    words = spoken_words(config, indicators(config))
+    counts = (len(words[away]), len(words[towards]))
     pair = (away, towards)
     chosen = {"first": away, "second": towards}
     claims = objects.rows("object_claims", **chosen)
     found = wording_objects.claimed(claims, HOLDS, HEDGED, HINT, DETECTOR)
-    rates = {
-        (row["quantity"], row["object"], row["indicator"]): row
-        for row in objects.tables["detector_error"].to_dict("records")
-    }
-    cells = [
-        row
-        | {
-            quantity: [rates.get((quantity, row["object"], name)) for name in pair]
-            for quantity in ("recall", "precision")
-        }
-        for row in found.head(SHOWN).to_dict("records")
-    ]
     either = (f"{away}-{towards}", f"{towards}-{away}")
     whole, paper = (
         next((row for key in either if (row := objects.row(name, **chosen, **{column: key}))), None)
@@ -291,19 +233,18 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
         )
     )
     gaps = [
-        (objects.row("table06_gap", individuals=individuals, contrast=f"{towards}-{away}"), metric)
-        for individuals, metric in SIMILARITY.items()
+        (objects.row("gaps", site=metric.site, contrast=f"{towards}-{away}"), metric)
+        for metric in SIMILARITY.values()
         if not objects.open
     ]
     return {
         "contrast": contrast,
         "pair": pair,
-        "opening": wording_objects.objects_opening(claims, pair, unit=unit, alpha=alpha),
-        "rows": cells,
-        "corrected": bool(claims["p_corrected"].notna().any()),
+        "words": counts,
+        "opening": wording_objects.objects_opening(claims, pair, words=counts, unit=config.unit, alpha=alpha),
+        "rows": found.head(SHOWN).to_dict("records"),
         "hints": bool((found["claim"] == HINT).any()),
-        "more": len(found) - len(cells),
-        "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
+        "more": max(0, len(found) - SHOWN),
         "whole": whole,
         "whole_sentence": wording_objects.table_sentence(
             whole,
@@ -315,7 +256,7 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], reference: str, uni
         "paper": paper,
         "paper_sentence": wording_objects.chi_square_sentence(paper, alpha),
         "findings": [
-            wording.finding(gap, metric, reference, contrast, alpha=alpha) for gap, metric in gaps if gap
+            finding(gap, metric, config.reference, contrast, alpha=alpha) for gap, metric in gaps if gap
         ],
         "figures": [f"{name}-{towards}-{away}" for name in SCORES],
     }
@@ -325,12 +266,11 @@ def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> l
     """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
     rows = objects.tables["table06_similarity"].to_dict("records")
     cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}
-    others = [person.name for person in people if person.name != reference]
-    pairs = [(name, frozenset((reference, name))) for name in others]
+    pairs = {person.name: frozenset((reference, person.name)) for person in people}
     return [
         {"pair": f"{reference}, {name}", "cells": [cells.get((which, pair)) for which in SIMILARITY]}
-        for name, pair in pairs
-        if (INCLUDED, pair) in cells
+        for name, pair in pairs.items()
+        if name != reference and (INCLUDED, pair) in cells
     ]
 
 
@@ -375,8 +315,8 @@ def hints(
     cells = own[own["indicators"].isin(list(shown))]
     below = adjust_p_values(cells["p_value"].to_numpy(float), method="holm") < alpha
     beyond = cells["excess"] > cells["group"].map(most).fillna(math.inf)
-    found = cells[below & beyond]
-    return set(zip(found["group"], found["indicators"]))
+    chosen = cells[below & beyond]
+    return set(zip(chosen["group"], chosen["indicators"]))
 
 
 def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-import pandas as pd
+import yaml
 
-from analysis.report.format import counted
-from analysis.study import contrasts, indicators
-from probes.config.schema import Config
 from probes.paths import display_name
 
-LONG = 14  # entries: a longer group is folded
 # of ``run.json`` and of its configuration: what may differ between two ways to draw the same run
 OF_MACHINES = ("written", "times", "device", "cluster", "made_again", "out")
 OF_PROCESSES = ("workers", "threads", "seconds", "path", "system")  # the same, of their entries
 # entries stand in this order, whichever was recorded first, and the others after them
 ORDER = (
-    *(
-        "format",
-        "status",
-        "name",
-        "config",
-        "versions",
-        "captions",
-        "taken_in",
-        "model",
-        "scheduler",
-        "part_fields",
-    ),
-    *("parts", "images", "batch_triplets", "faults", "observer"),
+    *("format", "status", "name", "config", "versions", "captions", "taken_in", "model", "scheduler"),
+    *("part_fields", "parts", "images", "batch_triplets", "faults", "observer"),
 )
-
-
-@dataclass(frozen=True)
-class Group:
-    """Labelled values under one heading; ``folded`` groups open on demand."""
-
-    title: str
-    items: list[tuple[str, str]]
-    folded: bool = False
 
 
 def shown(meta: dict) -> dict:
@@ -75,90 +50,23 @@ def _without(entry: dict) -> dict:
     return {key: value for key, value in entry.items() if key not in OF_PROCESSES}
 
 
-def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
-    """Collect the run record: the choices first, then all that ``run.json`` holds."""
-    stated = meta["config"]["resolved"]
-    sampler, measure = stated.get("sampler", {}), stated.get("measure", {})
-    seeds = [int(seed) for seed in samples["seed"].unique()]
-    words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
-    choices = [
-        ("model", config.model_name),
-        *([("edit", config.edit.summary)] if config.edit is not None else []),
-        ("indicators", words),
-        ("reference", config.reference),
-        ("contrasts", ", ".join(" − ".join(pair) for pair in contrasts(config)) or "none"),
-        ("prompts", counted(samples["triplet"].nunique(), "prompt")),
-        ("seeds", f"{', '.join(map(str, seeds[:20]))}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
-        ("images", f"{len(samples):,}"),
-        *((name.replace("_", " "), _plain(sampler[name])) for name in sampler if _applies(config, name)),
-        *((f"measure: {name.replace('_', ' ')}", _plain(measure[name])) for name in measure),
-    ]
-    found = [Group("Choices", choices)]
-    # the status is still that of the stage before: the page is written before the run is called complete
-    top = [
-        (key, value) for key, value in meta.items() if not isinstance(value, (dict, list)) and key != "status"
-    ]
-    if top:
-        found.append(Group("Run", [(key.replace("_", " "), _plain(value)) for key, value in top]))
-    for key, value in meta.items():
-        if key == "config" or not isinstance(value, (dict, list)) or not value:
-            continue
-        items = _flat(value) if isinstance(value, dict) else [("", _plain(value))]
-        found.append(Group(key.replace("_", " ").capitalize(), items, folded=len(items) > LONG))
-    text = json.dumps(stated, indent=2, ensure_ascii=False)
-    found.append(Group("Configuration as resolved", [("", text)], folded=True))
-    return found
+def groups(meta: dict) -> dict[str, str]:
+    """Return what `shown` gives as YAML by headings: the configuration as resolved, then all else that was recorded.
+
+    Not the status, which is still that of the stage before: a page is written before its run is called complete.
+    """
+    others = {key: value for key, value in meta.items() if key not in ("config", "status") and value}
+    parts = {"Configuration as resolved": meta["config"]["resolved"], "Record": others}
+    return {title: yaml.safe_dump(part, sort_keys=False, allow_unicode=True) for title, part in parts.items()}
 
 
-def _applies(config: Config, name: str) -> bool:
-    """Return whether a field of the sampler says something of the images: of another program's, the noise alone."""
-    return config.images is None or (name == "noise" and config.paired)
-
-
-def versions(
-    disparity: pd.DataFrame,
-    gap: pd.DataFrame,
-    words: pd.DataFrame | None,
-    objects: pd.DataFrame | None = None,
-) -> list[tuple[str, str]]:
-    """List the definitions that the tables name, with their versions."""
-    found: dict[str, list[str]] = {}
-
-    def note(name: str, version: object) -> None:
-        if isinstance(version, str) and version and version not in found.setdefault(name, []):
-            found[name].append(version)
-
-    for table in (disparity, gap):
-        for metric, version in table[["metric", "version"]].drop_duplicates().itertuples(index=False):
-            note(str(metric), version)
-    if words is not None:
-        for definition, version in words[["definition", "version"]].drop_duplicates().itertuples(index=False):
-            note(f"heat map ({definition})", version)
-    for version in [] if objects is None else objects["version"].unique():
-        note("dependency groups", version)
+def versions(named: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
+    """List definitions, each with its version: those of one version together."""
+    by_name: dict[str, list[str]] = {}
+    for name, version in dict.fromkeys(named):
+        if isinstance(version, str) and version:
+            by_name.setdefault(name, []).append(version)
     merged: dict[str, list[str]] = {}
-    for name, all_versions in found.items():
-        merged.setdefault(", ".join(all_versions), []).append(name)
+    for name, own in by_name.items():
+        merged.setdefault(", ".join(own), []).append(name)
     return [(", ".join(names), version) for version, names in merged.items()]
-
-
-def _flat(value: dict, prefix: str = "") -> list[tuple[str, str]]:
-    items = []
-    for key, inner in value.items():
-        label = f"{prefix}{key}".replace("_", " ")
-        items += (
-            _flat(inner, f"{label} · ") if isinstance(inner, dict) and inner else [(label, _plain(inner))]
-        )
-    return items
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "the model’s own"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_plain(item) for item in value) or "none"
-    if isinstance(value, (dict, set)):
-        return json.dumps(value, ensure_ascii=False) if value else "none"
-    return str(value) if value != "" else "(empty)"

@@ -3,20 +3,18 @@
 A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words, corrected for
 how near the words of each side are to each other, is more than synonyms differ among themselves (after
 adjustment over the measures) and points the same way, and the gap is not shown to be smaller than the smallest one that
-matters. The words themselves are in `analysis.report.wording`.
+matters. The words themselves are in ``templates/sentences/finding.j2``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from analysis.report.format import defined
+from analysis.report.format import as_float, as_int, defined
 
 FEWEST_PROMPTS = 6  # of five or fewer no pattern of signs has a two-sided p below 0.05
 ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
-STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "words", "direction")
 
 
 @dataclass(frozen=True)
@@ -38,29 +36,19 @@ NO_WORDS = ContrastWords()
 class GapVerdict:
     """Verdict on one gap.
 
-    ``state`` is one of `STATES`: ``small``, shown to be smaller than δ; ``open``, the interval holds 0; ``untested``,
-    no words were run to compare it with; ``words``, not more than synonyms differ among themselves. ``direction``: 1
-    (nearer to the first of the contrast), -1 (to the second), 0 where none is claimed. ``licence``, of a direction:
-    ``claim``; ``hint``, from fewer than three words a side or three references; ``two words``, where one stands against
-    one. ``turned``: there is no direction because the gap over all words points the other way. ``counts``: words of the
-    first side, of the second, and reference words.
+    ``state``: ``undefined``; ``no gap``; ``no interval``; ``small``, shown to be smaller than δ; ``open``, the interval
+    holds 0; ``untested``, no words were run to compare it with; ``words``, not more than synonyms differ among
+    themselves; or ``direction``. ``direction``: 1 (nearer to the first of the contrast), -1 (to the second), 0 where
+    none is claimed. ``licence``, of a direction: ``claim``; ``hint``, from fewer than three words a side or three
+    references; ``two words``, where one stands against one. ``turned``: there is no direction because the gap over all
+    words points the other way. ``counts``: words of the first side, of the second, and reference words.
     """
 
     state: str
     direction: int = 0
     licence: str = ""
     turned: bool = False
-    counts: tuple[int, int, int] = field(default=(1, 1, 1))
-
-    @property
-    def enough(self) -> bool:
-        """Return whether there are words enough for a claim without a hedge."""
-        return min(self.counts) >= ENOUGH
-
-    @property
-    def alone(self) -> bool:
-        """Return whether one word stands against one."""
-        return self.counts[0] == self.counts[1] == 1
+    counts: tuple[int, int, int] = (1, 1, 1)
 
 
 def judge(
@@ -79,49 +67,40 @@ def judge(
     >>> judge(row, p_words=0.07).state, judge(row | {"p_equivalent": 0.01}).state
     ('words', 'small')
     """
-    counts = (
-        _count(row.get("n_words_first"), len(words.first)),
-        _count(row.get("n_words_second"), len(words.second)),
-        _count(row.get("n_references"), len(words.reference)),
+    counted = zip(
+        ("n_words_first", "n_words_second", "n_references"), (words.first, words.second, words.reference)
     )
-    gap, low, high = (_float(row.get(name)) for name in ("gap", "ci_low", "ci_high"))
-    p_words = _float(row.get("p_control") if p_words is None else p_words)
+    one, two, references = (as_int(row.get(name)) or max(len(own), 1) for name, own in counted)
+    gap, low, high, word_gap = (as_float(row.get(name)) for name in ("gap", "ci_low", "ci_high", "word_gap"))
+    p_words = as_float(row.get("p_control") if p_words is None else p_words)
+    direction, licence = 0, ""
     if not defined(gap):
         state = "undefined"
     elif gap == 0:
         state = "no gap"
     elif not defined(low) or not defined(high) or few_prompts(row):
         state = "no interval"
-    elif _float(row.get("p_equivalent")) < alpha:
+    elif as_float(row.get("p_equivalent")) < alpha:
         state = "small"
     elif low <= 0 <= high:
         state = "open"
     elif not defined(p_words):
         state = "untested"
-    elif not (p_words < alpha and gap * _float(row.get("word_gap")) > 0):
+    elif not (p_words < alpha and gap * word_gap > 0):
         state = "words"
     else:
-        verdict = GapVerdict("direction", 1 if gap > 0 else -1, counts=counts)
-        licence = "two words" if verdict.alone else "claim" if verdict.enough else "hint"
-        return GapVerdict("direction", verdict.direction, licence, counts=counts)
-    return GapVerdict(state, turned=state == "words" and gap * _float(row.get("word_gap")) < 0, counts=counts)
+        state, direction = "direction", 1 if gap > 0 else -1
+        licence = (
+            "two words" if one == two == 1 else "claim" if min(one, two, references) >= ENOUGH else "hint"
+        )
+    turned = state == "words" and gap * word_gap < 0
+    return GapVerdict(state, direction, licence, turned, (one, two, references))
 
 
 def few_prompts(row: Mapping) -> bool:
     """Tell whether a row rests on so few prompts (or seeds of one prompt) that there is nothing but its value.
 
-    Examples
-    --------
     >>> few_prompts({"n_prompts": 5}), few_prompts({"n_prompts": 6}), few_prompts({})
     (True, False, False)
     """
-    return 0 < _float(row.get("n_prompts")) < FEWEST_PROMPTS
-
-
-def _float(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _count(value: float | None, otherwise: int) -> int:
-    value = _float(value)
-    return int(value) if math.isfinite(value) else max(otherwise, 1)
+    return 0 < as_float(row.get("n_prompts")) < FEWEST_PROMPTS

@@ -1,4 +1,4 @@
-"""Sentences on the differences of a triplet's prompts: the word for the person, its article, or whole captions."""
+"""Sentences on prompts (``templates/sentences/prompts.j2``): what a triplet shares, its words, its tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.report.format import counted, listed
+from analysis.report.sentences import sentence
+from analysis.study import Member
 from hooks.prompt.spans import split_words
+from probes.config.schema import Config
 from probes.prompts.sample import PromptTokens, Text, token_counts_line, unknown_words_line
 from probes.runs.run import Run
 
@@ -15,40 +17,36 @@ ARTICLES = ("a", "an")
 PERSON = "{person}"
 
 
+def origin_sentence(samples: pd.DataFrame, config: Config) -> str:
+    """Say who drew the images of a run, and what those of a triplet share."""
+    if config.images is None:
+        return shared_sentence(samples, config.paired) if config.compares else ""
+    return sentence("prompts", "origin", config.compares, config.paired)
+
+
+def spoken_words(config: Config, people: Sequence[Member]) -> dict[str, list[str]]:
+    """The words of each indicator that is no control, with its controls': what stands in the prompts; else nothing."""
+    if not config.compares and not any(prompt.template for prompt in config.prompts):
+        return {}
+    return {
+        one.name: [one.word, *(own.word for own in people if own.control == one.name)]
+        for one in people
+        if not one.control
+    }
+
+
 def shared_sentence(samples: pd.DataFrame, paired: bool = True) -> str:
     """Say what the members of a triplet share, and in what they differ."""
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     free = prompts[prompts["template"].fillna("") == ""]
-    if free.empty:
-        article = " and its article" if article_warning(samples) else ""
-        differs = "differ" if article else "differs"
-        if not paired:
-            return (
-                "Every image has its own noise; members of a triplet share the prompt but for the word for the "
-                f"person{article}."
-            )
-        return (
-            f"Members of a triplet share prompt and noise; only the word for the person{article} {differs}."
-        )
     separate = []
     for _, own in free.groupby("triplet", sort=False):
         rests = [_rest(words, word) for words, word in zip(own["words"], own["word"])]
-        if len(set(rests)) > 1:
-            other = next(number for number, rest in enumerate(rests) if rest != rests[0])
+        other = next((number for number, rest in enumerate(rests) if rest != rests[0]), None)
+        if other is not None:
             separate.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
-    n = free["triplet"].nunique()
-    noise = "Members of a triplet share the noise." if paired else "Every image has its own noise."
-    whole = prompts["triplet"].nunique()
-    which = (
-        "Their captions were" if n == whole else f"The captions of {n} of {counted(whole, 'triplet')} were"
-    )
-    if not separate:
-        return f"{noise} {which} written freely; only the word for the person and its article differ."
-    shown = ", ".join(f"“{prompt}”" for prompt in separate[0])
-    return (
-        f"{noise} {which} written freely: in {len(separate)} of {counted(n, 'triplet')} "
-        f"more than the word for the person and its article differs ({shown})."
-    )
+    counts = (prompts["triplet"].nunique(), free["triplet"].nunique())
+    return sentence("prompts", "shared", paired, article_warning(samples), *counts, separate)
 
 
 def article_warning(samples: pd.DataFrame) -> str:
@@ -60,23 +58,17 @@ def article_warning(samples: pd.DataFrame) -> str:
     """
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     prompts = prompts[prompts["template"].fillna("").str.contains(PERSON, regex=False)]
-    words: dict[str, list[str]] = {}
+    words: dict[str, dict[str, None]] = {}
     for _, own in prompts.groupby("triplet", sort=False):
         before = [_article(template, spoken) for template, spoken in zip(own["template"], own["words"])]
         if len(set(before)) > 1:
             for article, word in zip(before, own["word"]):
-                if word not in words.setdefault(article, []):
-                    words[article].append(word)
-    words = {article: names for article, names in words.items() if article}
-    if len(words) < 2:
-        return ""
-    (usual, others), *rest = sorted(words.items(), key=lambda item: -len(item[1]))
-    odd = "; ".join(f"{_quoted(names)} {_take(names)} “{article}”" for article, names in rest)
-    return (
-        f"{odd} where {_quoted(others)} {_take(others)} “{usual}”: an article is a word too, and changes what is "
-        f"drawn. What it makes is counted among the differences of words; words that share their article do not mix "
-        f"the two."
+                words.setdefault(article, {})[f"“{word}”"] = None
+    words.pop("", None)
+    ordered = sorted(
+        ((article, list(names)) for article, names in words.items()), key=lambda one: -len(one[1])
     )
+    return sentence("prompts", "articles", ordered) if len(ordered) > 1 else ""
 
 
 def _article(template: str, words: Sequence[str]) -> str:
@@ -96,14 +88,6 @@ def _rest(words: Sequence[str], word: str) -> tuple[str, ...]:
     return tuple(have)
 
 
-def _quoted(names: Sequence[str]) -> str:
-    return listed(f"“{name}”" for name in names)
-
-
-def _take(names: Sequence[str]) -> str:
-    return "takes" if len(names) == 1 else "take"
-
-
 def token_sentences(run: Run) -> list[str]:
     """Say which words the model of a run does not know, and which prompts differ in their number of tokens.
 
@@ -120,17 +104,10 @@ def token_sentences(run: Run) -> list[str]:
 
 def left_out_sentence(samples: pd.DataFrame) -> str:
     """Say how many images enter no mean, why, and with which words; empty where all do."""
-    out = samples[samples["left_out"].notna()]
+    out = samples["left_out"].dropna().astype(str).str.removeprefix("image left out: ")
     if out.empty:
         return ""
-    reasons = out["left_out"].str.removeprefix("image left out: ").value_counts(sort=False)
-    why = "; ".join(f"{reason}: {number:,}" for reason, number in reasons.items())
-    each = [
-        f"{name} {int(own['left_out'].notna().sum()):,} of {len(own):,}"
-        for name, own in samples.groupby("indicator", sort=False)
-    ]
-    return (
-        f"{len(out):,} of {counted(len(samples), 'image')} ({why}). By indicator: {', '.join(each)}. What is compared"
-        " with such an image is undefined in every space, and n counts the rest; a filter that takes images of one"
-        " word more often than of another can make a difference of its own."
-    )
+    counts = samples.groupby("indicator", sort=False)["left_out"].agg(["count", "size"])
+    by_indicator = {name: (int(own), int(every)) for name, own, every in counts.itertuples()}
+    reasons = out.value_counts(sort=False).to_dict()
+    return sentence("prompts", "left_out", len(out), len(samples), reasons, by_indicator)

@@ -22,61 +22,38 @@ SIGNIFICANT = 0.05  # each tail, of the ratio of two variances
 SIGMAS = 2.0  # of the skewness of a normal sample: one in twenty of these is warned of
 
 
-def looks_like(
-    values: NDArray[np.float64],
-    n_effective: NDArray[np.float64],
-    *,
-    n_references: NDArray[np.int64],
-    unequal: NDArray[np.bool_],
-    sizes: tuple[NDArray[np.int64], NDArray[np.int64]],
-    tested: NDArray[np.bool_],
-) -> NDArray[np.object_]:
-    """Return the cautions of each column, joined by "; "; an empty text where there is none.
+def gap_cautions(values: NDArray[np.float64], n_effective: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Return the caution of the mean of each column, values (n_prompts, n_columns); an empty text where there is none.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_prompts, n_columns)
-        Differences of the prompts; NaN where there is none.
-    n_effective : ndarray of float64, shape (n_columns,)
-        See `analysis.stats.rare_changes.effective_prompts`.
-    n_references : ndarray of int64, shape (n_columns,)
-        Words that stood as reference.
-    unequal : ndarray of bool, shape (n_columns,)
-        See `unequal_sides`.
-    sizes : (ndarray, ndarray) of int64, shape (n_columns,)
-        Words of each side.
-    tested : ndarray of bool, shape (n_columns,)
-        Whether there is a test against words, without which nothing is said of them.
+    `n_effective` is of `analysis.stats.rare_changes.effective_prompts`.
 
-    Examples
-    --------
     >>> values = np.zeros((24, 1))
     >>> values[0] = 1.0
-    >>> looks_like(
-    ...     values,
-    ...     np.array([1.1]),
-    ...     n_references=np.array([3]),
-    ...     unequal=np.array([False]),
-    ...     sizes=(np.array([3]), np.array([3])),
-    ...     tested=np.array([True]),
-    ... ).tolist()
+    >>> gap_cautions(values, np.array([1.1])).tolist()
     ['few prompts carry the difference']
     """
     n = (~np.isnan(values)).sum(axis=0)
+    skewed = np.abs(skewness(values)) > SIGMAS * skewness_error(n)
     few = few_carry(n_effective, n)
-    skewed = ~few & (np.abs(skewness(values)) > SIGMAS * skewness_error(n))
-    cautions = (
-        (few, FEW_CARRY),
-        (skewed, SKEWED),
-        (tested & (n_references == 1), ONE_REFERENCE),
-        (tested & unequal, UNEQUAL),
-        (tested & (sizes[0] != sizes[1]), UNEQUAL_SIZES),
-    )
-    rows = zip(*(np.broadcast_to(where, len(n)) for where, _ in cautions))
-    texts = [text for _, text in cautions]
-    return np.array(
-        ["; ".join(text for said, text in zip(row, texts) if said) for row in rows] + [None], object
-    )[:-1]
+    return np.select([few, skewed], [FEW_CARRY, SKEWED], "").astype(object)
+
+
+def word_cautions(
+    n_references: NDArray[np.int64],
+    unequal: NDArray[np.bool_],
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.object_]:
+    """Return the cautions of the test against words of each column, joined by "; ".
+
+    By the words that stood as reference, whether the sides are unequal (`unequal_sides`), and the words of each side.
+
+    >>> word_cautions(np.array([1, 3]), np.array([False, True]), (np.array([3, 3]), np.array([3, 3]))).tolist()
+    ['one reference word: the claim is about this word alone', 'words of a side spread unequally: the odder side is \
+farther from any word']
+    """
+    told = {ONE_REFERENCE: n_references == 1, UNEQUAL: unequal, UNEQUAL_SIZES: sizes[0] != sizes[1]}
+    rows = zip(*(np.broadcast_to(where, len(n_references)) for where in told.values()))
+    return np.array(["; ".join(text for text, said in zip(told, row) if said) for row in rows], object)
 
 
 def unequal_sides(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from analysis.stats.power import GAP_COLUMNS, PRESENCE_COLUMNS, prompts_for_gap,
 from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import read
-from analysis.tables.similarities.gap_prompts import gap_prompts
+from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.headline import gap_prompts
 from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.errors import UserError
 from probes.runs.run import Run
 
@@ -30,7 +33,7 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
     config = run.config
     metric = require_primary(config.measure.primary, "measure.primary", opened=config.images is None)
     pair = next(iter(contrasts(config)), None)
-    table = read(run, "gap") if "gap" in run.tables() and pair else None
+    table = joined_gaps(partial(read, run)) if "gap" in run.tables() and pair else None
     rows = (
         [] if table is None else metric.rows_of(table[table["contrast"] == "-".join(pair)]).to_dict("records")
     )
@@ -40,16 +43,10 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
             " (measure.primary), found none: measure it, or give the numbers (`triptych power --help`)"
         )
     row, names = rows[0], [member.name for member in indicators(config)]
-    single = gap_prompts(
-        StoredSimilarities(run),
-        indicators=names,
-        reference=config.reference,
-        contrasts=[pair],
-        prompt_ids={},
-        text_readout=config.measure.text_readout,
-        each_seed=True,
-    )
-    single = single[(single["measure"] == metric.key) & single["gap"].notna()].groupby("triplet")["gap"]
+    choices = GapChoices(indicators=names, reference=config.reference, contrasts=[pair])
+    family = StoredSimilarities(run).family(*metric.place)
+    single = gap_prompts({metric: family}, choices, {}, each_seed=True).dropna(subset="gap")
+    single = single.groupby("triplet")["gap"]
     seeds = round(single.size().mean())
     of_seeds = float(single.var().mean()) if seeds > 1 else 0.0
     of_prompts = max(0.0, float(single.mean().var()) - of_seeds / seeds)

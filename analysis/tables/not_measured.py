@@ -16,7 +16,11 @@ ALONE = "the run has one indicator, so that no two prompts differ in a word alon
 UNPAIRED = "the rows name no seeds, so that no two images are known to come from the same noise"
 
 _CLOSED = (
-    ("text embeddings (t), and every layer of the text encoder", "disparity, gap: space `prompt`", CLOSED),
+    (
+        "text embeddings (t), and every layer of the text encoder",
+        "disparity, gap, word_gap: space `prompt`",
+        CLOSED,
+    ),
     (
         "latents (z₀), predictions and U-Net blocks along the steps, and the atlas of them",
         "disparity, gap: space `denoising`; timesteps",
@@ -43,7 +47,7 @@ _ALONE = (
     ),
     (
         "objects of two words: bias scores, similarity, chi-square and label swaps",
-        "object_tests; object_claims; table_tests; table06_similarity; table06_gap; table07_chi_square;"
+        "object_tests; object_claims; table_tests; table06_similarity; table07_chi_square;"
         " figure04_bias_scores",
         ALONE,
     ),

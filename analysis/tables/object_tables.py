@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,41 +18,153 @@ from analysis.metrics.cooccurrence import (
     presence,
 )
 from analysis.metrics.dependency import dependency_groups
-from analysis.stats.object_counts import ObjectTable
-from analysis.study import Comparison, comparison, indicators
-from analysis.tables.objects.claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
+from analysis.study import comparison, indicators
+from analysis.tables.objects.claims import DetectorCounts, claim_tables, sides_of
 from analysis.tables.objects.detector_error import Checked, detector_counts, detector_error, is_checker
 from analysis.tables.objects.looked_for import leave_open, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects.shared_noise import leave_untested
 from analysis.tables.objects.statistics import object_statistics, table_statistics
-from analysis.tables.objects.wu import chi_square, figure_objects, figure_scores, similarity_pairs
+from analysis.tables.objects.wu import (
+    OBJECT_SITES,
+    chi_square,
+    figure_objects,
+    figure_scores,
+    similarity_pairs,
+)
 from analysis.tables.registry import TABLES, write
-from analysis.tables.sharing import Piece, Sharing
+from analysis.tables.sharing import Call, Sharing, cut
 from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.families import by_unit, shares_noise, stacked
-from analysis.tables.similarities.gap import gap
-from analysis.tables.similarities.similarities import pair_name
-from probes.config.schema import Measure
+from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.similarities import by_unit, from_table, shares_noise
+from probes.config.schema import Config
+from probes.errors import UserError
 from probes.prompts.grammar.nouns import human_words
 from probes.runs.run import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
-Objects = tuple[pd.DataFrame, pd.DataFrame]  # tables ``nouns`` and ``objects``
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
+PART_SHARES = 24  # no result depends on it
 
 
-def measure_objects(run: Run, sharing: Sharing, made: tuple[Objects, Checked]) -> None:
+class ObservedObjects(NamedTuple):
+    """The tables ``nouns`` and ``objects``, and the images in which objects were looked for."""
+
+    nouns: pd.DataFrame
+    objects: pd.DataFrame
+    images: pd.DataFrame
+
+
+class SomeParts(Run):
+    """A run of which some part files alone are read."""
+
+    def __init__(self, run: Run, names: Sequence[str]):
+        super().__init__(run.path, run.meta)
+        self._names = frozenset(names)
+
+    def parts(self, kind: str) -> list[Path]:
+        """Return the part files of a kind that were chosen, in order."""
+        return [file for file in super().parts(kind) if file.name in self._names]
+
+
+def object_calls(run: Run) -> list[Call]:
+    """Cut `objects_of` a run by part files; all at once where the kinds have parts of different names."""
+    samples, *others = (
+        [file.name for file in run.parts(kind)] for kind in ("samples", "objects", "words", "observed")
+    )
+    if any(names != samples for names in others if names):
+        return [(objects_of, sorted({*samples, *(name for names in others for name in names)}))]
+    return [(objects_of, samples[part]) for part in cut(len(samples), PART_SHARES)]
+
+
+def joined_objects(shares: Sequence[ObservedObjects]) -> ObservedObjects:
+    """Return the tables from those of some part files each; a prompt in several of them has its nouns once."""
+    nouns, objects, images = (pd.concat(tables, ignore_index=True) for tables in zip(*shares))
+    return ObservedObjects(nouns.drop_duplicates(ignore_index=True), objects, images)
+
+
+def objects_of(run: Run, names: Sequence[str]) -> ObservedObjects:
+    """Return the tables of some part files of a run."""
+    options, words = run.config.measure, [member.word for member in indicators(run.config)]
+    own = SomeParts(run, names)
+    human = human_words(words, choice=options.human_words, backend=options.nouns)
+    samples = own.samples([*dict.fromkeys([*KEYS, "fault", *PROMPT_COLUMNS])])
+    images = observed_images(own, samples)
+    nouns = noun_table(samples, backend=options.nouns, compounds=options.compounds, human=human)
+    detections = own.read("objects", ["sample_id", "object", "label", "mask", "height", "width"])
+    _require_images(own, "objects", detections["sample_id"], samples["sample_id"])
+    objects = dependency_groups(
+        images,
+        detections,
+        nouns,
+        _word_parts(own, samples["sample_id"]),
+        human=human,
+        backend=options.nouns,
+        mask_words=options.mask_words,
+        theta=options.theta,
+        sigma=options.sigma,
+        sigma_human=options.sigma_human,
+    )
+    return ObservedObjects(nouns, objects, images)
+
+
+def _word_parts(run: Run, samples: pd.Series) -> Iterator[pd.DataFrame]:
+    """The word maps of a run, part by part: together they may not fit into memory."""
+    for table in run.part_tables("words", list(WORDS)) if run.parts("words") else ():
+        words = table.to_pandas()
+        _require_images(run, "words", words["sample_id"], samples)
+        yield words
+
+
+def _require_images(run: Run, kind: str, rows: pd.Series, samples: pd.Series) -> None:
+    """Refuse a row of an image that is not in the part file of the same name."""
+    elsewhere = rows[~rows.isin(samples)]
+    if len(elsewhere):
+        raise UserError(
+            f"{run.path / kind}: expected rows of the images of samples/ in parts of the same names, got"
+            f" {elsewhere.iloc[0]!r:.60} in another: delete the part that does not belong here"
+        )
+
+
+def observed_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the images of a run in which objects were looked for, in their order; `samples` if they were read."""
+    images = run.samples([*KEYS, "fault"]) if samples is None else samples
+    images = images.loc[images["fault"].isna(), list(KEYS)]
+    if run.parts("observed"):
+        seen = run.read("observed", ["sample_id", "status"])
+        images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]
+    return images.reset_index(drop=True)
+
+
+def similarity_rows(config: Config, made: ObservedObjects) -> pd.DataFrame:
+    """Return how similar the objects of every two images of a triplet are, with persons and without."""
+    chosen = comparison(config)
+    rest = made.objects[~made.objects["lemma"].isin(chosen.individuals)]
+    return pd.concat(
+        [
+            similarity_pairs(made.images, own, chosen.names, site=OBJECT_SITES[name])
+            for name, own in ((INCLUDED, made.objects), (LEFT_OUT, rest))
+        ],
+        ignore_index=True,
+    )
+
+
+def measure_objects(sharing: Sharing, made: ObservedObjects, checked: Checked, pairs: pd.DataFrame) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
-    What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.objects.looked_for`).
+    `pairs` are of `similarity_rows`, none of a run of one indicator. What cannot be known, since it was not looked for,
+    is NaN with its reason (`analysis.tables.objects.looked_for`).
     """
-    (nouns, objects), checked = made
+    run, (nouns, objects, images) = sharing.run, made
     write(run, "nouns", nouns)
     write(run, "objects", objects)
-    counts, images = error_counts(run, checked), observed_images(run)
+    counts = error_counts(run, checked)
     alone, shared = prompts_alone(run), shares_noise(run.config)
-    for name, table in tables(sharing, images, nouns, objects, counts):
+    tables = paper_tables(run.config, images, nouns, objects)
+    if run.config.compares:
+        tables |= {"table06_similarity": object_similarity(run.config, pairs)}
+        tables |= compared_tables(sharing, images, objects, counts)
+    for name, table in tables.items():
         table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
@@ -63,9 +175,8 @@ def measure_objects(run: Run, sharing: Sharing, made: tuple[Objects, Checked]) -
 def error_counts(run: Run, checked: Checked) -> DetectorCounts | None:
     """Return what is known of the detector's errors on a run's images: from the checker, else from people.
 
-    Of the checker itself, which is its own truth, that it makes none.
-
-    Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
+    Of the checker itself, which is its own truth, that it makes none. Those from the checker are written to
+    ``tables/detector_counts``; people's are in ``tables/human_counts``.
     """
     if is_checker(run):
         return DetectorCounts(pd.DataFrame(), exact=True)
@@ -77,161 +188,101 @@ def error_counts(run: Run, checked: Checked) -> DetectorCounts | None:
     return DetectorCounts(run.table("human_counts")) if labelled else None
 
 
-def observed_images(run: Run) -> pd.DataFrame:
-    """The images of a run in which objects were looked for, in their order."""
-    images = run.samples([*KEYS, "fault"])
-    images = images.loc[images["fault"].isna(), list(KEYS)]
-    if run.parts("observed"):
-        seen = run.read("observed", ["sample_id", "status"])
-        images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]
-    return images.reset_index(drop=True)
+def paper_tables(
+    config: Config, images: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of the paper's section 6 that compare no words."""
+    chosen = comparison(config)
+    observed, seen = by_unit(images, config), by_unit(objects, config)
+    human = objects.loc[objects["human"], "lemma"].unique()
+    table12, table13 = amounts(images, objects, nouns, chosen.main)
+    others = counted(observed, seen, chosen.main, without=chosen.individuals)
+    return {
+        "cooccurrence": cooccurrence(counted(observed, seen, chosen.names), human),
+        "figure06_group_objects": figure_objects(others),
+        "table11_presence": presence(images, objects, chosen.main, chosen.individuals),
+        "table12_amounts": table12,
+        "table13_intersection": table13,
+    }
 
 
-def objects_of(run: Run, options: Measure) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables ``nouns`` and ``objects`` of a run."""
-    backend, words = options.nouns, [member.word for member in indicators(run.config)]
-    prompts = run.samples(PROMPT_COLUMNS)
-    human = human_words(words, choice=options.human_words, backend=backend)
-    nouns = noun_table(prompts, backend=backend, compounds=options.compounds, human=human)
-    objects = dependency_groups(
-        observed_images(run),
-        run.read("objects", ["sample_id", "object", "label", "mask", "height", "width"]),
-        nouns,
-        word_parts(run),
-        human=human,
-        backend=backend,
-        mask_words=options.mask_words,
-        theta=options.theta,
-        sigma=options.sigma,
-        sigma_human=options.sigma_human,
+def object_similarity(config: Config, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the paper's Table 6 with intervals, of the pairs that it has."""
+    options, chosen = config.measure, comparison(config)
+    within = {frozenset(pair) for pair in chosen.pairs}
+    named = {f"{a}-{b}": (a, b) for a in chosen.names for b in chosen.names if frozenset((a, b)) in within}
+    pairs = pairs[pairs["pair"].isin(list(named))]
+    choices = GapChoices(
+        indicators=chosen.names,
+        reference=chosen.reference,
+        contrasts=(),
+        shared_noise=shares_noise(config),
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
     )
-    return nouns, objects
+    tables = [disparity(family.over_units(config), choices) for family in from_table(pairs)]
+    columns = list(TABLES["table06_similarity"].columns)
+    if not tables:
+        return pd.DataFrame(columns=columns)
+    table = tables[0].rename(columns={"mean": "value"})
+    undefined = pairs["value"].isna().groupby([pairs["site"], pairs["pair"]]).sum()
+    sites = {site: name for name, site in OBJECT_SITES.items()}
+    return table.assign(
+        individuals=table["site"].map(sites),
+        first=[named[pair][0] for pair in table["pair"]],
+        second=[named[pair][1] for pair in table["pair"]],
+        undefined=[int(undefined[key]) for key in zip(table["site"], table["pair"])],
+    )[columns]
 
 
-def word_parts(run: Run) -> Iterator[pd.DataFrame]:
-    """The word maps of a run, part by part: together they may not fit into memory."""
-    for table in run.part_tables("words", list(WORDS)) if run.parts("words") else ():
-        yield table.to_pandas()
-
-
-def tables(
-    sharing: Sharing,
-    images: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    counts: DetectorCounts | None,
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Every table of the paper's sections 5 to 7 by name; of a run of one indicator those that compare no words."""
+def compared_tables(
+    sharing: Sharing, images: pd.DataFrame, objects: pd.DataFrame, counts: DetectorCounts | None
+) -> dict[str, pd.DataFrame]:
+    """Return the tables that compare the objects of words: tests, claims, chi-square and bias scores."""
     config = sharing.run.config
     options, chosen = config.measure, comparison(config)
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
     observed, seen = by_unit(images, config), by_unit(objects, config)
-    others = counted(observed, seen, chosen.main, without=chosen.individuals)
-    human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(observed, seen, chosen.names), human)
-    yield "figure06_group_objects", figure_objects(others)
-    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
-    table12, table13 = amounts(images, objects, nouns, chosen.main)
-    yield "table12_amounts", table12
-    yield "table13_intersection", table13
-    if not config.compares:
-        return
-    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    rest = objects[~objects["lemma"].isin(chosen.individuals)]
     everything = counted(observed, seen, chosen.main)
+    others = counted(observed, seen, chosen.main, without=chosen.individuals)
     with_controls = counted(observed, seen, chosen.names, without=chosen.individuals)
-
-    pairs = pd.concat(
-        [
-            similarity_pairs(observed, own, chosen.names, site=site)
-            for site, own in ((INCLUDED, objects), (LEFT_OUT, rest))
-        ],
-        ignore_index=True,
-    )
-    within = {pair_name(first, second, chosen.names) for first, second in chosen.pairs}
-    shared = sampling | {"shared_noise": shares_noise(config)}
     drawn = {"permutations": options.permutations, "seed": options.seed}
-    shown = {"individuals": chosen.individuals, "least": options.min_count, "level": options.level}
-    slow = {
-        "table_tests": _tests(table_statistics, others, chosen.sets, with_controls, chosen.beside, drawn),
-        "object_tests": _tests(
-            object_statistics,
-            others,
-            chosen.leaning,
-            with_controls,
-            chosen.beside,
-            {"level": options.level},
-        ),
-        "object_claims": [
-            Piece(
-                claim_table,
-                (with_controls[ALL], [pair], sides_of(indicators(config)), counts),
-                {"level": options.level},
-            )
-            for pair in chosen.leaning
-        ],
-        "table06_gap": [Piece(_gaps, (pairs, chosen, shared | {"permutations": options.permutations}))],
-        "figure04_bias_scores": [Piece(figure_scores, (everything, chosen.leaning), shown)],
-        "table06_similarity": [Piece(_similarity, (pairs[pairs["pair"].isin(within)], chosen, shared))],
-    }
-    results = iter(sharing.results([piece for pieces in slow.values() for piece in pieces]))
-    made = {name: list(islice(results, len(pieces))) for name, pieces in slow.items()}
-
-    yield "table06_similarity", made["table06_similarity"][0]
-    yield "table06_gap", made["table06_gap"][0]
-    table07 = pd.concat(
-        [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],
-        ignore_index=True,
-    )
-    yield "table07_chi_square", table07
-    yield "figure04_bias_scores", made["figure04_bias_scores"][0]
-    for name in ("object_tests", "table_tests"):
-        each = len(made[name]) // len(others)
-        rows = [
-            pd.concat(made[name][at : at + each], ignore_index=True) for at in range(0, len(made[name]), each)
-        ]
-        yield name, pd.concat(rows, keys=list(others), names=["group", None]).reset_index("group")
-    claims = made["object_claims"]
-    yield "object_claims", stacked(claims, CLAIM_COLUMNS)
-
-
-def _tests(
-    statistics: Callable[..., pd.DataFrame],
-    tables: Mapping[str, ObjectTable],
-    sets: Sequence[Sequence[str]],
-    with_controls: Mapping[str, ObjectTable],
-    beside: Sequence[Sequence[str]],
-    settings: dict[str, Any],
-) -> list[Piece]:
-    """Statistics of every group, and of the words beside it where there are any, group by group."""
-    return [
-        Piece(statistics, (own[group], chosen), settings)
-        for group in tables
-        for own, chosen in ((tables, sets), (with_controls, beside))
-        if own is tables or beside
+    tested = [
+        (group, *pieces)
+        for group in others
+        for pieces in (
+            (others[group], chosen.sets, chosen.leaning),
+            (with_controls[group], chosen.beside, chosen.beside),
+        )
+        if pieces[1]
     ]
-
-
-def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
-    """Table 6 with intervals, from the similarities of single images."""
-    table = disparity(pairs, **sampling).rename(columns={"site": "individuals", "mean": "value"})
-    named = {f"{first}-{second}": (first, second) for first in chosen.names for second in chosen.names}
-    both = [named[str(pair)] for pair in table["pair"]]
-    undefined = pairs[pairs["value"].isna()].groupby(["site", "pair"]).size()
-    keys = zip(table["individuals"].astype(str), table["pair"].astype(str))
-    table = table.assign(first=[a for a, _ in both], second=[b for _, b in both])
-    table["undefined"] = [int(undefined.get(key, 0)) for key in keys]
-    return table[list(TABLES["table06_similarity"].columns)]
-
-
-def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
-    """Return how much more similar the reference's objects are to one indicator's than to another's."""
-    table = gap(
-        pairs,
-        indicators=list(chosen.names),
-        reference=chosen.reference,
-        contrasts=chosen.contrasts,
-        controls=chosen.controls,
-        **sampling,
+    table_tests = sharing.results([(_table_tests, table, sets, drawn) for _, table, sets, _ in tested])
+    object_tests = [object_statistics(table, pairs, level=options.level) for _, table, _, pairs in tested]
+    claims, corrected = claim_tables(
+        with_controls[ALL], chosen.leaning, sides_of(indicators(config)), counts, level=options.level
     )
-    return table.rename(columns={"site": "individuals"}).drop(columns=["space", "step"])
+    chi_squares = [
+        chi_square(others, chosen.sets, LEFT_OUT),
+        chi_square(everything, chosen.sets, INCLUDED),
+    ]
+    tables = {
+        "table07_chi_square": pd.concat(chi_squares, ignore_index=True),
+        "figure04_bias_scores": figure_scores(
+            everything,
+            chosen.leaning,
+            individuals=chosen.individuals,
+            least=options.min_count,
+            level=options.level,
+        ),
+        "object_claims": claims,
+    }
+    for name, own in (("object_tests", object_tests), ("table_tests", table_tests)):
+        groups = (table.assign(group=group) for (group, *_), table in zip(tested, own))
+        tables[name] = pd.concat(groups, ignore_index=True)[list(TABLES[name].columns)]
+    return tables if corrected is None else tables | {"object_corrected": corrected}
+
+
+def _table_tests(run: Run, *arguments) -> pd.DataFrame:
+    table, sets, drawn = arguments
+    return table_statistics(table, sets, **drawn)

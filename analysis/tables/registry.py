@@ -15,8 +15,7 @@ import pandas as pd
 
 from analysis.metrics import dependency
 from analysis.tables import not_measured, paper, prompts
-from analysis.tables.method import measured_methods
-from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
+from analysis.tables.objects.claims import CLAIM_COLUMNS, CORRECTED_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
@@ -30,10 +29,9 @@ from analysis.tables.objects.statistics import (
 from analysis.tables.objects.wu import (
     CHI_SQUARE_COLUMNS,
 )
-from analysis.tables.similarities import agreement, gap_prompts, specifications
+from analysis.tables.similarities import headline
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.families import with_unit
-from analysis.tables.similarities.gap import GAP_COLUMNS
+from analysis.tables.similarities.gap import EQUIVALENCE_COLUMNS, GAP_COLUMNS
 from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
@@ -41,9 +39,10 @@ from analysis.tables.similarities.pictures import (
     image_types,
 )
 from analysis.tables.similarities.side_shares import SideShares
+from analysis.tables.similarities.similarities import with_unit
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
+from analysis.tables.similarities.word_gap import WORD_COLUMNS
 from analysis.tables.spec import NEEDS, ROWS, Column, MethodSpec, TableSpec, described_in, method_specs
-from analysis.tables.table import Table
 from probes.runs.run import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -75,27 +74,39 @@ _SIMILARITIES = (
     TableSpec(
         "gap",
         "samples",
-        "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
+        "a space, site, step, metric and contrast: the gap between the indicators' own words, and its test against 0",
         GAP_COLUMNS,
+    ),
+    TableSpec(
+        "word_gap",
+        "samples",
+        "a space, site, step, metric and contrast: the gap over all words, and its test against synonyms",
+        WORD_COLUMNS,
+    ),
+    TableSpec(
+        "equivalence",
+        "samples",
+        "a space, site, step, metric and contrast: whether the gap is smaller than the smallest that matters",
+        EQUIVALENCE_COLUMNS,
     ),
     TableSpec(
         "gap_prompts",
         "samples",
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
-        gap_prompts.COLUMNS,
-        optional=(gap_prompts.SEED,),
+        headline.PROMPT_COLUMNS,
+        optional=(headline.SEED,),
     ),
     TableSpec(
         "specifications",
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
-        specifications.COLUMNS,
+        headline.SPECIFICATION_COLUMNS,
     ),
     TableSpec(
         "agreement",
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
-        agreement.COLUMNS,
+        headline.AGREEMENT_COLUMNS,
     ),
     TableSpec(
         "findings",
@@ -105,15 +116,16 @@ _SIMILARITIES = (
             *("contrast", "space", "site", "metric", "measure", "primary", "state", "direction", "licence"),
             *(
                 "gap",
+                "ci_low",
+                "ci_high",
+                "p_value",
                 "word_gap",
+                "word_low",
+                "word_high",
                 "p_control",
                 "p_measures",
-                "specifications",
-                "specified_low",
-                "specified_high",
-                *(f.name for f in fields(SideShares)),
-                "claim",
             ),
+            *("delta", "n_prompts", *(f.name for f in fields(SideShares)), "claim"),
         ),
         stage="report",
     ),
@@ -141,7 +153,7 @@ OBJECTS = (
     TableSpec(
         "object_tests",
         "objects",
-        "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
+        "a dependency group, pair and object: the difference of presence between one word and one, with its exact test",
         ("group", *OBJECT_COLUMNS),
     ),
     TableSpec(
@@ -153,7 +165,7 @@ OBJECTS = (
     TableSpec(
         "table_tests",
         "objects",
-        "a dependency group and comparison of whole tables: label swaps beside chi-square",
+        "a dependency group and comparison of whole tables: the test by label swaps",
         ("group", *TABLE_COLUMNS),
     ),
     TableSpec(
@@ -165,12 +177,6 @@ OBJECTS = (
             *("reason", "version"),
         ),
         pivots=(paper.SIMILARITY,),
-    ),
-    TableSpec(
-        "table06_gap",
-        "objects",
-        "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
-        ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
     ),
     TableSpec(
         "table07_chi_square",
@@ -233,6 +239,13 @@ _CHECKED = (
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
+        csv=False,
+    ),
+    TableSpec(
+        "object_corrected",
+        "truth",
+        "a pair and object: the difference behind the detector's errors, over words and prompts that have labels",
+        CORRECTED_COLUMNS,
     ),
     TableSpec(
         "human_check",
@@ -272,10 +285,10 @@ PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS), words=paper.words)  # what is pri
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN)}
 
 
-class _Tables(Mapping[str, Table | TableSpec]):
+class _Tables(Mapping[str, TableSpec]):
     """The rows of this file, then those of the methods, which are loaded when a name is looked for among them."""
 
-    def __getitem__(self, name: str) -> Table | TableSpec:
+    def __getitem__(self, name: str) -> TableSpec:
         return _OWN[name] if name in _OWN else _of_methods()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -285,17 +298,16 @@ class _Tables(Mapping[str, Table | TableSpec]):
         return len(_OWN) + len(_of_methods())
 
 
-def _of_methods() -> dict[str, Table | TableSpec]:
-    return {row.name: row for method in (*measured_methods(), *method_specs()) for row in method.tables}
+def _of_methods() -> dict[str, TableSpec]:
+    return {row.name: row for method in method_specs() for row in method.tables}
 
 
-TABLES: Mapping[str, Table | TableSpec] = _Tables()
+TABLES: Mapping[str, TableSpec] = _Tables()
 
 
 def needs() -> dict[str, str]:
     """Return in words what must be there for a table, by its ``needs``."""
-    methods = (*measured_methods(), *method_specs())
-    return NEEDS | {name: text for method in methods for name, text in method.needs.items()}
+    return NEEDS | {name: text for method in method_specs() for name, text in method.needs.items()}
 
 
 def columns_of(table: str) -> list[Column]:
@@ -311,9 +323,8 @@ def columns_of(table: str) -> list[Column]:
 def _package(table: str) -> str:
     """The package whose file describes a table: that of its method, or this one."""
     for row in import_module(ROWS).METHODS:
-        place = row.spec or row.measured
-        if place and any(own.name == table for own in resolve_name(place).tables):
-            return place.partition(":")[0].rpartition(".")[0]
+        if row.spec and any(own.name == table for own in resolve_name(row.spec).tables):
+            return row.spec.partition(":")[0].rpartition(".")[0]
     return __package__
 
 

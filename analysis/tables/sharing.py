@@ -1,43 +1,24 @@
-"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.execution.processes`).
+"""The measure stage in processes: calls that this process and its helpers share (`probes.execution.processes`).
 
-How the work is cut into pieces never depends on the number of processes, and what comes back is put in order: so the
+How the work is cut into calls never depends on the number of processes, and what comes back is put in order: so the
 number of processes alters no byte. The helpers write nothing; this process alone writes the tables.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from probes.execution import workers
 from probes.execution.processes import Helpers, Tick
 from probes.runs.run import Run
 
-KEPT_BYTES = 2**25 - 2**16  # no result depends on it
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A call that gives the same wherever it is made; all of it can be pickled.
-
-    A helper knows the function by name, so it belongs to a module; ``of_run``: it is given the run before the
-    arguments.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    of_run: bool = False
-
-    def done(self, run: Run) -> Any:
-        """Make the call."""
-        return self.function(*((run,) if self.of_run else ()), *self.arguments, **self.options)
+Call = tuple[Any, ...]  # a function of a module, and its arguments after the run
 
 
 @dataclass(frozen=True)
@@ -48,14 +29,14 @@ class Sharing:
     helpers: Helpers = field(default_factory=Helpers)
     processes: int = 1
 
-    def results(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return what each piece gives, in order."""
-        processes = max(1, min(self.processes, len(pieces)))
+    def results(self, calls: Sequence[Call]) -> list[Any]:
+        """Return what each call gives, in order: ``function(run, *arguments)``, the same wherever it is made."""
+        processes = max(1, min(self.processes, len(calls)))
         threads = max(1, workers.core_count() // processes) if processes > 1 else None
         work = _Measuring(self.run.path, self.run.meta, threads)
-        with contextlib.closing(self.helpers.results(work, enumerate(pieces), processes)) as results:
+        with contextlib.closing(self.helpers.results(work, enumerate(calls), processes)) as results:
             made = dict(results)
-        return [made[place] for place in range(len(pieces))]
+        return [made[index] for index in range(len(calls))]
 
 
 @dataclass(frozen=True)
@@ -67,13 +48,10 @@ class _Measuring:
     threads: int | None  # of the BLAS; no result depends on it
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[Callable[[Piece, Tick], Any]]:
+    def opened(self) -> Iterator[Callable[[Call, Tick], Any]]:
         run = Run(self.path, self.meta)
-        # glibc gives large arrays back to the system, to be cleared page by page the next time, until it has seen one
-        # freed that is as large: mallopt(3), M_MMAP_THRESHOLD, at most 32 MiB
-        np.empty(KEPT_BYTES, np.uint8)
         with threadpool_limits(self.threads):
-            yield lambda piece, tick: piece.done(run)
+            yield lambda call, tick: call[0](run, *call[1:])
 
 
 def cut(number: int, most: int) -> list[slice]:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
-from analysis.tables.method import measured_methods
 from analysis.tables.not_measured import not_measured
-from analysis.tables.object_shares import joined, object_shares
-from analysis.tables.object_tables import Objects, measure_objects
+from analysis.tables.object_tables import (
+    ObservedObjects,
+    joined_objects,
+    measure_objects,
+    object_calls,
+    similarity_rows,
+)
 from analysis.tables.objects.detector_error import Checked, checked_images
+from analysis.tables.objects.looked_for import prompts_alone
 from analysis.tables.prompts import prompt_table
-from analysis.tables.registry import write, write_method
-from analysis.tables.sharing import Piece, Sharing, cut
-from analysis.tables.similarities.agreement import agreement
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, family_disparity
-from analysis.tables.similarities.families import shares_noise, stacked
-from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
-from analysis.tables.similarities.gap_prompts import gap_prompts
+from analysis.tables.registry import TABLES, write, write_method
+from analysis.tables.sharing import Call, Sharing, cut
+from analysis.tables.similarities.disparity import disparity
+from analysis.tables.similarities.gap import GapChoices, adjusted_gap, gap_rows
+from analysis.tables.similarities.headline import headline_places, headline_tables
 from analysis.tables.similarities.pictures import (
     IMAGE_TABLE,
     feature_similarities,
@@ -31,30 +35,27 @@ from analysis.tables.similarities.pictures import (
     stored_features,
     with_features,
 )
-from analysis.tables.similarities.specifications import specifications
-from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
+from analysis.tables.similarities.similarities import Similarities, from_table, shares_noise
+from analysis.tables.similarities.stored import TIMESTEP_TABLE, Key, StoredSimilarities
+from analysis.tables.similarities.word_gap import adjusted_words, word_rows
 from analysis.tables.spec import method_specs
+from hooks.architectures.addresses import has_steps
 from probes.errors import UserError
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
 
-SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
+SITE_SHARES, PICTURE_SHARES = 4, 24  # of a metric with steps, and of the pictures; no result depends on them
 
 
 def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> None:
-    """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
+    """Write the result tables of a generated run, as `analysis.tables.registry` describes them.
 
-    ``tables/gap_prompts`` holds the headline gaps of each triplet, ``tables/specifications`` moves the choices behind
-    them, and ``tables/agreement`` says how far the headline measures say one thing. The sentences of the report and the
-    LaTeX are the report stage's (`analysis.report.page`); those of an earlier measuring are removed.
-    ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
-    ``tables/timesteps`` the timestep of each step. Where objects were looked for, ``tables/nouns``, ``tables/objects``
-    and the paper's tables of objects as well (`analysis.tables.object_tables`). Where it is known what the detector
-    misses, ``tables/detector_error``. Then come the tables of the methods that the run holds something of
-    (`analysis.methods.registry`); of a run that is of one method alone there are that method's and no others. Of a run
-    of one indicator nothing is compared: ``tables/not_measured`` names what it lacks. Each is written as CSV and
-    Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring wrote and this one
-    does not, such as those of another contrast, are removed.
+    Each is written as CSV and Parquet, those that grow with the pictures as Parquet alone; the same parts and
+    configuration give the same bytes. Tables of objects are there where objects were looked for, those of a method
+    where the run holds something of it; of a run that is of one method alone there are that method's and no others. Of
+    a run of one indicator nothing is compared: ``tables/not_measured`` names what it lacks. The sentences of the report
+    and the LaTeX are the report stage's (`analysis.report.page`); those of an earlier measuring are removed, as are its
+    tables that this one does not write.
     """
     with contextlib.ExitStack() as stack, run.writing("measure"):
         helpers = helpers or stack.enter_context(Helpers())
@@ -65,19 +66,13 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
-    specs = method_specs()
-    for spec in specs:
-        if spec.inputs and spec.alone and spec.alone(run.config):
-            write_method(run, spec, spec.inputs(run, sharing, None))
-            return
-    specs = [spec for spec in specs if not spec.alone]
-    methods = measured_methods()
+    methods = method_specs()
     for method in methods:
-        if method.alone and method.measure and method.alone(run.config):
-            method.measure(run, sharing, None)
+        if method.inputs and method.alone and method.alone(run.config):
+            write_method(run, method, method.inputs(run, sharing, None))
             return
-    beside = [method for method in methods if not method.alone]
-    for method in (*beside, *specs):
+    methods = [method for method in methods if not method.alone]
+    for method in methods:
         if method.require:
             method.require(run)
     if (absent := not_measured(run.config)) is not None:
@@ -85,142 +80,165 @@ def _measure(run: Run, sharing: Sharing) -> None:
     if (named := prompt_table(run.config)) is not None:
         write(run, "prompts", named)
     if run.config.compares:
-        objects = _pairs(run, sharing)
+        objects, checked, pairs = _compared(run, sharing)
     else:
-        objects = _image_similarities(sharing, _looked_for(run), [])[1]
+        (_, objects, checked), pairs = _looked_at(sharing, []), pd.DataFrame()
     if objects:
-        measure_objects(run, sharing, objects)
-    for method in beside:
-        if method.measure:
-            method.measure(run, sharing, objects[1] if objects else None)
-    for spec in specs:
-        if spec.inputs:
-            write_method(run, spec, spec.inputs(run, sharing, objects[1] if objects else None))
+        measure_objects(sharing, objects, checked, pairs)
+    for method in methods:
+        if method.inputs:
+            write_method(run, method, method.inputs(run, sharing, checked))
 
 
-def _looked_for(run: Run) -> bool:
-    return bool(run.parts("objects")) and run.config.observe.objects
+def _looked_at(
+    sharing: Sharing, pictures: list[Call]
+) -> tuple[pd.DataFrame, ObservedObjects | None, Checked | None]:
+    """The similarities of the pictures and, where objects were looked for, these and what the checker sees."""
+    run = sharing.run
+    found = object_calls(run) if run.parts("objects") and run.config.observe.objects else []
+    results = sharing.results([*([(checked_images,)] if found else []), *pictures, *found])
+    checked = results.pop(0) if found else None
+    images = pd.concat(results[: len(pictures)], ignore_index=True) if pictures else pd.DataFrame()
+    return images, joined_objects(results[len(pictures) :]) if found else None, checked
 
 
-def _pairs(run: Run, sharing: Sharing) -> tuple[Objects, Checked] | None:
-    """Write the tables of images that are compared; gives their objects, where these were looked for."""
-    options = run.config.measure
+def _compared(run: Run, sharing: Sharing) -> tuple[ObservedObjects | None, Checked | None, pd.DataFrame]:
+    """Write the tables of images that are compared.
+
+    Gives their objects, where these were looked for, what the checker sees, and how similar the objects of pairs are.
+    """
+    options, members = run.config.measure, indicators(run.config)
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):
         raise UserError(
             f"measure.primary: expected a measure that {run.path} holds, got {options.primary!r}, of which it holds no"
             " features: choose another, or run --stage observe where its weights are"
         )
-    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    sampling["shared_noise"] = shares_noise(run.config)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt_id", "fault"])
-    images, objects = _image_similarities(sharing, _looked_for(run), picture_shares(run, samples))
+    images, objects, checked = _looked_at(sharing, picture_calls(run, samples))
     images = with_features(images, _features(sharing))
-    single = StoredSimilarities(run, images, samples)
-    pairs = single.by_unit()
+    stored = StoredSimilarities(run, images, samples)
     write(run, IMAGE_TABLE, images)
-    times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
+    times = {"step": list(stored.timesteps), "timestep": list(stored.timesteps.values())}
     write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
-    members = indicators(run.config)
-    controls = {member.name: member.control for member in members if member.control}
+    metrics = sorted({metric for _, _, metric in stored.keys})
+    if unknown := [name for name in options.equivalence if name not in metrics]:
+        raise UserError(
+            f"measure.equivalence: expected metrics of this run ({', '.join(metrics)}), got `{unknown[0]}`: rename it"
+        )
     choices = GapChoices(
         indicators=[member.name for member in members],
         reference=run.config.reference,
         contrasts=contrasts(run.config),
-        controls=controls,
-        deltas=_deltas(options.equivalence, pairs.metrics),
+        controls={member.name: member.control for member in members if member.control},
+        deltas=options.equivalence,
         smallest_effect=options.smallest_effect,
+        shared_noise=shares_noise(run.config),
+        level=options.level,
+        resamples=options.bootstrap,
         permutations=options.permutations,
-        **sampling,
+        seed=options.seed,
     )
-    headline = {
-        "indicators": {member.name: member.word for member in members},
-        "reference": run.config.reference,
-        "contrasts": contrasts(run.config),
-        "text_readout": options.text_readout,
-    }
-    plans = [plan.shares(SHARES) for plan in pairs.plans()]
-    families = [Piece(_columns, (pairs.only_for(share), share, choices)) for plan in plans for share in plan]
-    moved = headline | {"level": options.level, "controls": controls, "shared_noise": choices.shared_noise}
-    of_prompts = headline | {"prompt_ids": dict(zip(samples["triplet"], samples["prompt_id"]))}
-    of_prompts |= {"indicators": choices.indicators, "each_seed": run.config.unit == "seed"}
-    others = [
-        Piece(specifications, (pairs.apart(),), moved),
-        Piece(agreement, (pairs.apart(),), headline),
-        Piece(gap_prompts, (single.apart(),), of_prompts),
-    ]
-    *found, moved, agreed, by_prompt = sharing.results([*families, *others])
-    means, gaps = _joined(found, plans)
-    write(run, "disparity", stacked(means, DISPARITY_COLUMNS))
-    write(run, "gap", stacked(gaps, GAP_COLUMNS))
-    write(run, "gap_prompts", by_prompt)
-    write(run, "specifications", moved)
-    write(run, "agreement", agreed)
-    return objects
-
-
-Columns = tuple[pd.DataFrame, GapColumns]
-
-
-def _columns(pairs: StoredSimilarities, plan: FamilyPlan, choices: GapChoices) -> Columns | None:
-    """Rows of ``disparity`` and columns of ``gap`` of a family, or of a share of one; None where it has no value."""
-    family = pairs.read(plan)
-    if family is None:
-        return None
-    means = family_disparity(family, shared_noise=choices.shared_noise, **choices.sampling)
-    return means, gap_columns(family, choices)
-
-
-def _joined(
-    found: Sequence[Columns | None], plans: Sequence[Sequence[FamilyPlan]]
-) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
-    """Both tables of each family from those of its shares."""
-    means, gaps, shares = [], [], iter(found)
-    for plan in plans:
-        there = [share for share in islice(shares, len(plan)) if share is not None]
-        if there:
-            means += [mean for mean, _ in there]
-            gaps.append(joined_gap([columns for _, columns in there]))
-    return means, gaps
-
-
-def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
-    """The differences δ of the configuration, once each is of a metric of the run."""
-    unknown = [name for name in deltas if name not in metrics]
-    if unknown:
-        raise UserError(
-            f"measure.equivalence: expected metrics of this run ({', '.join(metrics)}), got `{unknown[0]}`: rename it"
-        )
-    return deltas
-
-
-def _image_similarities(
-    sharing: Sharing, looked_for: bool, pictures: list[Piece]
-) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
-    """The similarities of the pictures and, where objects were looked for, these with what the checker sees."""
-    if not looked_for:
-        return pd.concat(sharing.results(pictures), ignore_index=True) if pictures else pd.DataFrame(), None
-    checker, *others = sharing.results(
-        [Piece(checked_images, of_run=True), *pictures, *object_shares(sharing.run)]
+    pairs = similarity_rows(run.config, objects) if objects else pd.DataFrame()
+    counted = [] if pairs.empty or prompts_alone(run) else from_table(pairs)
+    counted = [family.over_units(run.config) for family in counted]
+    prompt_ids = dict(zip(samples["triplet"], samples["prompt_id"]))
+    *shares, rest = _site_shares(stored.keys)
+    (headline, of_rest), *found = sharing.results(
+        [
+            (_headline_and_rest, stored, rest, choices, prompt_ids),
+            *((_stored_tables, stored, keys, choices) for keys in shares),
+        ]
     )
-    images = pd.concat(others[: len(pictures)], ignore_index=True) if pictures else pd.DataFrame()
-    return images, (joined(sharing.run, others[len(pictures) :]), checker)
+    found = [tables for some in (*found, of_rest) for tables in some]
+    found += [family_tables(family, choices) for family in counted]
+    for name, table in (joined_tables(found) | headline).items():
+        write(run, name, table)
+    return objects, checked, pairs
+
+
+FamilyTables = dict[str, list]  # disparity; of every contrast gap, its sign flips, equivalence and word_gap
+
+
+def _site_shares(keys: Sequence[Key]) -> list[list[Key]]:
+    """What is read and tested together: some sites of a metric with steps, which are many; last, all without steps."""
+    places: dict[tuple[str, str], list[Key]] = {}
+    for key in keys:
+        places.setdefault((key[0], key[2]), []).append(key)
+    shares, rest = [], []
+    for own in places.values():
+        if any(has_steps(site) for _, site, _ in own):
+            shares += [own[part] for part in cut(len(own), SITE_SHARES)]
+        else:
+            rest += own
+    return [*shares, rest]
+
+
+def _stored_tables(
+    run: Run, stored: StoredSimilarities, keys: Collection[Key], choices: GapChoices
+) -> list[FamilyTables]:
+    return [family_tables(family.over_units(run.config), choices) for family in stored.families(keys)]
+
+
+def _headline_and_rest(
+    run: Run,
+    stored: StoredSimilarities,
+    keys: Collection[Key],
+    choices: GapChoices,
+    prompt_ids: Mapping[int, str],
+) -> tuple[dict[str, pd.DataFrame], list[FamilyTables]]:
+    """The tables of the headline measures, and what the others say of sites without steps, from one reading."""
+    places = headline_places(run.config.measure.text_readout)
+    families = stored.families({*keys, *places})
+    own = [one for one in families if (one.space, one.columns["site"][0], one.metric) in keys]
+    tables = [family_tables(family.over_units(run.config), choices) for family in own]
+    return headline_tables(families, choices, run.config, prompt_ids), tables
+
+
+def family_tables(family: Similarities, choices: GapChoices) -> FamilyTables:
+    """Return what the tables say of one metric in one space, before p-values are adjusted over its sites."""
+    tables: FamilyTables = {"disparity": [disparity(family, choices)], "words": []}
+    tables |= {"gap": [], "flips": [], "equivalence": []}
+    for contrast in choices.contrasts:
+        for name, found in zip(("gap", "equivalence", "flips"), gap_rows(family, contrast, choices)):
+            tables[name].append(found)
+        tables["words"].append(word_rows(family, contrast, choices))
+    return tables
+
+
+def joined_tables(found: Sequence[FamilyTables]) -> dict[str, pd.DataFrame]:
+    """Return ``disparity``, ``gap``, ``equivalence`` and ``word_gap`` with p-values adjusted over sites."""
+    families: dict[tuple[str, str], list[FamilyTables]] = {}
+    for tables in found:
+        place = tables["disparity"][0].iloc[0]
+        families.setdefault((place["space"], place["metric"]), []).append(tables)
+    tables = {name: [] for name in ("disparity", "gap", "equivalence", "word_gap")}
+    for shares in families.values():
+        tables["disparity"] += [share["disparity"][0] for share in shares]
+        for contrast in range(len(shares[0]["gap"])):
+            gap, flips, words = (
+                [share[name][contrast] for share in shares] for name in ("gap", "flips", "words")
+            )
+            tables["gap"].append(adjusted_gap(gap, flips))
+            tables["word_gap"].append(adjusted_words(words))
+            tables["equivalence"] += [share["equivalence"][contrast] for share in shares]
+    none = {name: pd.DataFrame(columns=list(TABLES[name].columns)) for name in tables}
+    return {name: pd.concat(own, ignore_index=True) if own else none[name] for name, own in tables.items()}
 
 
 def _features(sharing: Sharing) -> list[pd.DataFrame]:
     """Return the similarity of the images of a run by each feature that it holds."""
-    run = sharing.run
-    names, words = stored_features(run), [member.name for member in indicators(run.config)]
-    pieces = [
-        [Piece(feature_similarities, (name, number, words), of_run=True) for number in part_names(run, name)]
-        for name in names
-    ]
-    made = iter(sharing.results([piece for of_one in pieces for piece in of_one]))
-    return [pd.concat(islice(made, len(of_one)), ignore_index=True) for of_one in pieces]
+    run, words = sharing.run, [member.name for member in indicators(sharing.run.config)]
+    names = [(name, number) for name in stored_features(run) for number in part_names(run, name)]
+    made = sharing.results([(feature_similarities, name, number, words) for name, number in names])
+    tables: dict[str, list[pd.DataFrame]] = defaultdict(list)
+    for (name, _), table in zip(names, made):
+        tables[name].append(table)
+    return [pd.concat(own, ignore_index=True) for own in tables.values()]
 
 
-def picture_shares(run: Run, samples: pd.DataFrame) -> list[Piece]:
-    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty.
+def picture_calls(run: Run, samples: pd.DataFrame) -> list[Call]:
+    """Cut the comparison of a run's pictures by triplets and seeds; at least one call, which may be empty.
 
     Pictures that no seed pairs are not compared.
     """
@@ -230,22 +248,12 @@ def picture_shares(run: Run, samples: pd.DataFrame) -> list[Piece]:
     group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
     metrics = computed_from("pictures", run.config.measure.pictures)
-    shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     return [
-        Piece(
-            _compared,
-            (samples[(group >= share.start) & (group < share.stop)], names, metrics, left_out),
-            of_run=True,
-        )
-        for share in shares
+        (compared_pictures, samples[(group >= part.start) & (group < part.stop)], names, metrics, left_out)
+        for part in cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     ]
 
 
-def _compared(
-    run: Run,
-    samples: pd.DataFrame,
-    names: Sequence[str],
-    metrics: Sequence[str],
-    left_out: Mapping[str, str],
-) -> pd.DataFrame:
-    return image_similarities(samples, run.images, names, metrics, left_out)
+def compared_pictures(run: Run, samples: pd.DataFrame, *options: Any) -> pd.DataFrame:
+    """Return `image_similarities` of some samples of a run."""
+    return image_similarities(samples, run.images, *options)

@@ -29,7 +29,7 @@ MARKS = (
     ("#untested", 0.0, 0.5),
     ("#measures table tbody tr", 0.0, 0.5),
     ("#measures table thead th:nth-child(3)", 0.5, -0.25),
-    ("#measures table thead th:nth-child(5)", 0.5, -0.25),
+    ("#measures table thead th:nth-child(4)", 0.5, -0.25),
     ("#measures table tbody td:last-child", 1.02, 0.5),
 )
 

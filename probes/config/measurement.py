@@ -12,7 +12,6 @@ from probes.fields.types import (
     CHARACTERS,
     LABEL,
     READER,
-    AutoOrBool,
     Model,
     Positive,
     Section,
@@ -27,7 +26,6 @@ from probes.fields.types import (
     shown,
 )
 
-MOST_TRIPLETS = 10_000  # of which a report shows every one where it is not asked to
 STEPS = 1000  # of windows: more than any sampler has
 _AS_ABOVE = "as in `gep` itself"
 _OTHERS = ["a dog", "a cat", "a tree", "a house", "a car", "a street"]
@@ -334,11 +332,12 @@ class Skills(Section):
 class Report(Section):
     """The page."""
 
-    gallery: int = option(24, ge=0, le=10000, unit="triplets", example=100)
-    """Triplets that the report's gallery shows. Each takes some 40 KB of the page."""
-    all_triplets: AutoOrBool = option("auto", example=True)
-    """Whether `gallery/` is written beside the report, which shows every triplet. Each takes at most 40 KB, and
-    its images are decoded. `auto`: in a run of up to 10,000 triplets, each seed counted."""
+    gallery: Annotated[
+        Literal["all"] | Annotated[int, Field(ge=0, le=10000)],
+        expects("`all`, or an integer from 0 to 10,000"),
+    ] = option(300, unit="triplets", example="all")
+    """Triplets (each seed counted) that `gallery/` shows: those with the largest and the smallest gaps, those with
+    an object that differs, and others at random. `0`: there is none."""
     figures: Annotated[
         Unique[FigureFormat],
         BeforeValidator(_listed_formats, json_schema_input_type=bool | list[FigureFormat]),
@@ -346,7 +345,3 @@ class Report(Section):
     ] = option(["svg"], example=["pdf", "png"])
     """Formats in which figures are written under `figures/`: `svg`, `pdf` and `png`. `true`: svg. `false`: there
     are none, on the page neither; a report then takes a fraction of the time, with the same sentences and tables."""
-
-    def shows_all(self, triplets: int) -> bool:
-        """Return whether ``gallery/``, pages of every triplet, is written for a run of so many (prompts x seeds)."""
-        return triplets <= MOST_TRIPLETS if self.all_triplets == "auto" else self.all_triplets

@@ -65,8 +65,11 @@ def is_leftover(name: str) -> bool:
     return _LEFTOVER.fullmatch(name) is not None
 
 
-def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file completely or not at all (temporary file, fsync, rename); UserError if it cannot be written."""
+def write_bytes(path: Path, data: bytes | memoryview, *, synced: bool = True) -> None:
+    """Write a file completely or not at all (temporary file, fsync, rename); UserError if it cannot be written.
+
+    A file that is not `synced` may be lost if the machine stops: many that are made again from others.
+    """
     temporary_file = temporary_path(path)
     locks.require_not_removed(path)
     try:
@@ -76,9 +79,11 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
             view = memoryview(data)
             while len(view):
                 view = view[os.write(file.fileno(), view) :]
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         os.replace(temporary_file, path)
-        _sync_folder(path.parent)
+        if synced:
+            _sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the first error is the one to tell
             temporary_file.unlink(missing_ok=True)

@@ -316,12 +316,14 @@ class Run:
         """Write a result other than a table (a figure, LaTeX, the report) to a path in the run, and record it."""
         self.write_files([name], [data])
 
-    def write_files(self, names: Sequence[str], data: Iterable[bytes | memoryview]) -> None:
+    def write_files(
+        self, names: Sequence[str], data: Iterable[bytes | memoryview], *, synced: bool = True
+    ) -> None:
         """Write results to paths in the run, after recording all of them in ``run.json``."""
         self._names |= {*names}
         self._record_results(self._names | {*self.written(self._stage)})
         for name, content in zip(names, data, strict=True):
-            write_bytes(self.path / name, content)
+            write_bytes(self.path / name, content, synced=synced)
 
     @contextlib.contextmanager
     def writing(self, stage: str) -> Iterator[None]:

@@ -102,8 +102,10 @@ def read_colours(images: np.ndarray | Sequence[Image.Image]) -> np.ndarray:
 
 def drop_isolated(mask: np.ndarray) -> np.ndarray:
     """Return bool masks ``(n, h, w)`` without pixels that have fewer than `NEIGHBOURS` of 8 neighbours in the mask."""
-    around = ndimage.convolve(mask.astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
-    return mask & (around > NEIGHBOURS)  # the pixel itself is counted
+    kept, some = np.zeros_like(mask), mask.any(axis=(1, 2))  # most things are in few images
+    around = ndimage.convolve(mask[some].astype(np.uint8), np.ones((1, 3, 3), np.uint8), mode="constant")
+    kept[some] = mask[some] & (around > NEIGHBOURS)  # the pixel itself is counted
+    return kept
 
 
 @functools.cache

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from PIL import Image, ImageDraw
 
-from analysis.tables.stage import picture_shares
+from analysis.tables.stage import picture_calls
 from hooks.prompt.spans import split_words
 from probes.runs import parts
 from probes.runs import schemas as runs_schemas
@@ -317,4 +317,6 @@ def _png(plan: Plan, triplet: int, seed: int, indicator: str) -> bytes:
 def picture_table(run: Run) -> pd.DataFrame:
     """Return the similarities of a run's pictures, as they are measured; those with a picture left out are NaN."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    return pd.concat([share.done(run) for share in picture_shares(run, samples)], ignore_index=True)
+    return pd.concat(
+        [function(run, *own) for function, *own in picture_calls(run, samples)], ignore_index=True
+    )

@@ -25,7 +25,7 @@ def test_the_tables_are_tidy(loaded):
     pairs = loaded.pairs(site="unet.mid")
     assert {"space", "site", "step", "metric", "triplet", "seed", "pair", "value"} <= set(pairs)
     assert {"mean", "ci_low", "ci_high", "n"} <= set(loaded.disparity())
-    assert {"gap", "p_adjusted", "control_gap"} <= set(loaded.gap())
+    assert {"gap", "p_sites", "word_gap", "p_control"} <= set(loaded.gap())
     assert {"word", "heat", "peak"} <= set(loaded.words)
     changed = loaded.gap()
     changed.loc[:, "gap"] = 0.0
@@ -56,7 +56,7 @@ def test_the_page_shows_pictures_and_numbers(loaded):
 
 def test_a_small_p_is_no_0(loaded):
     certain = analysis.LoadedRun(loaded.run)
-    certain._tables["gap"] = loaded.gap().assign(p_control=1e-5)
+    certain._tables["word_gap"] = loaded.table("word_gap").assign(p_control=1e-5)
     page = certain._repr_html_()
     assert "p &lt; 0.001" in page and not re.search(r"p (= )?0\.000", page)
 
@@ -77,9 +77,9 @@ def test_gaps_are_chosen_by_site_step_metric_and_contrast(loaded):
 
 
 def test_a_finding_says_what_the_report_says(loaded):
-    from analysis.report.findings import summaries
+    from analysis.report.findings import read_gaps, summaries
 
-    tables = [loaded.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [read_gaps(loaded.table), loaded.table("agreement")]
     (summary,) = summaries(*tables, loaded.run.config)
     claims = {one.metric.key: one.claim for one in summary.findings}
     for key in ("t", "z0", "ssim", "diff_pix"):
@@ -160,7 +160,7 @@ def test_the_tables_that_are_there_are_listed(loaded):
 
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
-    with pytest.raises(UserError, match=r"found 7 others .*: no object was looked for: run --stage observe"):
+    with pytest.raises(UserError, match=r"found 9 others .*: no object was looked for: run --stage observe"):
         _ = loaded.objects
     configure(loaded.run, observe={"objects": False})
     with pytest.raises(

@@ -27,7 +27,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from probes.execution.processes import Helpers
 from probes.execution.workers import core_count
 from probes.runs import parts
 from probes.runs.run import Run
@@ -86,11 +85,9 @@ def stage(name: str, path: Path, processes: int) -> None:
     """Run one stage in this process, with its helpers."""
     run = Run.open(path)
     if name == "measure":
-        with Helpers() as helpers:
-            helpers.start(processes, "analysis.tables.stage")
-            from analysis.tables.stage import measure
+        from analysis.tables.stage import measure
 
-            measure(run, helpers=helpers, processes=processes)
+        measure(run, processes=processes)
     else:
         from analysis.report.page import report
 

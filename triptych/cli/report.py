@@ -17,6 +17,7 @@ def parser() -> command_line.Parser:
         {
             "triptych report runs/first-light": "after an update of triptych, or of what people answered",
             "triptych report runs/first-light --figures pdf,png": "with its figures for a paper",
+            "triptych report runs/first-light --gallery all": "with every triplet in its gallery",
         },
         "the folder of a measured run, or its triplets.yaml",
         [REPORT],

@@ -49,7 +49,7 @@ _FIELDS = {
         "generate.workers": "N",
         "cluster.address": "ADDRESS",
     },
-    "what to report": {"report.figures": "FORMAT"},
+    "what to report": {"report.gallery": "N", "report.figures": "FORMAT"},
 }
 WHAT, HOW, WHERE, REPORT = _FIELDS
 

@@ -22,7 +22,7 @@ from analysis.stats.bootstrap import prompt_means
 from analysis.stats.confidence_sequences import sequence_interval
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
-from analysis.tables.similarities.control_columns import SideWords
+from analysis.tables.similarities.word_gap import SideWords
 
 Near = Callable[[str, str], NDArray[np.float64]]  # nearness of two words, shape (n_prompts, n_seeds)
 RUN, MEASURE = "run", "measure"

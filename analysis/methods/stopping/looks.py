@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import StopQuestion
 from analysis.study import indicators
-from analysis.tables.similarities.control_columns import words_of
 from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.word_gap import words_of
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import part_files

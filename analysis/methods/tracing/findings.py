@@ -14,7 +14,7 @@ from analysis.methods.tracing.outcomes import VERDICT, outcome_words
 from analysis.methods.tracing.shares import INTERACTION, NECESSITY, SUFFICIENCY
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
-from analysis.tables.similarities.families import shares_noise
+from analysis.tables.similarities.similarities import shares_noise
 from analysis.tables.spec import Measured
 from probes.config.measurement import Trace
 from probes.config.schema import Config

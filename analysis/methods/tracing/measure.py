@@ -14,8 +14,8 @@ from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_ne
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes
 from analysis.methods.tracing.shares import share_table
 from analysis.study import contrasts
-from analysis.tables.sharing import Piece, Sharing
-from analysis.tables.similarities.families import by_unit
+from analysis.tables.sharing import Sharing
+from analysis.tables.similarities.similarities import by_unit
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
 from probes.runs.run import Run
@@ -45,9 +45,9 @@ def read_trace(run: Run, sharing: Sharing, checked: object = None) -> TraceInput
     """Return the trace of a run; None of a run without traced images."""
     if not run.parts("traced"):
         return None
-    numbers, names, config = range(len(run.parts("traced"))), outcomes_of(run), run.config
-    pieces = [Piece(part_outcomes, (number, names), of_run=True) for number in numbers]
-    result = pd.concat(sharing.results(pieces), ignore_index=True)
+    names, config = outcomes_of(run), run.config
+    calls = [(part_outcomes, number, names) for number in range(len(run.parts("traced")))]
+    result = pd.concat(sharing.results(calls), ignore_index=True)
     about = [name for name in _ABOUT if name != "fault"]
     parts = [read_part(file, about).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
     variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing

@@ -38,13 +38,13 @@ def draw_atlas(
         wide = rows.pivot_table(index="site", columns="step", values=column, aggfunc="first", dropna=False)
         return wide.reindex(index=sites, columns=steps).to_numpy(float)
 
-    tested = bool(np.isfinite(rows["p_control_adjusted"].to_numpy(float)).any())
+    tested = bool(np.isfinite(rows["p_control_sites"].to_numpy(float)).any())
     shown = ("word_gap", "word_low", "word_high") if tested else ("gap", "ci_low", "ci_high")
     cells = {name: matrix(column) for name, column in zip(("gap", "low", "high"), shown)}
-    cells |= {column: matrix(column) for column in ("p_adjusted", "p_control_adjusted")}
+    cells |= {column: matrix(column) for column in ("p_sites", "p_control_sites")}
     values = cells["gap"]
-    beyond = beyond_words(cells["p_control_adjusted"], alpha)
-    significant = cells["p_adjusted"] < alpha
+    beyond = beyond_words(cells["p_control_sites"], alpha)
+    significant = cells["p_sites"] < alpha
     bound = _bound(values)
 
     with style():
@@ -117,9 +117,9 @@ def draw_atlas(
     return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)
 
 
-def beyond_words(p_control_adjusted: np.ndarray, alpha: float) -> np.ndarray:
+def beyond_words(p_sites: np.ndarray, alpha: float) -> np.ndarray:
     """Tell which cells are filled: the gap over words is more than the words differ, after adjustment."""
-    return np.asarray(p_control_adjusted, float) < alpha
+    return np.asarray(p_sites, float) < alpha
 
 
 def atlas_rows(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:

@@ -10,26 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.metrics.registry import NO_STEP, Metric
+from analysis.metrics.registry import Metric
 from analysis.report.figures.style import FAINT, INK, PALETTE, Drawn, new_figure, style
 from analysis.report.format import DASH, label, number, over
-from analysis.report.verdict import FEWEST_PROMPTS
 
 WIDTH = 4.0  # inches: half of a page of the report, and a column of text on a phone
 ROW = 0.27  # inches a measure
 FARTHEST = 1.6  # of the distance between the sides; what reaches farther is cut, with an arrow
 LONGEST = 12  # characters of the name of a side
-
-
-def with_ends(findings: pd.DataFrame, gap: pd.DataFrame) -> pd.DataFrame:
-    """Return findings with the ends of their intervals and δ, from ``tables/gap``."""
-    keys = ["contrast", "space", "site", "metric"]
-    columns = ["ci_low", "ci_high", "word_low", "word_high", "delta", "n_prompts"]
-    ends = gap[gap["step"] == NO_STEP][[*keys, *columns]].drop_duplicates(keys)
-    found = findings.merge(ends, on=keys, how="left")
-    few = found["n_prompts"] < FEWEST_PROMPTS
-    found.loc[few, ["ci_low", "ci_high", "word_low", "word_high"]] = math.nan
-    return found
 
 
 def draw_headline(
@@ -41,8 +29,7 @@ def draw_headline(
 ) -> Drawn | None:
     """Draw the gap of every headline measure as a share of the distance between the sides, over prompts and words.
 
-    `findings` are rows of ``tables/findings`` with the ends of the intervals and δ
-    (`with_ends`); a panel a contrast. None where there is no gap to draw.
+    `findings` are rows of ``tables/findings``; a panel a contrast. None where there is no gap to draw.
     """
     symbols = {metric.key: metric for metric in metrics}
     table = findings[findings["gap"].notna() & findings["measure"].isin(list(symbols))]

@@ -32,29 +32,12 @@ def draw_bias_scores(
     unit: str = "prompt",
     alpha: float = 0.05,
 ) -> Drawn | None:
-    """Draw bias scores, those that lean most to the second indicator on top.
+    """Draw bias scores, those that lean most to the second indicator on top; None when no object passes the filter.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Rows of ``tables/figure04_bias_scores`` of one group and pair: ``object``, ``bias_score``, ``low``, ``high``,
-        ``individual``, ``count_first``, ``count_second``, ``kept``, ``min_count``; with ``p_bh`` of
-        ``tables/object_tests``.
-    name, title : str
-        Of the figure.
-    pair : (str, str)
-        A score of 0 is an object of images generated from prompts of the first indicator only, 1 of the second.
-    where : str
-        Which objects: "all objects", "implicitly guided objects".
-    filled : str
-        What a filled mark says: that ``p_bh`` is below `alpha`.
-    unit : {"prompt", "seed"}
-        What intervals are over.
-
-    Returns
-    -------
-    Drawn or None
-        None when no object passes the filter. ``links`` names the object of each row.
+    `scores` are rows of ``tables/figure04_bias_scores`` of one group and pair with ``p_objects`` of
+    ``tables/object_tests``; a score of 0 is an object of images generated from prompts of the first of `pair` only, 1
+    of the second. `where` names the objects ("all objects"), `filled` says what a filled mark is: ``p_objects`` is
+    below `alpha`; intervals are over `unit`. ``links`` names the object of each row.
     """
     rows, middle = shown_scores(scores)
     if rows.empty:
@@ -71,7 +54,7 @@ def draw_bias_scores(
             color = INK if row.bias_score == 0.5 else LEAN[int(row.bias_score > 0.5)]
             if np.isfinite(row.low):
                 axes.plot([row.low, row.high], [y, y], color=color, lw=1.1, solid_capstyle="butt", zorder=2)
-            face = color if filled_scores(row.p_bh, alpha) else "white"
+            face = color if filled_scores(row.p_objects, alpha) else "white"
             axes.plot(row.bias_score, y, "o", ms=3.8, mfc=face, mec=color, mew=0.9, zorder=3)
             for x, count in zip(columns, (row.count_first, row.count_second)):
                 beside(f"{count:d}", (x, 0), y, va="center_baseline", ha="right")
@@ -115,9 +98,9 @@ def shown_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return (pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)]) if middle > 0 else rows), middle
 
 
-def filled_scores(p_bh, alpha: float):
+def filled_scores(p_objects, alpha: float):
     """Tell which marks are filled, from an adjusted p-value or a column of them."""
-    return p_bh < alpha
+    return p_objects < alpha
 
 
 def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **options) -> None:

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PAGE = 24, KEPT = 96;  // triplets on a page; files of triplets that stay in memory
+  const PAGE = 24, KEPT = 96, TOGETHER = {{ together }};  // triplets on a page; files that stay in memory; triplets in a file
   const get = (id) => document.getElementById(id);
   const make = (name, attributes = {}, ...inside) => {
     const node = document.createElement(name);
@@ -43,7 +43,7 @@
     compares = data.indicators.length > 1;
     if (!compares) what = "image";
     data.place = new Map(data.triplet.map((triplet, i) => [`t${triplet}s${data.seed[i]}`, i]));
-    data.faulty = new Set(data.left_out.map(([triplet, seed]) => `t${triplet}s${seed}`));
+    data.faulty = new Set(data.left_out);
     data.lower = data.prompts.map((prompt) => prompt.toLowerCase());
     data.mean = {};
     const order = get("order"), agreement = get("agreement");
@@ -70,10 +70,8 @@
     const name = get("object").value, group = get("group").value, indicator = get("indicator").value;
     if (!name && !group && !indicator) return null;
     const found = new Set();
-    for (const lists of name ? [data.objects[name] || []] : Object.values(data.objects)) for (const [place, of, steps] of lists) {
-      if ((group && Number(group) !== place) || (indicator && Number(indicator) !== of)) continue;
-      let row = 0;
-      for (const step of steps) { row += step; found.add(row); }
+    for (const lists of name ? [data.objects[name] || []] : Object.values(data.objects)) for (const [place, of, rows] of lists) {
+      if ((!group || Number(group) === place) && (!indicator || Number(indicator) === of)) rows.forEach((row) => found.add(row));
     }
     return found;
   };
@@ -115,18 +113,22 @@
     const at = v * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2), f = at - i;
     return stops[i].map((c, k) => c + (stops[i + 1][k] - c) * f);
   };
-  const heat = (canvas, maps, row, word, [width, height]) => {
-    canvas.hidden = word < 0;
-    if (word < 0) return;
+  // `row` is the image's, `word` the number of a word in its prompt; `all` is the range of one scale, or nothing.
+  const heat = (canvas, sprite, entry, row, word, all) => {
+    const range = word < 0 ? null : entry.ranges[row][word], [width, height] = entry.map;
+    canvas.hidden = !range;
+    if (!range) return "";
     canvas.width = width; canvas.height = height;
-    const context = canvas.getContext("2d");
-    context.drawImage(maps, word * width, row * height, width, height, 0, 0, width, height);
+    const context = canvas.getContext("2d"), [low, high, peak] = range, [from, to] = all || range;
+    context.drawImage(sprite, word * width, row * height, width, height, 0, 0, width, height);
     const pixels = context.getImageData(0, 0, width, height);
     for (let i = 0; i < pixels.data.length; i += 4) {
-      const v = pixels.data[i] / 255;
+      const raw = low + pixels.data[i] / 255 * (high - low);
+      const v = to > from ? Math.min(Math.max((raw - from) / (to - from), 0), 1) : 0;
       pixels.data.set([...colour(v), 255 * 0.75 * (0.35 + 0.65 * v)], i);
     }
     context.putImageData(pixels, 0, 0);
+    return `peak ${show(peak, 3)}`;
   };
   const picture = (text) => new Promise((done) => {
     const image = new Image();
@@ -139,37 +141,32 @@
     const cells = article.querySelector(".cells");
     if (!entry.cells.length) { cells.append(make("p", { class: "note" }, compares ? "No image of this triplet can be read." : "This image cannot be read.")); return; }
     const hidden = new Set(get("controls").checked ? [] : data.indicators.filter(([, , control]) => control).map(([name]) => name));
-    const [image, maps] = await Promise.all([picture(entry.image), get("maps").checked && entry.maps ? picture(entry.maps) : null]);
+    const sprite = get("maps").checked && entry.maps ? await picture(entry.maps) : null;
     const heats = [];
-    let left = 0;
     entry.cells.forEach((cell, i) => {
-      const [width, height] = entry.sizes[i], start = left;
-      left += width;
       if (hidden.has(cell.of)) return;
-      const canvas = make("canvas", { width, height, role: "img", "aria-label": `Image generated from the prompt “${cell.prompt}”` });
-      if (image) canvas.getContext("2d").drawImage(image, start, 0, width, height, 0, 0, width, height);
-      const frame = make("div", { class: "image" }, canvas);
-      if (maps) { const own = make("canvas", { class: "map", "aria-hidden": "true" }); own.hidden = true; heats.push([own, i]); frame.append(own); }
+      const frame = make("div", { class: "image" }, make("img", { src: cell.file, loading: "lazy", alt: `Image generated from the prompt “${cell.prompt}”` }));
+      const peak = make("span", { class: "peak" });
+      if (sprite) { const own = make("canvas", { "aria-hidden": "true" }); own.hidden = true; heats.push([own, i, peak]); frame.append(own); }
       if (get("boxes").checked || get("masks").checked) frame.append(overlay(cell.objects));
-      const caption = make("figcaption", {}, ...(compares ? [make("b", {}, cell.of), cell.word !== cell.of ? ` “${cell.word}”` : ""] : []));
-      const list = make("p", { class: "list" }, cell.objects.map(([label]) => label).join(", "));
-      cells.append(make("figure", {}, frame, caption, list));
+      const caption = make("figcaption", {}, ...(compares ? [make("b", {}, cell.of), cell.word !== cell.of ? ` “${cell.word}”` : ""] : []), ...(sprite ? [peak] : []));
+      cells.append(make("figure", {}, frame, caption, make("p", { class: "list" }, cell.objects.map(([label]) => label).join(", "))));
     });
-    if (get("masks").checked && entry.cells.some((cell) => cell.objects.some((one) => one.length < 4))) article.append(make("p", { class: "note" }, `Of some objects of this ${what} the outline is left out: it would take too much room. Boxes are there.`));
-    if (maps) {
-      const chips = make("div", { class: "chips", role: "group", "aria-label": `Words of this ${compares ? "triplet" : "prompt"}` });
-      entry.chips.forEach(([label, index]) => {
-        const button = make("button", { type: "button", "aria-pressed": "false" }, label);
-        button.addEventListener("click", () => {
-          const on = button.getAttribute("aria-pressed") !== "true";
-          for (const other of chips.children) other.setAttribute("aria-pressed", "false");
-          button.setAttribute("aria-pressed", String(on));
-          for (const [canvas, i] of heats) heat(canvas, maps, i, on && entry.there[i].includes(index[i]) ? index[i] : -1, entry.map);
-        });
-        chips.append(button);
+    if (!sprite) return;
+    const ranges = entry.ranges.flat().filter(Boolean);
+    const all = get("scale").checked ? [Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high))] : null;
+    const chips = make("div", { class: "chips", role: "group", "aria-label": `Words of this ${compares ? "triplet" : "prompt"}` });
+    entry.chips.forEach(([label, index]) => {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, label);
+      button.addEventListener("click", () => {
+        const on = button.getAttribute("aria-pressed") !== "true";
+        for (const other of chips.children) other.setAttribute("aria-pressed", "false");
+        button.setAttribute("aria-pressed", String(on));
+        for (const [canvas, i, peak] of heats) peak.textContent = heat(canvas, sprite, entry, i, on ? index[i] : -1, all);
       });
-      article.append(chips);
-    }
+      chips.append(button);
+    });
+    article.append(chips);
   };
 
   let drawing = 0;
@@ -177,7 +174,7 @@
     const mine = ++drawing, last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
     page = Math.min(Math.max(page, 0), last);
     const from = page * PAGE, shown = rows.slice(from, from + PAGE);
-    get("count").textContent = (rows.length === data.n ? many(data.n, what) : `${rows.length.toLocaleString("en")} of ${many(data.n, what)}`) + (compares ? " (a prompt with one seed)" : "") + `${data.left_out.length ? `, ${data.left_out.length.toLocaleString("en")} ${compares ? "with an image that enters" : data.left_out.length === 1 ? "enters" : "enter"} no mean` : ""}.`;
+    get("count").textContent = (rows.length === data.n ? many(data.n, what) : `${rows.length.toLocaleString("en")} of ${many(data.n, what)}`) + (data.of > data.n ? ` out of ${data.of.toLocaleString("en")} that the run holds` : "") + (compares ? " (a prompt with one seed)" : "") + `${data.left_out.length ? `, ${data.left_out.length.toLocaleString("en")} ${compares ? "with an image that enters" : data.left_out.length === 1 ? "enters" : "enter"} no mean` : ""}.`;
     get("legend").hidden = !(get("boxes").checked || get("masks").checked);
     for (const pages of document.querySelectorAll("nav.pages")) {
       const step = (label, to) => {
@@ -191,10 +188,10 @@
     get("rows").replaceChildren(...shown.map((i) => {
       const key = `t${data.triplet[i]}s${data.seed[i]}`;
       const gaps = data.contrasts.map(([name]) => `gap (${name}) ${show(data.gaps[name][i])}`);
-      const said = [`seed ${data.seed[i]}`, ...gaps, ...(data.faulty.has(key) ? [compares ? "enters no mean: an image of it is left out" : "left out: it enters no mean"] : [])].join(" · ");
+      const said = [`seed ${data.seed[i]}`, ...gaps, ...(data.faulty.has(i) ? [compares ? "enters no mean: an image of it is left out" : "left out: it enters no mean"] : [])].join(" · ");
       const article = make("article", { class: key === linked ? "triplet linked" : "triplet", id: key },
         make("h2", {}, make("a", { href: `#triplet=${key}`, title: `Link to this ${what}` }, data.prompts[data.prompt[i]])), make("p", { class: "values" }, said), make("div", { class: "cells" }));
-      load(data.file[i]).then((content) => { if (mine === drawing) return fill(article, content[data.at[i]]); },
+      load(Math.floor(i / TOGETHER)).then((content) => { if (mine === drawing) return fill(article, content[i % TOGETHER]); },
         (error) => article.append(make("p", { class: "note warning" }, `Not there: ${error.message}. Make the report again.`)));
       return article;
     }));
@@ -202,7 +199,7 @@
   };
 
   for (const name of ["text", "object", "group", "indicator", "agreement", "order"]) get(name).addEventListener("input", () => data && find());
-  for (const name of ["boxes", "masks", "maps", "controls"]) get(name).addEventListener("input", () => data && draw());
+  for (const name of ["boxes", "masks", "maps", "scale", "controls"]) get(name).addEventListener("input", () => data && draw());
   get("tools").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", () => { const own = new URLSearchParams(location.hash.slice(1)).get("triplet"); if (data && own) find(own); });
 })();

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from analysis.report.format import label
 from analysis.study import contrasts
 from analysis.tables.registry import read
 from analysis.tables.similarities.side_shares import side_distance
+from analysis.tables.similarities.word_gap import joined_gaps
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
 
@@ -35,7 +37,7 @@ COLUMNS = [
     "gap",
     "distance",
     "share",
-    "p_control_adjusted",
+    "p_control_sites",
 ]
 _PANEL = 2.4  # inches
 _LETTERS = 80  # of the titles of all panels, side by side
@@ -47,7 +49,7 @@ def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
     ``depth`` from 0 (before the first block) to 1 (behind the last) by rank; ``noise`` as of `noise_share`; ``gap`` of
     the cosine between the indicators' words, ``distance`` of their two sides, and ``share``, gap ÷ distance: 1 where
     the reference stands as near to the first side as the sides are apart. NaN where the sides differ by less than the
-    smallest gap that matters; ``p_control_adjusted`` as in ``tables/gap``.
+    smallest gap that matters; ``p_control_sites`` as in ``tables/word_gap``.
     """
     rows = [
         _of_run(name, run, contrast)
@@ -61,7 +63,7 @@ def depth_table(runs: Mapping[str, Run]) -> pd.DataFrame:
 def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     from probes.models.loading import noise_share  # not before: it loads torch
 
-    gap = atlas_rows(read(run, "gap"), contrast)
+    gap = atlas_rows(joined_gaps(partial(read, run)), contrast)
     gap = gap[[place(site).between_blocks for site in gap["site"]]]
     sites = sorted(gap["site"].unique(), key=place)
     if len(sites) < 2:
@@ -89,7 +91,7 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
 
 def opening(table: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Return where the gap of each run and contrast is first more than its words differ, if anywhere: at most noise."""
-    found = table[beyond_words(table["p_control_adjusted"], alpha)]
+    found = table[beyond_words(table["p_control_sites"], alpha)]
     found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
     return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
 
@@ -115,7 +117,7 @@ def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str, a
                 cmap=DIVERGING,
                 norm=Normalize(-1, 1),
             )
-            beyond = cells[beyond_words(cells["p_control_adjusted"], alpha)]
+            beyond = cells[beyond_words(cells["p_control_sites"], alpha)]
             axes.scatter(beyond["noise"], beyond["depth"], s=2, c="black", lw=0)
             axes.set_title(textwrap.fill(label(run), max(8, _LETTERS // len(runs))))
             axes.set_xlim(1, 0)

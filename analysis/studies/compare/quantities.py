@@ -56,10 +56,8 @@ def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFram
     config, pairs = run.config, StoredSimilarities(run)
     names, reference = [member.name for member in indicators(config)], config.reference
     wanted = {metric.place for metric in headline_metrics(config.measure.text_readout)}
-    if not every:
-        pairs = pairs.only(wanted)
     keys, values = [], []
-    for family in pairs.families():
+    for family in pairs.families(None if every else wanted):
         row = np.searchsorted(triplets, family.prompts)
         sign = definition(family.metric).sign
         near = {

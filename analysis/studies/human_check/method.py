@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 
-from analysis.tables.method import parts_of_methods
+from analysis.methods.registry import METHODS
 from probes.config.schema import Config
 from probes.runs.run import Run
 
@@ -28,4 +29,5 @@ class PeopleCheck:
 
 def people_check(config: Config) -> PeopleCheck | None:
     """Return the check of the method that runs of a configuration are of; None where it is that of detected objects."""
-    return next((one for one in parts_of_methods("people") if one.alone(config)), None)
+    checks = [resolve_name(row.people) for row in METHODS if row.people]
+    return next((one for one in checks if one.alone(config)), None)

@@ -19,7 +19,7 @@ from analysis.stats.proportions import wilson_interval
 from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import COUNTS
-from analysis.tables.similarities.families import by_unit
+from analysis.tables.similarities.similarities import by_unit
 from probes.errors import parse_json
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.run import Run
@@ -156,34 +156,34 @@ def error_rates(
     ``sample_id`` a bool column for every thing of the checker; `backend` is what the lemmas of `objects` were made
     with: tags and things are brought to the same form.
     """
-    detections = objects[objects["object"] >= 0]
-    seen = by_lemma(seen, backend=backend)
-    things = set(seen.columns)
+    detections, seen = objects[objects["object"] >= 0], by_lemma(seen, backend=backend)
     lemmas = dict(zip(detections["label"], detections["lemma"]))
-    looked_for: dict[tuple, set] = {}
-    for row in observed.itertuples():
-        tags = {lemmas.get(tag) or lemma(tag, backend=backend) for tag in row.tags}
-        looked_for.setdefault((row.triplet, row.seed), set()).update(tags & things)
-    for triplet, draw, name in zip(detections["triplet"], detections["seed"], detections["lemma"]):
-        looked_for.setdefault((triplet, draw), set()).update({name} & things)
-    detected = set(zip(detections["sample_id"], detections["lemma"]))
-    columns = {name: number for number, name in enumerate(seen.columns)}
-    there = seen.loc[observed["sample_id"]].to_numpy()
-    rows = [
-        (
-            row.triplet,
-            row.indicator,
-            name,
-            bool(there[place, columns[name]]),
-            (row.sample_id, name) in detected,
-        )
-        for place, row in enumerate(observed.itertuples())
-        for name in sorted(looked_for[row.triplet, row.seed])
-    ]
-    items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    draw = ["triplet", "seed"]
+    every = set().union(*observed["tags"])
+    names = {tag: lemmas.get(tag) or lemma(tag, backend=backend) for tag in every}
+    names = {
+        tag: name for tag, name in names.items() if name in seen.columns
+    }  # a detector has many more tags
+    tags = observed.assign(lemma=[[names[tag] for tag in own if tag in names] for own in observed["tags"]])
+    tags = tags[[*draw, "lemma"]].explode("lemma").dropna()
+    looked_for = pd.concat([tags, detections])[[*draw, "lemma"]].drop_duplicates()
+    looked_for = looked_for[looked_for["lemma"].isin(seen.columns)].sort_values("lemma")
+    rows = observed.reset_index(drop=True).reset_index(names="row").merge(looked_for, on=draw)
+    rows = rows.sort_values(["row", "lemma"])
+    there = seen.loc[observed["sample_id"]].to_numpy(bool)
+    found = pd.MultiIndex.from_frame(detections[["sample_id", "lemma"]])
+    items = pd.DataFrame(
+        {
+            "prompt": rows["triplet"],
+            "indicator": rows["indicator"],
+            "object": rows["lemma"],
+            "truth": there[rows["row"], seen.columns.get_indexer(rows["lemma"])],
+            "detected": pd.MultiIndex.from_frame(rows[["sample_id", "lemma"]]).isin(found),
+        }
+    )
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     rates = detection_rates(items, contrasts=contrasts, **options)
-    known = detections["lemma"].isin(things)
+    known = detections["lemma"].isin(seen.columns)
     share = float(known.mean()) if len(known) else np.nan
     reason = "" if len(known) else "nothing detected"
     row = _rate_of_all("known", share, n=len(known), n_prompts=detections["triplet"].nunique(), reason=reason)

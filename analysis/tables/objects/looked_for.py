@@ -17,7 +17,6 @@ import pandas as pd
 
 from analysis.metrics.cooccurrence import ALL
 from analysis.metrics.dependency import GROUPS
-from analysis.tables.similarities.gap import GAP_COLUMNS
 from probes.runs.run import Run
 
 PROMPTS_ALONE = "only the nouns of the prompts were looked for"
@@ -34,18 +33,12 @@ class _Open:
     flags: Sequence[str] = ()
 
 
-_TESTS = ("statistic", "p_value", "cramers_v", "smallest_expected")
-_OF_ROWS = (  # columns of a gap that stand whatever was looked for
-    *("space", "site", "step", "metric", "contrast", "n_prompts", "n", "delta_source", "n_controls"),
-    *("n_words_first", "n_words_second", "n_references", "reason", "warning", "version"),
-)
 _OPEN = {
     "table06_similarity": _Open(("value", "ci_low", "ci_high")),
-    "table06_gap": _Open([name for name in GAP_COLUMNS if name not in _OF_ROWS], texts=("warning",)),
-    "table07_chi_square": _Open(_TESTS, ("group",), texts=("warnings",)),
-    "table_tests": _Open(
-        (*_TESTS, "floor", "cramers_v_floor", "paper_p_value"), ("group",), texts=("warnings",)
+    "table07_chi_square": _Open(
+        ("statistic", "p_value", "cramers_v", "smallest_expected"), ("group",), texts=("warnings",)
     ),
+    "table_tests": _Open(("p_value", "cramers_v", "cramers_v_floor"), ("group",)),
     "figure04_bias_scores": _Open(
         ("bias_score", "low", "high"), ("group",), texts=("top", "top_left_out"), flags=("kept",)
     ),

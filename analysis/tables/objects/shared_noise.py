@@ -16,12 +16,12 @@ from analysis.tables.objects.claims import UNTESTED
 SHARED_NOISE = "all prompts of a seed share their noise and so depend on each other"
 REASONS = {  # the column of each table that says why
     "object_tests": "reason",
-    "object_claims": "claim_reason",
+    "object_claims": "reason",
+    "object_corrected": "reason",
     "table_tests": "reason",
     "figure04_bias_scores": "reason",
     "table07_chi_square": "warnings",
 }
-EXACT = "p_exact"  # says how a p-value was come by
 
 
 def leave_untested(name: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -32,17 +32,13 @@ def leave_untested(name: str, table: pd.DataFrame) -> pd.DataFrame:
     if name not in REASONS:
         return table
     why = REASONS[name]
-    said = table[why].map(lambda text: f"{text}; {SHARED_NOISE}" if text else SHARED_NOISE)
-    if name == "table07_chi_square":
-        return table.assign(**{why: said})
-    tests = [
-        column
-        for column in table
-        if column.startswith(("p_", "paper_p_"))
-        or column in ("low", "high")
-        or column.endswith(("_low", "_high", "_bound"))
-    ]
-    changed = dict.fromkeys((column for column in tests if column != EXACT), np.nan)
+    texts = table[why].map(lambda text: f"{text}; {SHARED_NOISE}" if text else SHARED_NOISE)
+    changed = {}
+    if why == "reason":
+        tests = [
+            column for column in table if column.startswith("p_") or column.split("_")[-1] in ("low", "high")
+        ]
+        changed = dict.fromkeys(tests, np.nan)
     if name == "object_claims":
         changed["claim"] = UNTESTED
-    return table.assign(**changed, **{why: said})
+    return table.assign(**changed, **{why: texts})

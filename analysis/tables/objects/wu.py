@@ -20,17 +20,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from analysis.metrics.cooccurrence import ALL, of_group
+from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT, of_group
 from analysis.metrics.dependency import GROUPS
-from analysis.metrics.registry import NO_STEP, definition
+from analysis.metrics.registry import NO_STEP
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.object_tests import bias_scores
 from analysis.stats.table_tests import chi_square_test
-from analysis.tables.similarities.similarities import COLUMNS, pair_name
+from analysis.tables.similarities.similarities import pair_name
 from hooks.cosine import cosine_of
 from probes.config.schema import Measure
 
-NO_OBJECT = "no object in one of the two images"
+OBJECT_SITES = {INCLUDED: "objects", LEFT_OUT: "objects.no_persons"}  # of tables of similarities
 CHI_SQUARE_COLUMNS = (
     *("group", "individuals", "comparison", "statistic", "dof", "p_value", "cramers_v", "smallest_expected"),
     *("expected_below_5", "cells", "detections_per_image", "n_objects", "n_prompts", "n_images"),
@@ -44,10 +44,10 @@ def similarity_pairs(
     r"""Cosine of the object counts of two images, for every pair of a triplet and seed.
 
     The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
-    image without any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
+    image without any object has no direction: NaN, and left out of the mean (the paper does not say).
     `objects` is table ``objects``, -1 for a noun that nothing was detected of; `site` is what the column of that name
-    says. 0 to 1, 1 for counts in the same proportions, with the columns of
-    `analysis.tables.similarities.similarities.COLUMNS`.
+    says. 0 to 1, 1 for counts in the same proportions; rows as `analysis.tables.similarities.similarities.from_table`
+    takes them.
 
     Source: Wu et al. 2025, Eq. 4.
 
@@ -70,7 +70,7 @@ def similarity_pairs(
     rows_of = {name: place[name].fillna(-1).to_numpy(int) for name in names if name in place}
     pairs = list(combinations(rows_of, 2))
     if not pairs:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return pd.DataFrame({"site": [], "pair": [], "value": []})
     both = [np.flatnonzero((rows_of[one] >= 0) & (rows_of[other] >= 0)) for one, other in pairs]
     a, b = (np.concatenate([rows_of[pair[side]][at] for pair, at in zip(pairs, both)]) for side in (0, 1))
     dot = np.asarray(counts[a].multiply(counts[b]).sum(axis=1)).ravel()
@@ -79,12 +79,10 @@ def similarity_pairs(
     pair_names = np.array([pair_name(*pair, names) for pair in pairs], object)
     return pd.DataFrame(
         {
-            **{"space": "image", "site": site, "step": NO_STEP, "timestep": np.nan, "metric": "cooccurrence"},
+            **{"space": "image", "site": site, "step": NO_STEP, "metric": "cooccurrence"},
             **{name: shown.get_level_values(name) for name in ("triplet", "seed")},
             "pair": np.repeat(pair_names, [len(at) for at in both]),
             "value": value.astype(np.float32),
-            "reason": np.where(np.isnan(value), NO_OBJECT, ""),
-            "version": definition("cooccurrence").version,
         }
     )
 

@@ -19,12 +19,12 @@ from PIL import Image
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from analysis.metrics.vectors import cosines
-from analysis.tables.similarities.rows import INDEX
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.run import Run
 from probes.runs.schemas import FEATURE_PAIRS
 
+INDEX = ("triplet", "seed", "pair")
 IMAGE_TABLE = "image_similarities"
 IMAGE_METRICS = computed_from("pictures")
 OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)

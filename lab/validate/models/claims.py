@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
-from analysis.report.findings import summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
 from analysis.report.section import measured
 from analysis.study import contrasts, indicators
@@ -178,9 +179,9 @@ def said(run: Run, truth: Truth) -> Said:
     """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
-        tables = [read(run, name) for name in ("gap", "specifications", "agreement")]
-        cards = [card for summary in summaries(*tables, run.config) for card in summary.findings]
-        found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(tables[0], run.config, truth)]
+        gap, agreement = read_gaps(partial(read, run)), read(run, "agreement")
+        cards = [card for summary in summaries(gap, agreement, run.config) for card in summary.findings]
+        found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(gap, run.config, truth)]
     if objects := read_objects(run):
         shown = section(objects, run.config, indicators(run.config))
         own = [card for entry in shown["contrasts"] for card in entry["findings"]]
@@ -210,7 +211,7 @@ def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
         own = gap[gap["contrast"] == "-".join(contrast)]
         drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
         for kind, rows in drawn:
-            for row in rows[beyond_words(rows["p_control_adjusted"], ALPHA)].itertuples(index=False):
+            for row in rows[beyond_words(rows["p_control_sites"], ALPHA)].itertuples(index=False):
                 yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
 
 
@@ -220,12 +221,12 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
         (first, second), differ = entry["pair"], truth.differ(*entry["pair"])
         rows = objects.rows("object_claims", first=first, second=second)
         for row in wording_objects.claimed(rows, HOLDS, HEDGED, HINT).to_dict("records"):
-            side = -int(np.sign(row["difference_words"]))
+            side = -int(np.sign(row["difference"]))
             true = truth.more(row["object"], first, second)
             yield Claim(OBJECTS, row["object"], side, true, row["claim"] != HOLDS)
         for group, where in SCORES.values():
             drawn, _ = shown_scores(scored(objects, entry["contrast"], group))
-            for row in drawn[filled_scores(drawn["p_bh"], ALPHA)].itertuples(index=False):
+            for row in drawn[filled_scores(drawn["p_objects"], ALPHA)].itertuples(index=False):
                 true = truth.more(row.object, first, second)
                 yield Claim(SCORES_FILLED, f"{row.object}, {where}", -sign(row.bias_score - 0.5), true)
         if wording_objects.told(entry["whole"], ALPHA):

@@ -14,7 +14,8 @@ from analysis.stats.bootstrap import prompt_means
 from analysis.stats.multiplicity import gatekept
 from analysis.stats.permutation import sign_flip_test
 from analysis.stats.word_test import word_test
-from analysis.tables.similarities.similarities import Similarities, similarities
+from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.runs.run import Run
 
 QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
@@ -23,8 +24,8 @@ QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
 
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
-    """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap``."""
-    gap = load_run(run.path).gap()
+    """The run's main gaps, one row per quantity: ``quantity`` and the columns of ``tables/gap`` and ``word_gap``."""
+    gap = joined_gaps(load_run(run.path).table)
     gap = gap[gap["contrast"] == contrast]
     rows = []
     for (space, site, metric), label in QUANTITIES.items():
@@ -44,7 +45,7 @@ def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.Da
 
 
 def permuted_p_values(
-    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+    pairs: StoredSimilarities, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """P-values of each quantity when words that all mean the same change places: against 0, and against words.
 
@@ -53,7 +54,7 @@ def permuted_p_values(
     """
     p_values = {}
     for (space, site, metric), label in QUANTITIES.items():
-        family = similarities(pairs).family(space, site, metric)
+        family = pairs.family(space, site, metric)
         if family is None:
             continue
         sign = 1 if definition(metric).higher_is_nearer else -1

@@ -29,7 +29,7 @@ from analysis.tables.objects.claims import (
     DETECTOR,
     HOLDS,
     DetectorCounts,
-    claim_table,
+    claim_tables,
     sides_of,
 )
 from analysis.tables.objects.detector_error import by_lemma, count_errors
@@ -98,16 +98,16 @@ def findings(reading: RunReading) -> pd.DataFrame:
     """
     labelled = pd.Index(reading.detected.prompts)[::EVERY]
     counts = DetectorCounts(reading.counts[reading.counts["prompt"].isin(labelled)])
-    claims = claim_table(reading.detected, reading.pairs, reading.sides, counts)
-    truth = claim_table(reading.there, reading.pairs, reading.sides)
+    claims, _ = claim_tables(reading.detected, reading.pairs, reading.sides, counts)
+    truth, _ = claim_tables(reading.there, reading.pairs, reading.sides)
     plain, plain_truth = (
         object_statistics(table, reading.pairs) for table in (reading.detected, reading.there)
     )
     return claims[["first", "second", "object", "claim"]].assign(
-        there=(truth["p_pooled_adjusted"] < ALPHA)
-        & (truth["difference_words"] * claims["difference_words"] > 0),
-        plain=plain["p_bh"] < ALPHA,
-        plain_there=(plain_truth["p_bh"] < ALPHA) & (plain_truth["difference"] * plain["difference"] > 0),
+        there=(truth["p_objects"] < ALPHA) & (truth["difference"] * claims["difference"] > 0),
+        plain=plain["p_objects"] < ALPHA,
+        plain_there=(plain_truth["p_objects"] < ALPHA)
+        & (plain_truth["difference"] * plain["difference"] > 0),
     )
 
 

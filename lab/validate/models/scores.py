@@ -81,18 +81,22 @@ def planted_scores(run: Run) -> pd.Series:
 def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES) -> pd.DataFrame:
     """One row per object seen in at least `min_images` images of both indicators, ordered by its planted score.
 
-    ``first`` and ``second`` are images, ``p_bh`` of the exact paired test, adjusted over all objects of the run;
+    ``first`` and ``second`` are images, ``p_objects`` of the exact paired test, adjusted over all objects of the run;
     ``inside``: whether the benchmark model's own score lies within the interval, missing where there is none.
     """
     tests = run.table("object_tests")
     tests = tests[(tests["group"] == "all") & (tests["first"] == FIRST) & (tests["second"] == SECOND)]
+    scores = run.table("figure04_bias_scores")[
+        ["group", "first", "second", "object", "bias_score", "low", "high"]
+    ]
+    tests = tests.merge(scores, on=["group", "first", "second", "object"])
     tests = tests.set_index(tests["object"].astype(str))
     names = pd.DataFrame({"thing": list(LEAST), "object": [lemma(thing) for thing in LEAST]})
     names = names[names["object"].isin(tests.index)].set_index("thing")
     chosen = tests.loc[names["object"]].set_axis(names.index)
     columns = {
         **{"images_first": "first", "images_second": "second", "bias_score": "score"},
-        **{"bias_score_low": "low", "bias_score_high": "high", "p_bh": "p_bh"},
+        **{"low": "low", "high": "high", "p_objects": "p_objects"},
     }
     table = chosen[list(columns)].rename(columns=columns).join(own_scores(sample))
     table["planted"] = planted_scores(run)
@@ -106,7 +110,7 @@ def significant(run: Run, alpha: float = 0.05) -> str:
     """In how many objects a run's words differ by its own tests, adjusted over objects, in a sentence."""
     tests = run.table("object_tests")
     tests = tests[tests["group"] == "all"]
-    pairs = tests.groupby(["first", "second"], observed=True, sort=False)["p_bh"]
+    pairs = tests.groupby(["first", "second"], observed=True, sort=False)["p_objects"]
     counts = [f"{int((p < alpha).sum())} of {len(p)} ({a}, {b})" for (a, b), p in pairs]
     return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(counts)}."
 

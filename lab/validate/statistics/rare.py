@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.cautions import looks_like
+from analysis.stats.cautions import gap_cautions
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
@@ -125,14 +125,7 @@ def design_gaps(
         values = draw_design(name, n_prompts, simulations, rng)
         flips = sign_flip_test(values, permutations=499, seed=number).p_value
         size = effect_sizes(values, resamples=resamples, seed=number)
-        caution = looks_like(
-            values,
-            size.n_effective,
-            n_references=np.full(simulations, 3),
-            unequal=np.zeros(simulations, bool),
-            sizes=(np.full(simulations, 3),) * 2,
-            tested=np.ones(simulations, bool),
-        )
+        caution = gap_cautions(values, size.n_effective)
         silent = caution == ""
         outside = np.where((size.mean_low > 0) | (size.mean_high < 0), 0.0, 1.0)
         rejected += [

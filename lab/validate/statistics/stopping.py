@@ -23,7 +23,7 @@ from analysis.methods.stopping.gaps import MEASURE, RUN, GapOfPrompts, Sequentia
 from analysis.methods.stopping.question import FIRST, GAP, OPEN, SECOND, StopQuestion
 from analysis.stats.confidence_sequences import sequence_interval
 from analysis.stats.word_pairs import prompt_gaps
-from analysis.tables.similarities.control_columns import SideWords
+from analysis.tables.similarities.word_gap import SideWords
 from lab.templates import render
 from lab.validate.statistics import words
 from lab.validate.statistics.rare import NOISE, draw_design

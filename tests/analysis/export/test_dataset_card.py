@@ -9,8 +9,7 @@ import yaml
 from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
-from analysis.export.cards.card import write_dataset_card
-from analysis.export.cards.markdown import plain
+from analysis.export.card import plain, write_dataset_card
 from analysis.export.exporting import export_run
 from probes.runs.run import Run
 

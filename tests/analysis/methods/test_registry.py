@@ -9,8 +9,8 @@ import pytest
 import analysis.report.page
 from analysis.methods import registry
 from analysis.methods.registry import METHODS, Method
-from analysis.tables.method import measured_methods
 from analysis.tables.registry import TABLES, needs
+from analysis.tables.spec import method_specs
 from lab.pages import tables
 from probes.runs.run import Run
 from tests.runs import TINY, saved_yaml
@@ -72,7 +72,7 @@ def test_every_row_has_its_folder_and_what_it_names_stands_there(method):
     package = f"analysis.methods.{method.name}"
     assert (ROOT / package.replace(".", "/") / "__init__.py").exists()
     places = [
-        *filter(None, (method.spec, method.measured, method.reported)),
+        *filter(None, (method.spec, method.people)),
         *([method.command.module] if method.command else []),
     ]
     assert places and all(place.startswith(f"{package}.") for place in places)
@@ -81,16 +81,11 @@ def test_every_row_has_its_folder_and_what_it_names_stands_there(method):
 def test_every_folder_has_its_row():
     folders = {path.parent.name for path in (ROOT / "analysis" / "methods").glob("*/__init__.py")}
     assert folders == {method.name for method in METHODS}
-    assert len({table.name for method in measured_methods() for table in method.tables}) == sum(
-        len(method.tables) for method in measured_methods()
-    )
+    names = [table.name for method in method_specs() for table in method.tables]
+    assert len(names) == len(set(names))
 
 
 def test_no_template_below_names_a_method():
     templates = (ROOT / "analysis" / "report" / "templates").glob("*.j2")
     texts = {path: path.read_text("utf-8") for path in templates}
-    assert not [
-        path
-        for path, text in texts.items()
-        if any(one.name in text for one in METHODS if one.measured or one.spec)
-    ]
+    assert not [path for path, text in texts.items() if any(one.name in text for one in METHODS if one.spec)]

@@ -1,5 +1,6 @@
-"""The report's findings: one primary measure, the others adjusted, every sentence with its specifications."""
+"""The report's findings: one primary measure, the others adjusted."""
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -7,14 +8,14 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.findings import COLUMNS, findings_table, summaries
+from analysis.report.findings import COLUMNS, findings_table, read_gaps, summaries
 from analysis.report.format import listed, p_value
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
-from analysis.tables.similarities.agreement import agreement
-from analysis.tables.similarities.control_columns import SideWords
-from analysis.tables.similarities.gap import gap
-from analysis.tables.similarities.specifications import left_out
+from analysis.tables.similarities.gap import GapChoices, gap_rows
+from analysis.tables.similarities.headline import left_out
+from analysis.tables.similarities.similarities import from_table
+from analysis.tables.similarities.word_gap import SideWords, word_rows
 from analysis.tables.stage import measure
 from hooks.prompt.spans import split_words
 from probes.runs.run import Run
@@ -45,31 +46,27 @@ def test_gatekept_by_hand():
 
 
 def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [read_gaps(leaning.table), leaning.table("agreement")]
     (found,) = summaries(*tables, leaning.config)
     others = [metric.key for metric in MEASURES if metric.key != "z0"]
     assert [one.metric.key for one in found.findings] == ["z0", *others]
     assert others[:3] == ["t", "ssim", "diff_pix"]
     top = found.findings[0]
     assert top.primary and top.direction == 1 and top.verdict.licence == "claim"
-    assert found.opening.startswith(
-        "Final latents generated from neutral prompts (person, human, figure) are nearer to those generated from "
-        "masculine prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
+    assert top.claim == (
+        "Final latents generated from neutral prompts (person, human, figure) are nearer to those of masculine (man, "
+        "gentleman, male) than of feminine (woman, lady, female) prompts, by more than synonyms differ."
     )
-    assert "more than these words differ among themselves" in found.opening
-    gaps = leaning.table("specifications").query("site == 'latent.final'")["gap"]
-    assert (top.specified.count, top.specified.low, top.specified.high) == (10, gaps.min(), gaps.max())
-    said = f"the gap over words is from {gaps.min():.3f} to {gaps.max():.3f} over 10 specifications"
-    assert said in found.opening and "support" not in found.opening
+    assert found.answer == top.answer == re.sub(r" \(.*?\)", "", top.claim)
     views = listed(metric.symbol for metric in MEASURES if metric.space != "prompt")
     assert f"{views} are views of the same images, not separate findings" in found.others
-    assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.opening + found.others
-    row = leaning.table("gap").query("site == 'latent.final'").iloc[0]
+    assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.others
+    row = leaning.table("word_gap").query("site == 'latent.final'").iloc[0]
     assert top.p_measures == row["p_control"]
 
 
 def test_the_findings_stand_in_a_table(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [read_gaps(leaning.table), leaning.table("agreement")]
     table = findings_table(summaries(*tables, leaning.config))
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
@@ -78,11 +75,11 @@ def test_the_findings_stand_in_a_table(leaning):
 
 
 def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
-    config, gaps = leaning.config, leaning.table("gap")
+    config, gaps = leaning.config, read_gaps(leaning.table)
     both = config.model_copy(update={"contrasts": [CONTRAST, CONTRAST[::-1]]})
     gaps = pd.concat([gaps, gaps.assign(contrast="feminine-masculine")])
-    tables = leaning.table("specifications"), leaning.table("agreement")
-    (alone,), pair = summaries(gaps, *tables, config), summaries(gaps, *tables, both)
+    agreement = leaning.table("agreement")
+    (alone,), pair = summaries(gaps, agreement, config), summaries(gaps, agreement, both)
     for summary in pair:
         for one, two in zip(alone.findings, summary.findings, strict=True):
             assert two.p_measures == pytest.approx(min(2 * one.p_measures, 1))
@@ -92,11 +89,10 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
     for text, one in zip(shown, pair[0].findings, strict=True):
         assert f", {text} against words, adjusted" in repr(one)
     assert repr(alone.findings[0]).splitlines()[1].endswith("against words, adjusted over the measures")
-    assert "against words, adjusted over the measures;" in alone.opening
 
 
 def test_every_number_of_a_finding_says_what_it_is_in(leaning):
-    tables = [leaning.table(name) for name in ("gap", "specifications", "agreement")]
+    tables = [read_gaps(leaning.table), leaning.table("agreement")]
     (found,) = summaries(*tables, leaning.config)
     for one in found.findings:
         *numbers, _ = one.lines()
@@ -117,19 +113,13 @@ def test_a_specification_is_a_run_without_that_word(leaning):
     """Leaving a word out is what a run would have said that never had it."""
     pairs, table = melted(leaning), leaning.table("specifications")
     kept = {name: entry for name, entry in NINE.items() if name != "lady"}
-    rows = gap(
-        pairs,
-        indicators=list(NINE),
-        reference="neutral",
-        contrasts=[CONTRAST],
-        controls={
-            name: "neutral" if entry["control"] is True else entry["control"]
-            for name, entry in kept.items()
-            if entry["control"]
-        },
-        resamples=100,
-        permutations=100,
-    )
+    controls = {
+        name: "neutral" if entry["control"] is True else entry["control"]
+        for name, entry in kept.items()
+        if entry["control"]
+    }
+    choices = GapChoices(indicators=list(NINE), reference="neutral", contrasts=[CONTRAST], controls=controls)
+    rows = pd.concat([word_rows(family, CONTRAST, choices) for family in from_table(pairs)])
     own = table[table["specification"] == "without “lady”"].set_index(["site", "metric"])
     for place in (("latent.final", "cosine"), ("image", "ssim"), ("text.final", "cosine_sequence")):
         row = rows.set_index(["site", "metric"]).loc[[place]].iloc[0]
@@ -139,7 +129,7 @@ def test_a_specification_is_a_run_without_that_word(leaning):
 
 def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
     pairs = melted(leaning).query("step == -1").astype({"pair": str, "value": float})
-    table = agreement(melted(leaning), indicators=list(NINE), reference="neutral", contrasts=[CONTRAST])
+    table = leaning.table("agreement")
 
     def gaps(site, metric):
         own = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)].pivot_table(
@@ -158,7 +148,7 @@ def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
 
 def test_delta_is_a_share_of_the_distance_between_the_sides(leaning):
     pairs = melted(leaning).query("step == -1").astype({"pair": str, "value": float})
-    rows = leaning.table("gap").query("step == -1").set_index("metric")
+    rows = leaning.table("equivalence").query("step == -1").set_index("metric")
     for metric, distance in (("ssim", lambda s: 1 - s), ("diff_pix", lambda s: s)):
         own = pairs[(pairs["metric"] == metric) & (pairs["pair"] == "feminine-masculine")]
         mean = own.groupby("triplet")["value"].mean().mean()
@@ -175,13 +165,18 @@ def test_a_gap_far_below_the_distance_is_shown_to_be_small_and_a_stated_delta_go
                 {"pair": pair, "triplet": t, "seed": 0, "value": value + 0.002 * rng.standard_normal()}
             )
     pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="ssim", step=-1)
-    options = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")], "resamples": 400}
-    row = gap(pairs, **options).iloc[0]
-    assert row["delta"] == pytest.approx(0.05, abs=1e-3) and row["p_equivalent"] < 0.05
-    stated = gap(pairs, **options, deltas={"ssim": 1e-5}).iloc[0]
+    (family,) = from_table(pairs)
+
+    def equivalence(**options):
+        choices = GapChoices(indicators=["n", "f", "m"], reference="n", contrasts=[("m", "f")], **options)
+        return gap_rows(family, ("m", "f"), choices)[1].iloc[0]
+
+    row = equivalence()
+    assert row["delta"] == pytest.approx(0.05, abs=1e-3) and row["p_value"] < 0.05
+    stated = equivalence(deltas={"ssim": 1e-5})
     assert (stated["delta"], stated["delta_source"]) == (1e-5, "measure.equivalence")
-    assert stated["p_equivalent"] > 0.05
-    assert np.isnan(gap(pairs, **options, smallest_effect=None).iloc[0]["delta"])
+    assert stated["p_value"] > 0.05
+    assert np.isnan(equivalence(smallest_effect=None)["delta"])
 
 
 # Prompts

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report import gallery
 from analysis.report.first_screen import choose_triplets, not_tested
 from analysis.study import indicators
 from probes.config.schema import Config
@@ -49,7 +48,7 @@ def test_of_one_prompt_each_seed_is_a_triplet():
 def test_without_a_gap_the_first_prompts_are_shown_without_a_number():
     found = choose_triplets(samples(5, seeds=2), gaps([np.nan] * 5), PAIR, "neutral")
     assert [(one.triplet, one.seed, one.place, one.gap) for one in found] == [
-        (t, 0, "", {"triplet": t}) for t in range(3)
+        (t, 0, "", {"triplet": t, "seed": 0}) for t in range(3)
     ]
 
 
@@ -83,9 +82,3 @@ def test_what_was_not_tested_follows_the_run():
     assert "this run has one" in said(some, n_prompts=1) and "Other words, samplers" in said(
         some, n_prompts=1
     )
-
-
-def test_the_gallery_takes_the_first_seeds_of_all_prompts_and_shows_them_in_the_runs_order():
-    of_run = samples(3, seeds=2)
-    assert gallery.choose(of_run, 4) == [(0, 0), (0, 1), (1, 0), (2, 0)]
-    assert gallery.choose(of_run, 9) == [*of_run.groupby(["triplet", "seed"], sort=False).groups]

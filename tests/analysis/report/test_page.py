@@ -1,16 +1,14 @@
 """The report: self-contained, careful in its words, and every number on it stands in the tables."""
 
-import base64
-import json
 import math
 import shutil
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.observe.objects.engines.choice import object_observer
+from analysis.report.findings import read_gaps
 from analysis.report.page import answers, read, render, report
 from analysis.tables.stage import measure
 from probes.config.schema import Config
@@ -93,7 +91,7 @@ def test_page_loads_nothing(run, page):
     for tag, attrs in page.tags:
         for name in ("src", "href", "xlink:href", "data", "action", "srcset", "poster"):
             value = attrs.get(name) or "#"
-            beside = tag == "a" and value == "gallery/index.html"  # a link, not something that is loaded
+            beside = tag == "a" and value.startswith("gallery/index.html")  # a link: nothing is loaded
             assert beside or value.startswith(("#", "data:")), (tag, name, value[:60])
         assert tag not in ("iframe", "object", "embed", "base")
         assert not (tag == "script" and "src" in attrs)
@@ -116,12 +114,14 @@ def test_figures_stand_beside_the_page(run, page):
     written = {path.name for path in (run.path / "figures").iterdir()}
     assert written == {f"{name}.svg" for name in names}
     text = (run.path / "report.html").read_text("utf-8")
-    assert text.count('<span class="files">figures/') == text.count(".svg</span>") == len(names) - 1
-    assert sum(tag == "svg" for tag, _ in page.tags) == len(names) - 1  # the gallery stands for the triplets
+    assert text.count('<span class="files">figures/') == text.count(".svg</span>") == len(names)
+    assert sum(tag == "svg" for tag, _ in page.tags) == len(names)
 
 
 def test_all_numbers_stand_in_the_tables(run, page):
-    tables = [run.table(name) for name in ("gap", "gap_prompts", "disparity", "findings", "agreement")]
+    tables = [
+        run.table(name) for name in ("gap", "word_gap", "gap_prompts", "disparity", "findings", "agreement")
+    ]
     known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
     assert len(page.data) > 60
     for value, shown in page.data:
@@ -135,40 +135,12 @@ def test_all_numbers_stand_in_the_tables(run, page):
 
 
 def test_summary_holds_each_headline_gap(run, page):
-    gap = run.table("gap").query("step == -1")
+    gap = read_gaps(run.table).query("step == -1")
     values = [value for value, _ in page.data]
     for metric in headline_metrics()[:4]:
         row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]
-        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "word_gap", "delta"):
+        for column in ("gap", "ci_low", "ci_high", "p_value", "word_gap", "word_low", "word_high"):
             assert row[column] in values, (metric.symbol, column)
-
-
-def test_gallery_says_the_gap_of_each_triplet(run, page):
-    single = run.table("gap_prompts").query("measure == 'z0'").set_index("triplet")
-    shown = [value for value, _ in page.data]
-    for row in single.itertuples():
-        assert {row.gap, row.similarity_first, row.similarity_second} <= set(shown)
-    assert page.text.count("z₀ gap ") == 12  # six prompts of two seeds; the three above are no rows
-    assert page.text.count("stands the gap of its prompt in z₀, the primary measure") == 1
-    towards = [row.gap > 0 for row in single.itertuples()]
-    assert page.text.count(", nearer to masculine: s(neutral") == 2 * sum(towards)
-    assert "s(neutral, masculine) − s(neutral, feminine), mean over its seeds. Above 0" in page.text
-
-
-def test_embedded_maps_give_back_the_stored_heat(run, page):
-    data = json.loads(page.scripts[0])
-    words = run.read("words").set_index(["sample_id", "word_index"])
-    assert len(data["maps"]) == 6 * 2 * 5
-    for sample, maps in list(data["maps"].items())[:7]:
-        for index, (packed, height, width, low, high, peak) in maps.items():
-            row = words.loc[(sample, int(index))]
-            levels = np.frombuffer(base64.b64decode(packed), np.uint8).reshape(height, width)
-            heat = low + levels / 255 * (high - low)
-            stored = np.asarray(row["heat"]).reshape(row["height"], row["width"])
-            if not math.isclose(stored.max(), row["peak"], rel_tol=1e-3):  # stored after min-max
-                stored = stored * row["peak"]
-            assert np.abs(heat - stored).max() <= (high - low) / 255
-            assert math.isclose(peak, row["peak"], rel_tol=1e-5)
 
 
 def test_words_are_careful(page):
@@ -177,15 +149,14 @@ def test_words_are_careful(page):
         assert claim not in text, claim
     assert "planted, not how anybody looks" in text
     assert "what these numbers do not say" in text
-    claim = "images generated from neutral prompts (person) are nearer to those generated from masculine prompts (man)"
-    assert claim in text.replace("neutral prompts (person, individual, human)", "neutral prompts (person)")
+    assert "images generated from neutral prompts (person" in text
 
 
 def test_prompts_cannot_break_the_page(tmp_path):
     evil = "<b>x</b></script><script>alert(1)</script>"
     people = without_controls() | {"feminine": {"word": evil, "control": False}}
     page = page_of(make(tmp_path / "run", prompts=2, seeds=1, steps=2, indicators=people))
-    assert not any("alert(1)" in script and "maps" not in script for script in page.scripts)
+    assert not any("alert(1)" in script for script in page.scripts)
     assert sum(tag == "script" for tag, _ in page.tags) == 2
     assert evil in page.text
 
@@ -207,7 +178,7 @@ def test_own_names_and_several_contrasts(tmp_path):
     page = page_of(run)
     for words in ("Are worker prompts nearer to tall or to short ones?", "nearer to old or to short"):
         assert words in page.text
-    assert "one control word gives no pair of controls" in page.text
+    assert "More words: a claim without a hedge takes 3 a side" in page.text
     assert "feminine" not in page.text and "masculine" not in page.text and "neutral" not in page.text
 
 
@@ -217,7 +188,6 @@ def test_no_contrast_no_words_no_gallery(tmp_path):
     shutil.rmtree(run.path / "words")
     page = page_of(run)
     assert "No contrast was asked for" in page.text and "No word maps were stored" in page.text
-    assert not any(tag == "button" and "data-chip" in attrs for tag, attrs in page.tags)
     configure(run, report={"gallery": 0})
     assert "The gallery is empty" in page_of(run).text
 

@@ -16,7 +16,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
 
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-MOST_WORDS, HIGHEST = 1800, 12_000  # pixels
+MOST_WORDS, MOST_IN_ALL, HIGHEST = 1800, 6000, 12_000  # pixels
 AA, AA_LARGE = 4.5, 3.0  # WCAG 2.2, success criterion 1.4.3
 PATIENCE = 600_000  # milliseconds, also on a machine that is busy otherwise
 OPTIONS = {"prompts": 24, "seeds": 1, "steps": 4, "indicators": NINE}
@@ -124,6 +124,8 @@ def test_the_first_screen_holds_question_answer_triplets_forest_and_what_was_not
 def test_the_page_is_short(open_page):
     page = open_page(DESK)
     assert 400 < page.evaluate(WORDS) <= MOST_WORDS and page.evaluate(HEIGHT) <= HIGHEST
+    page.evaluate(OPEN_ALL)
+    assert page.evaluate(WORDS) <= MOST_IN_ALL
 
 
 @pytest.mark.slow

@@ -1,14 +1,12 @@
 """What may be claimed of a gap: the licence follows the numbers, and the words follow the licence."""
 
-import re
-
 import numpy as np
 import pytest
-from statsmodels.stats.power import TTestPower
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report import wording
+from analysis.report.finding import finding
 from analysis.report.verdict import ContrastWords, judge
+from analysis.tables.similarities.word_gap import NO_WORDS
 
 NAN = float("nan")
 WORDS = ContrastWords(
@@ -19,26 +17,24 @@ ROW = {
     "ci_low": 0.05,
     "ci_high": 0.15,
     "p_value": 0.01,
-    "p_adjusted": 0.02,
+    "p_sites": 0.02,
     "n_prompts": 24,
     "word_gap": 0.09,
     "word_low": 0.03,
     "word_high": 0.15,
-    "word_df": 4,
     "p_control": 0.01,
     "n_words_first": 3,
     "n_words_second": 3,
     "n_references": 3,
     "delta": 0.02,
     "p_equivalent": 1.0,
-    "n_controls": 6,
     "reason": "",
     "warning": "",
 }
 
 
 def card(metric=2, words=WORDS, p_measures=None, **changes):
-    return wording.finding(
+    return finding(
         ROW | changes,
         headline_metrics()[metric],
         "neutral",
@@ -74,91 +70,64 @@ def test_the_licence_follows_the_numbers(changes, state, direction, licence):
 
 def test_a_claim_names_its_words():
     assert card().claim == (
-        "Images generated from neutral prompts (person, human, figure) are nearer to those generated from masculine "
-        "prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
+        "Images generated from neutral prompts (person, human, figure) are nearer to those of masculine (man, "
+        "gentleman, male) than of feminine (woman, lady, female) prompts, by more than synonyms differ."
     )
-    assert card().against_words == "More than these words differ among themselves."
     assert card(metric=0).claim.startswith(
         "Text embeddings of neutral prompts (person, human, figure) are nearer to"
     )
-    # a gap that is not held over words speaks of the indicators' own three
-    assert "(person) are nearer to those generated from masculine prompts (man) or" in card(ci_low=-1).claim
+    # a gap that is not tested over words speaks of the indicators' own three
+    assert "(person) are nearer to those of masculine (man) or of feminine (woman)" in card(ci_low=-1).claim
 
 
 def test_few_words_are_a_hint_and_say_how_few():
-    few = card(n_words_first=2, n_words_second=2, n_references=1, p_floor=1 / 3)
-    assert few.claim.startswith("A hint, from 2 words against 2 and 1 reference word: images generated from")
-    assert "a claim without a hedge takes 3 of each" in few.against_words
-    assert "No exchange of so few words could give a p below 0.333" in few.against_words
+    few = card(n_words_first=2, n_words_second=2, n_references=1)
+    assert few.claim.startswith("A hint, from 2 words against 2, 1 reference: images generated from neutral")
     assert few.tag == "nearer to masculine, a hint"
     two = card(
         n_words_first=1,
         n_words_second=1,
         words=ContrastWords(("man",), ("woman",), ("person", "human", "figure")),
     )
-    assert (
-        two.claim.startswith("About these two words alone: images") and "two words alone" in two.against_words
-    )
+    assert two.claim.startswith("About these two words alone: images") and two.tag.endswith(", two words")
 
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_of_under_six_prompts_there_is_a_value_and_no_direction(n):
     """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least: 0.0625 of five."""
     few = card(n_prompts=n)
-    assert few.verdict.state == "no interval" and few.direction == 0 and few.against_words == ""
-    assert f"cannot be told: {n} prompts are too few for an interval or a direction (it takes 6)" in few.claim
-    assert all(np.isnan(few.row[name]) for name in ("ci_low", "ci_high", "p_value", "word_low", "p_control"))
+    assert few.verdict.state == "no interval" and few.direction == 0 and not few.over_words
+    assert few.claim.startswith(f"Not known from {n} prompts (it takes 6 for an interval or a direction): ")
+    assert all(np.isnan([*few.interval, few.p, *few.word_interval, few.p_measures]))
     assert card(n_prompts=6).direction == 1
 
 
 @pytest.mark.parametrize(
-    ("changes", "claim", "against"),
+    ("changes", "claim"),
     [
+        ({"p_control": 0.3}, "; the gap is no more than synonyms differ."),
+        ({"p_control": 0.04, "p_measures": 0.2}, "; after adjustment, no more than synonyms differ."),
         (
-            {"p_control": 0.3, "word_df": 2},
-            "cannot be told: the gap is not more than",
-            "with 2 degrees of freedom",
+            {"p_control": NAN, "word_reason": NO_WORDS},
+            "without a test against words (no word of the same meaning as another was run): ",
         ),
         (
-            {"p_control": NAN, "n_controls": 0},
-            "no words were run that tell a lean from two words",
-            "no word of the same meaning",
+            {"gap": NAN, "reason": "no image", "word_reason": "controls: one"},
+            "Undefined (no image): whether ",
         ),
-        ({"gap": NAN, "reason": "no image; controls: one"}, "is undefined: no image.", ""),
-        (
-            {"gap": 0.0, "p_control": NAN, "reason": "the same; controls: neither words nor prompts differ"},
-            "No gap:",
-            "neither words nor prompts differ: there is no gap to hold against them.",
-        ),
+        ({"gap": 0.0, "p_control": NAN}, "No gap: "),
     ],
 )
-def test_what_is_not_claimed_says_why(changes, claim, against):
+def test_what_is_not_claimed_says_why(changes, claim):
     p_measures = changes.pop("p_measures", None)
     shown = card(p_measures=p_measures, **changes)
-    assert claim in shown.claim and against in shown.against_words and shown.direction == 0
-    assert "nearer to" not in shown.claim or shown.claim.startswith("Whether ")  # no direction in passing
+    assert claim in shown.claim and shown.direction == 0
+    assert "nearer to" not in shown.claim or "whether " in shown.claim  # no direction in passing
 
 
-def test_what_cannot_be_told_names_the_gap_that_would_be_found_and_the_next_design():
-    """All of the error is the prompts', and power is that of Student's t."""
-    shares = {"share_words": 0.0, "share_references": 0.0, "share_prompts": 1.0}
-    row = {"p_control": 0.5, "word_error": 0.116, "delta": 0.1} | shares
-    said = card(n_references=1, **row).remarks[-1]
-    sd = 0.116 * np.sqrt(24)
-    found = TTestPower().solve_power(nobs=24, power=0.8, alpha=0.05) * sd
-    prompts = TTestPower().solve_power(effect_size=0.1 / sd, power=0.8, alpha=0.05)
-    numbers = re.match(
-        r"With these words and prompts a gap of ([\d.]+) is found in four runs of five\. "
-        r"To find one of δ = 0\.10\d* in SSIM so often takes about ([\d,]+) prompts\.$",
-        said,
-    )
-    assert numbers, said
-    assert float(numbers[1]) == pytest.approx(found, rel=0.05)
-    assert int(numbers[2].replace(",", "")) == pytest.approx(prompts, rel=0.1)
-    words = card(**row | {"share_words": 0.9, "share_prompts": 0.1, "delta": 0.02}).remarks[-1]
-    assert words.endswith("To find one of δ = 0.020 in SSIM so often takes more than 12 words a side.")
-    assert not any("four runs of five" in remark for remark in card().remarks)  # a direction is claimed
-    assert not any("four runs" in remark for remark in card(p_control=NAN, ci_low=-1.0).remarks)  # no test
+def test_no_significant_p_stands_beside_an_interval_that_holds_0():
+    assert card().p == ROW["p_value"] and np.isnan(card(ci_low=-0.01).p)
+    assert card(ci_low=-0.01, p_value=0.2).p == 0.2
 
 
 # The first sentence of the page
@@ -185,8 +154,8 @@ STATE_ROWS = {
 def test_the_answer_is_one_short_sentence_no_stronger_than_the_claim(metric, name, unit):
     found = card(metric, p_measures=0.2 if name == "adjusted" else None, unit=unit, **STATE_ROWS[name])
     answer = found.answer
-    assert len(answer.split()) <= wording.LONGEST_ANSWER and answer.endswith(".") and answer.count(". ") == 0
-    assert answer.startswith("For this prompt alone: ") == (unit == "seed")
+    assert len(answer.split()) <= 30 and answer.endswith(".") and answer.count(". ") == 0
+    assert "(" not in answer and answer.startswith("For this prompt alone: ") == (unit == "seed")
     directed = "nearer to those of masculine than of feminine prompts" in answer
     assert directed == (found.direction == 1)
     assert ("A hint, from" in answer) == (found.verdict.licence == "hint")

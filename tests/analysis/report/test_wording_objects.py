@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.report import wording_objects
+from analysis.tables.objects.claims import ALIKE
 
 
-def rows_of(*rows, words=3, corrected=0.001):
-    columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
+def rows_of(*rows):
+    columns = ["object", "difference", "p_objects", "claim"]
     table = pd.DataFrame(rows, columns=columns)
-    table = table.assign(words_first=words, words_second=words, p_corrected=corrected, claim_reason="")
-    return table.assign(p_pooled=table["p_claim_adjusted"], n_differ=0)
+    return table.assign(reason=np.where(table["claim"] == "not tested", ALIKE, ""))
 
 
 def test_openings_follow_the_claims():
@@ -19,15 +19,14 @@ def test_openings_follow_the_claims():
     holds = [(f"o{i}", 0.1 + i / 100, 0.01, "holds") for i in range(9)]
     text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
     assert (
-        "10 of 10 objects differ (false discovery rate at most 5 %, Benjamini–Hochberg over the objects"
+        "10 of 10 objects differ (false discovery rate at most 5 %, Benjamini–Hochberg): over prompts and"
         in text
     )
     untested = [
         ("cup", 0.0, np.nan, "not tested"),
         *[(name, 0.1, np.nan, "not significant") for name in "ab"],
     ]
-    rows = rows_of(*holds, *untested).assign(n_differ=[7] * 9 + [0, 2, 3])
-    text = say(rows, pair)
+    text = say(rows_of(*holds, *untested), pair)
     assert text.startswith("9 of 12 objects differ (") and text.endswith(
         " Of the others 2 are too rare: the two sides differ at too few prompts for a test;"
         " 1 is in as many images of both sides at every prompt."
@@ -35,8 +34,6 @@ def test_openings_follow_the_claims():
     text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
     assert "o8, o7, o6, o5, o4, o3 and 3 more" in text and "from feminine prompts: dress." in text
     assert "by more than words of one side differ among themselves (3 and 3 words)" in text
-    assert "behind the detector’s known errors" in text
-    assert "detector" not in say(rows_of(*holds, corrected=np.nan), pair)
     text = say(rows_of(("cup", 0.1, 0.3, "not significant")), pair)
     assert "None of 1 object differs" in text and "does not show" in text
     assert "No object can be tested" in say(rows_of(("cup", 0.0, np.nan, "not tested")), pair)
@@ -46,9 +43,9 @@ def test_what_does_not_hold_is_hedged_or_not_counted():
     pair = ("feminine", "masculine")
     say = wording_objects.objects_opening
     hedged = ("hat", 0.4, 0.2, "these words")
-    assert "For these words alone 1 of 1 object differs" in say(rows_of(hedged, words=2), pair)
-    assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
-    assert "one against one" in say(rows_of(hedged, words=1), pair)
+    assert "For these words alone 1 of 1 object differs" in say(rows_of(hedged), pair, words=(2, 2))
+    assert "2 against 2: too few to tell" in say(rows_of(hedged), pair, words=(2, 2))
+    assert "one against one" in say(rows_of(hedged), pair, words=(1, 1))
     assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
     text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
     assert "1 of 2 objects differs" in text

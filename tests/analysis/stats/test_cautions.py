@@ -9,24 +9,13 @@ from analysis.stats.cautions import (
     SKEWED,
     UNEQUAL,
     UNEQUAL_SIZES,
-    looks_like,
+    gap_cautions,
     skewness,
     skewness_error,
     unequal_sides,
+    word_cautions,
 )
 from analysis.stats.rare_changes import FEW_CARRY, effective_prompts
-
-
-def cautions(values, references=3, unequal=False, sizes=(3, 3), tested=True):
-    width = values.shape[1]
-    return looks_like(
-        values,
-        effective_prompts(values),
-        n_references=np.full(width, references),
-        unequal=np.full(width, unequal),
-        sizes=tuple(np.full(width, size) for size in sizes),
-        tested=np.full(width, tested),
-    ).tolist()
 
 
 def test_skewness_by_scipy():
@@ -37,18 +26,22 @@ def test_skewness_by_scipy():
     assert np.isnan(skewness(np.ones((5, 1)))[0]) and np.isnan(skewness_error(2))
 
 
+def cautions(values):
+    return gap_cautions(values, effective_prompts(values)).tolist()
+
+
 def test_each_caution_in_its_case():
     normal = stats.norm.ppf((np.arange(24) + 0.5) / 24)[:, None]
     assert cautions(normal) == [""]
-    assert cautions(normal, references=1) == [ONE_REFERENCE]
-    assert cautions(normal, unequal=True, sizes=(2, 4)) == [f"{UNEQUAL}; {UNEQUAL_SIZES}"]
-    assert cautions(normal, references=1, unequal=True, tested=False) == [""]
     changed = np.zeros((24, 1))
     changed[3] = 1.0
     assert cautions(changed) == [FEW_CARRY]
     skewed = stats.expon.ppf((np.arange(100) + 0.5) / 100)[:, None]
     assert cautions(skewed) == [SKEWED]
     assert cautions(np.full((4, 1), np.nan)) == [""] and cautions(np.empty((3, 0))) == []
+    sizes = (np.array([3, 3, 2]), np.array([3, 3, 4]))
+    told = word_cautions(np.array([3, 1, 3]), np.array([False, False, True]), sizes)
+    assert told.tolist() == ["", ONE_REFERENCE, f"{UNEQUAL}; {UNEQUAL_SIZES}"]
 
 
 def test_sides_are_unequal_by_the_distances_or_by_the_variances_of_their_words():

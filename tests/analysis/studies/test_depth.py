@@ -83,7 +83,7 @@ def test_the_opening_is_the_cell_of_most_noise_that_is_more_than_words():
         ("a", 0.0, 2, 0.001),
         ("b", 0.0, 0, 0.2),
     ]
-    table = pd.DataFrame(rows, columns=["run", "depth", "step", "p_control_adjusted"])
+    table = pd.DataFrame(rows, columns=["run", "depth", "step", "p_control_sites"])
     table = table.assign(contrast="m-f", site="s", noise=1 - table["step"] / 3)
     found = opening(table, 0.05)
     assert found[["run", "depth", "step"]].to_numpy().tolist() == [["a", 0.5, 1]]

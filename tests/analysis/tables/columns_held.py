@@ -78,7 +78,7 @@ ENDS_OF = {  # the estimate of intervals whose name is not the ends', or that st
     "gep_powered.low": "value",
     "gep_ratio.low": "ratio",
 }
-NO_ESTIMATE = ("chance_low", "specified_low")  # ranges of what else could have been seen
+NO_ESTIMATE = ("chance_low",)  # ranges of what else could have been seen
 
 
 def outside(run: Run) -> tuple[list[tuple], set[tuple[str, str]]]:

@@ -10,23 +10,25 @@ import pandas as pd
 import pytest
 
 from analysis import load_run
-from analysis.tables.object_tables import measure_objects, objects_of, observed_images
-from analysis.tables.objects.detector_error import checked_images
+from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import TABLES
-from analysis.tables.sharing import Sharing
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.printed import printed
 from tests.analysis.synthetic_run import write_run
 
-GAPS = {"image_similarities", "timesteps", "disparity", "gap", "gap_prompts", "specifications", "agreement"}
+GAPS = {
+    *("image_similarities", "timesteps", "disparity", "gap", "word_gap", "equivalence", "gap_prompts"),
+    *("specifications", "agreement"),
+}
 FRAMES = {
-    *("nouns", "objects", "cooccurrence", "table06_similarity", "table06_gap", "table07_chi_square"),
+    *("nouns", "objects", "cooccurrence", "table06_similarity", "table07_chi_square"),
     *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),
     *("table13_intersection", "object_tests", "object_claims", "table_tests", "detector_error"),
-    "detector_counts",
+    *("detector_counts", "object_corrected"),
 }
+PARQUET_ALONE = {"image_similarities", "objects", "detector_counts"}
 LATEX = {
     *("table06_similarity", "table07_chi_square", "table11_presence", "table12_amounts"),
     *("table05_disparity", "table13_intersection", "figure06_group_objects"),
@@ -57,7 +59,7 @@ def test_every_table_is_there(measured):
     expected = {name for name, table in TABLES.items() if table.stage == "measure" and table.needs in needs}
     assert expected == FRAMES | GAPS
     assert {file.stem for file in tables.glob("*.parquet")} == expected
-    assert {file.stem for file in tables.glob("*.csv")} == expected - {"image_similarities", "objects"}
+    assert {file.stem for file in tables.glob("*.csv")} == expected - PARQUET_ALONE
     assert set(printed(Run.open(measured))) == LATEX
 
 
@@ -65,8 +67,9 @@ def test_words_and_nouns_meet(measured):
     """Each noun's place among the words is that of its word map."""
     run = load_run(measured)
     words = run.words.drop_duplicates(["triplet", "indicator", "word_index"])
-    joined = run.nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
-    assert len(joined) == len(run.nouns) and (joined["word"] == joined["word_map"]).all()
+    nouns = run.table("nouns")
+    joined = nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
+    assert len(joined) == len(nouns) and (joined["word"] == joined["word_map"]).all()
 
 
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
@@ -81,7 +84,7 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
     path = write_run(tmp_path / "run", prompts=3)
     add_objects(path, often=often, unreadable=unreadable)
     run = quick(path)
-    measure_objects(run, Sharing(run), (objects_of(run, run.config.measure), checked_images(run)))
+    measure(run)
     images = observed_images(run)
     assert len(images) == 30 - len(unreadable) and not images["sample_id"].isin(unreadable).any()
     objects = run.table("objects")
@@ -112,7 +115,7 @@ def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
     add_objects(path)
     shutil.rmtree(path / "words")
     run = quick(path)
-    measure_objects(run, Sharing(run), (objects_of(run, run.config.measure), checked_images(run)))
+    measure(run)
     objects = run.table("objects")
     assert set(objects["group"]) == {"", "hidden"} and np.isnan(objects["coverage"]).all()
     assert set(run.table("cooccurrence")["group"]) == {"all", "hidden"}

@@ -1,16 +1,14 @@
-"""Measuring in several processes: the same bytes as in one, whoever is killed, and the first piece's error."""
+"""Measuring in several processes: the same bytes as in one, whoever is killed, and the first call's error."""
 
 from __future__ import annotations
 
 import multiprocessing
 import shutil
 
-import numpy as np
 import pytest
 
-from analysis.tables.object_shares import joined, object_shares
-from analysis.tables.object_tables import objects_of
-from analysis.tables.sharing import Piece, Sharing
+from analysis.tables.object_tables import joined_objects, object_calls, objects_of
+from analysis.tables.sharing import Sharing
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.processes import Helpers
@@ -21,7 +19,7 @@ from tests.analysis.tables.test_object_tables import quick
 
 
 class Deadly(Helpers):
-    """Helpers that are killed when the first piece of a stage is done."""
+    """Helpers that are killed when the first call of a stage is done."""
 
     def results(self, *arguments, **options):
         for made in super().results(*arguments, **options):
@@ -82,41 +80,34 @@ def test_results_are_in_order_and_of_several_errors_the_first_is_told(unmeasured
     run = Run.open(unmeasured)
     with Helpers() as helpers:
         sharing = Sharing(run, helpers, 2)
-        pieces = [Piece(np.arange, (number,)) for number in range(40)]
-        assert [len(found) for found in sharing.results(pieces)] == list(range(40))
-        faulty = [*pieces, Piece(int, ("one",)), Piece(int, ("two",))]
-        with pytest.raises(ValueError, match="one"):
-            sharing.results(faulty)
-    assert Sharing(run).results([Piece(_seeds, (1,), {"more": 2}, of_run=True)]) == [{1, 2, 3}]
+        calls = [(_seeds, number) for number in range(40)]
+        assert sharing.results(calls) == [{number, 0, 1} for number in range(40)]
+        with pytest.raises(TypeError, match="one"):
+            sharing.results([*calls, (_seeds, "one", 1), (_seeds, "two", 1, 2)])
     assert Sharing(run).results([]) == []
 
 
-def _seeds(run, first, *, more):
-    return {first, more, 1 + len(run.samples(["seed"])["seed"].unique())}
-
-
-def shares(run):
-    return Sharing(run).results(object_shares(run))
+def _seeds(run, first, *wrong):
+    if wrong:
+        raise TypeError(first)
+    return {first, *run.samples(["seed"])["seed"]}
 
 
 def test_objects_of_part_files_are_those_of_the_run(unmeasured):
     run = Run.open(unmeasured)
-    made = shares(run)
-    assert len(made) == 3 and all(share is not None for share in made)
-    for one, other in zip(joined(run, made), objects_of(run, run.config.measure), strict=True):
+    calls = object_calls(run)
+    assert len(calls) == 3
+    whole = objects_of(run, [file.name for file in run.parts("samples")])
+    for one, other in zip(joined_objects(Sharing(run).results(calls)), whole, strict=True):
         assert one.astype(object).equals(other.astype(object)) and len(one)
 
 
-def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(unmeasured, tmp_path):
+def test_a_part_with_objects_of_other_images_is_refused(unmeasured, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(unmeasured, path)
     first, second = (path / "objects" / f"part-{number:05d}.parquet" for number in (0, 1))
-    kept = first.read_bytes()
     first.write_bytes(second.read_bytes())
-    second.write_bytes(kept)
-    run = Run.open(path)
-    made = shares(run)
-    assert made[0] is None and made[2] is not None
-    before = objects_of(Run.open(unmeasured), run.config.measure)
-    for one, other in zip(joined(run, made), before, strict=True):
-        assert one.astype(object).equals(other.astype(object))
+    with pytest.raises(
+        UserError, match="objects: expected rows of the images of samples/ in parts of the same"
+    ):
+        measure(Run.open(path))

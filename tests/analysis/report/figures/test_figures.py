@@ -15,10 +15,10 @@ from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import draw_sites
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import DOUBLE, SINGLE
-from analysis.report.findings import summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.gallery import primary_gaps
 from analysis.report.page import Content, draw_figures
-from analysis.tables.similarities.specifications import COLUMNS
+from analysis.tables.similarities.headline import SPECIFICATION_COLUMNS as COLUMNS
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
 
@@ -36,7 +36,7 @@ def run(measured) -> Run:
 
 @pytest.fixture(scope="module")
 def drawn(run):
-    return draw(run.table("gap"), run.table("disparity"))
+    return draw(read_gaps(run.table), run.table("disparity"))
 
 
 def draw(gap, disparity, contrasts=CONTRASTS):
@@ -51,9 +51,6 @@ def draw(gap, disparity, contrasts=CONTRASTS):
         gaps=primary_gaps(run.table("gap_prompts"), run.config),
         timesteps=TIMES,
         samples=run.samples(["triplet", "indicator", "prompt"]),
-        chosen=[],
-        images={},
-        words=None,
     )
     return draw_figures(content)
 
@@ -65,7 +62,7 @@ def atlas(gap):
 def summaries_of(gap):
     """What a report words of these gaps."""
     run = RUNS[-1]
-    return summaries(gap, run.table("specifications"), run.table("agreement"), run.config) if len(gap) else []
+    return summaries(gap, run.table("agreement"), run.config) if len(gap) else []
 
 
 def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap():
@@ -163,7 +160,7 @@ def test_nothing_is_cut_off(drawn):
 @pytest.mark.slow
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
     name = "atlas-masculine-feminine"
-    figure, again = drawn[name], atlas(run.table("gap"))
+    figure, again = drawn[name], atlas(read_gaps(run.table))
     first, second = (files(one, ["svg", "pdf", "png"]) for one in (figure, again))
     assert first == second and set(first) == {f"{name}.svg", f"{name}.pdf", f"{name}.png"}
     assert b"<dc:date>" not in first[f"{name}.svg"]
@@ -208,7 +205,7 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
         "up",
         "out",
     ]
-    gap = run.table("gap").set_index(["site", "step", "metric"])
+    gap = run.table("word_gap").set_index(["site", "step", "metric"])
     for row, address in enumerate(cells["addresses"]):
         for column, step in enumerate(cells["steps"]):
             expected = gap.loc[(address, step, "cosine"), ["word_gap", "word_low", "word_high"]]
@@ -216,15 +213,15 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
             np.testing.assert_equal(found, expected.to_numpy(float))
 
 
-def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
-    """Gaps far beyond the largest of two control gaps, none of them more than words differ: nothing is filled."""
-    gap = run.table("gap")
-    gap["control_gap"], gap["p_adjusted"], gap["p_control_adjusted"] = 0.0, 0.001, 0.5
+def test_atlas_is_filled_by_the_test_against_words(run):
+    """Gaps that differ from 0, none of them by more than words differ: nothing is filled."""
+    gap = read_gaps(run.table)
+    gap["p_sites"], gap["p_control_sites"] = 0.001, 0.5
     assert len(atlas_rows(gap, CONTRASTS[0])) == (gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()
-    assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"], 0.05).any()
+    assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_sites"], 0.05).any()
     one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
-    gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
-    assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_adjusted"], 0.05).sum() == 1
+    gap.loc[one, "p_control_sites"] = 0.04
+    assert beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_sites"], 0.05).sum() == 1
     figure = atlas(gap)
     dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
     filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]

@@ -17,7 +17,7 @@ PAIR = ("feminine", "masculine")
 
 
 def scores_of(n, most=40, seed=0) -> pd.DataFrame:
-    """Rows as in ``tables/figure04_bias_scores`` with ``p_bh``."""
+    """Rows as in ``tables/figure04_bias_scores`` with ``p_objects``."""
     rng = np.random.default_rng(seed)
     first, second = rng.integers(1, most, (2, n))
     score = second / (first + second)
@@ -27,7 +27,7 @@ def scores_of(n, most=40, seed=0) -> pd.DataFrame:
         "individual": False,
         "kept": np.maximum(first, second) >= 5,
         "min_count": 5,
-        "p_bh": rng.uniform(0, 0.1, n),
+        "p_objects": rng.uniform(0, 0.1, n),
     }
     return pd.DataFrame(frame)
 
@@ -112,6 +112,6 @@ def test_scores_are_sorted_and_the_middle_is_left_out():
     for name, mark in zip(ends, marks, strict=True):
         row = by_name.loc[name]
         assert mark.get_xdata()[0] == row["bias_score"]
-        assert (mark.get_markerfacecolor() != "white") == (row["p_bh"] < 0.05)
+        assert (mark.get_markerfacecolor() != "white") == (row["p_objects"] < 0.05)
         if row["bias_score"] != 0.5:
             assert mark.get_markeredgecolor() == LEAN[int(row["bias_score"] > 0.5)]

@@ -14,8 +14,10 @@ from analysis.metrics.cooccurrence import (
     presence,
 )
 from analysis.metrics.dependency import GROUPS
-from analysis.tables.objects.wu import NO_OBJECT, chi_square, figure_objects, figure_scores, similarity_pairs
+from analysis.tables.objects.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from analysis.tables.similarities.disparity import disparity
+from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.similarities import from_table
 from tests.analysis.object_frames import CONFIG, EG, EI, HIDDEN, IG, II, NAMES, compared, frame
 
 
@@ -44,8 +46,10 @@ def test_similarity_by_hand(small):
     assert values["neutral-masculine", 0] == pytest.approx(7 / np.sqrt(6 * 11))
     assert values["neutral-feminine", 1] == 0  # park alone and tree alone
     assert np.isnan(values["neutral-masculine", 1])  # nothing detected in one of them
-    assert pairs.set_index(["pair", "triplet"])["reason"]["neutral-masculine", 1] == NO_OBJECT
-    means = disparity(pairs.assign(value=pairs["value"].astype(float)), resamples=50).set_index("pair")
+    (family,) = from_table(pairs)
+    means = disparity(family, GapChoices(indicators=NAMES, reference="neutral", contrasts=())).set_index(
+        "pair"
+    )
     assert means["mean"]["neutral-feminine"] == pytest.approx(0.5 / np.sqrt(12))
     assert means["n_prompts"]["neutral-masculine"] == 1
 

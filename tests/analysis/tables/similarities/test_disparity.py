@@ -2,9 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
-
-from analysis.tables.similarities.disparity import disparity
 
 
 def test_disparity_by_plain_pandas(run, pairs):
@@ -18,8 +15,3 @@ def test_disparity_by_plain_pandas(run, pairs):
     assert (table["n_prompts"] == 9).all() and (table["n"] == 18).all()
     defined = table[table["reason"] == ""]
     assert ((defined["ci_low"] <= defined["mean"]) & (defined["mean"] <= defined["ci_high"])).all()
-
-
-def test_a_value_that_stands_twice_is_refused(pairs):
-    with pytest.raises(ValueError, match="some twice"):
-        disparity(pd.concat([pairs.head(3), pairs.head(1)]))

@@ -7,9 +7,11 @@ from scipy import stats
 
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.word_test import word_test
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.similarities import from_table
 from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.word_gap import NO_WORDS, joined_gaps
+from analysis.tables.stage import family_tables, joined_tables
 from hooks.architectures.addresses import space
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table, write_run
@@ -34,9 +36,15 @@ def small(values, metric="cosine", site="latent.final", names=("n-f", "n-m"), st
     return table.assign(pair=[names[i] for i in p.ravel()], **keys)
 
 
-def gap_of(table, **options):
+def tables_of(families, **options):
     base = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
-    return gap(table, **{**base, **options})
+    choices = GapChoices(**{**base, **options})
+    return joined_tables([family_tables(family, choices) for family in families])
+
+
+def gap_of(table, **options):
+    """The rows of ``gap``, each with its test against words and of equivalence."""
+    return joined_gaps(tables_of(from_table(table), **options).get)
 
 
 def test_gap_and_its_test_by_plain_pandas_and_scipy(run, pairs):
@@ -60,10 +68,8 @@ def test_gap_and_its_test_by_plain_pandas_and_scipy(run, pairs):
             vectorized=True,
         )
         assert row["p_value"] == pytest.approx(scipy.pvalue, abs=1e-12)  # 2^9 flips: exact
-        control = sign * (wide["neutral-individual"] - wide["neutral-human"]).mean()
-        assert row["control_gap"] == row["control_high"] == pytest.approx(abs(control), rel=1e-6)
-        assert row["control_low"] == -row["control_high"]
-        assert row["n_controls"] == 2
+        t = stats.ttest_1samp(differences, 0).confidence_interval()
+        assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
 
 
 HEADLINE = [
@@ -77,20 +83,20 @@ HEADLINE = [
 def test_a_planted_gap_is_found_with_its_sign(tmp_path):
     lean, sign = -0.25, -1
     run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
-    table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS).set_index(["site", "metric"])
+    stored = StoredSimilarities(run, picture_table(run))
+    table = tables_of(stored.families(), **OPTIONS)["gap"].set_index(["site", "metric"])
     for key in HEADLINE:
         row = table.loc[[key]].iloc[0]
         assert sign * row["gap"] > 0
         assert min(sign * row["ci_low"], sign * row["ci_high"]) > 0, "the interval excludes 0"
-        assert row["p_adjusted"] < 0.05
-        assert abs(row["gap"]) > row["control_gap"]
+        assert row["p_sites"] < 0.05
 
 
 def test_sign_by_hand_also_where_lower_is_nearer():
     values = [[[0.5, 0.7], [0.5, 0.9]], [[0.4, 0.5], [0.4, 0.5]]]  # neutral-feminine, neutral-masculine
     row = gap_of(small(values)).iloc[0]
     assert row["gap"] == pytest.approx((0.3 + 0.1) / 2)
-    assert (row["n_prompts"], row["n"], row["p_value"]) == (2, 4, 0.5)
+    assert (row["n_prompts"], row["p_value"]) == (2, 0.5)
     percent = small(np.multiply(values, 100), metric="diff_pix", site="image")
     assert gap_of(percent).iloc[0]["gap"] == pytest.approx(-20)
     turned = gap_of(small(values), contrasts=[("f", "m"), ("m", "f")])
@@ -98,21 +104,16 @@ def test_sign_by_hand_also_where_lower_is_nearer():
     assert turned["contrast"].tolist() == ["f-m", "m-f"]
 
 
-def test_control_gaps_by_hand():
-    # per prompt: s(n, f), s(n, m), then three controls
-    values = [[[0.5, 0.7, 0.80, 0.90, 0.84]], [[0.4, 0.5, 0.80, 0.80, 0.90]]]
-    table = small(values, names=("n-f", "n-m", "n-a", "n-b", "n-c"))
-    names = ["n", "f", "m", "a", "b", "c"]
-    row = gap_of(table, indicators=names, controls=dict.fromkeys("abc", "n")).iloc[0]
-    # means 0.80, 0.85, 0.87: the largest difference is between a and c
-    assert (row["control_gap"], row["control_low"], row["control_high"]) == pytest.approx((0.07, -0.07, 0.07))
-    assert row["n_controls"] == 3 and row["reason"] == ""
+def test_without_words_of_one_meaning_there_is_no_test():
+    # per prompt: s(n, f), s(n, m), then two words that mean the same as n
+    table = small([[[0.5, 0.7, 0.80, 0.90]], [[0.4, 0.5, 0.80, 0.80]]], names=("n-f", "n-m", "n-a", "n-b"))
+    names = ["n", "f", "m", "a", "b"]
+    row = gap_of(table, indicators=names, controls=dict.fromkeys("ab", "n")).iloc[0]
+    assert np.isfinite(row["p_control"]) and row["word_reason"] == row["reason"] == ""
     one = gap_of(table, indicators=names, controls={"b": "n"}).iloc[0]
-    assert np.isnan(one["control_gap"]) and np.isnan(one["p_control"]) and one["n_controls"] == 1
-    assert one["reason"] == "controls: one of the reference's, two are needed"
+    assert np.isnan(one["p_control"]) and one["word_reason"].startswith("controls: no side has a second word")
     none = gap_of(table, indicators=names).iloc[0]
-    assert np.isnan(none["control_high"]) and none["reason"] == "controls: none"
-    assert np.isnan(none["word_low"]) and none["word_df"] == 0
+    assert none["word_reason"] == NO_WORDS and np.isnan(none["word_low"]) and none["reason"] == ""
 
 
 def test_controls_of_the_contrast_by_hand():
@@ -120,12 +121,12 @@ def test_controls_of_the_contrast_by_hand():
     values = [[[0.50, 0.70, 0.54, 0.76]], [[0.40, 0.50, 0.42, 0.54]]]
     table = small(values, names=("n-f", "n-m", "n-g", "n-w"))
     row = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"g": "f", "w": "m"}).iloc[0]
-    assert row["gap"] == pytest.approx(0.15) and row["control_gap"] == pytest.approx(0.05)  # w - m
+    assert row["gap"] == pytest.approx(0.15)
     # means of the words of f and m: 0.465 and 0.625
-    assert row["word_gap"] == pytest.approx(0.16) and row["word_df"] == 2 and row["n_controls"] == 2
+    assert row["word_gap"] == pytest.approx(0.16)
     sides = (np.array(values).transpose(1, 2, 0)[:, side, :, None] for side in ([1, 3], [0, 2]))
     expected = word_test(*sides)
-    assert row["p_control"] == row["p_control_adjusted"] == pytest.approx(expected.p_value[0])
+    assert row["p_control"] == row["p_control_sites"] == pytest.approx(expected.p_value[0])
     assert (row["word_low"], row["word_high"]) == pytest.approx((expected.low[0], expected.high[0]))
     swapped = gap_of(
         table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"}, contrasts=[("w", "g")]
@@ -151,7 +152,7 @@ def words_of_all(rng, references=3, side=3, prompts=6, missing=()):
 def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
     table, options = words_of_all(np.random.default_rng(0), references=2)
     row = gap_of(table, **options).iloc[0]
-    assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 3, 4)
+    assert (row["n_references"], row["n_words_first"], row["n_words_second"]) == (2, 3, 3)
     wide = table.pivot_table("value", "triplet", "pair")
     sides = [
         [[wide[[f"r{r}-{kind}{w}"]].to_numpy() for w in range(3)] for r in range(2)] for kind in ("m", "f")
@@ -169,11 +170,7 @@ def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
     result = word_test(*sides, within=within)
     assert (row["p_control"], row["word_gap"]) == pytest.approx((result.p_value[0], result.gap[0]))
     assert row["word_error"] == pytest.approx(result.error[0])
-    assert row["word_gap"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]) - row["word_correction"])
-    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
-    means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
-    scipy = stats.permutation_test(means, lambda a, b: np.mean(a) - np.mean(b), n_resamples=np.inf)
-    assert row["p_permutation"] == pytest.approx(scipy.pvalue) and row["p_floor"] == pytest.approx(0.1)
+    assert row["share_words"] == pytest.approx(result.share_words[0])
 
 
 def test_prompts_that_share_their_noise_are_crossed_with_seeds():
@@ -187,11 +184,11 @@ def test_prompts_that_share_their_noise_are_crossed_with_seeds():
         (expected.low[0], expected.high[0], expected.p_value[0])
     )
     assert row["ci_high"] - row["ci_low"] > 3 * (own["ci_high"] - own["ci_low"])
-    assert row["p_adjusted"] == row["p_value"] > 0.05 > own["p_value"]
+    assert row["p_sites"] == row["p_value"] > 0.05 > own["p_value"]
     few = gap_of(small(values[:, :2]), shared_noise=True, deltas={"cosine": 0.1}).iloc[0]
     assert few["reason"].startswith("shared noise: the prompts of a seed depend on each other")
-    assert few[["ci_low", "p_value", "p_adjusted", "ruled_out", "p_equivalent", "d_z_low"]].isna().all()
-    means = disparity(table, shared_noise=True)
+    assert few[["ci_low", "p_value", "p_sites", "p_equivalent"]].isna().all()
+    means = tables_of(from_table(table), shared_noise=True)["disparity"]
     assert means.loc[0, "ci_high"] - means.loc[0, "ci_low"] > 0.05
     text = small(values[:, :1], site="text.final", metric="cosine_sequence")  # no noise enters it
     assert np.isfinite(gap_of(text, shared_noise=True).iloc[0]["p_value"])
@@ -200,32 +197,26 @@ def test_prompts_that_share_their_noise_are_crossed_with_seeds():
 def test_a_difference_that_would_matter_is_held_against_the_gap():
     values = np.random.default_rng(0).normal(0.5, 0.02, (40, 1, 2))
     row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]
-    assert row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and abs(row["gap"]) < row["ruled_out"] < 0.05
-    assert gap_of(small(values), deltas={"cosine": 0.9 * row["ruled_out"]}).iloc[0]["p_equivalent"] > 0.05
+    assert (
+        row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and row["delta_source"] == "measure.equivalence"
+    )
+    assert gap_of(small(values), deltas={"cosine": 0.5 * abs(row["ci_high"])}).iloc[0]["p_equivalent"] > 0.05
     other = gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]  # of another measure: this one has its least
     assert (other["delta"], other["delta_source"]) == (0.02, "least of the measure")
     assert np.isnan(gap_of(small(values), smallest_effect=None).iloc[0]["p_equivalent"])
 
 
-def test_effect_sizes_stand_beside_the_gap(run, pairs):
-    table = run.table("gap")
-    row = table[(table["site"] == "image") & (table["metric"] == "ssim")].iloc[0]
-    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
-    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
-    differences = wide["neutral-masculine"] - wide["neutral-feminine"]
-    assert row["d_z"] == pytest.approx(differences.mean() / differences.std())
-    assert row["superiority"] == (differences > 0).mean()
-    assert row["d_z_low"] < row["d_z"] < row["d_z_high"]
-    t = stats.ttest_1samp(differences, 0).confidence_interval()
-    assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
+def test_equivalence_is_tested_at_the_end_of_a_space_alone(run):
+    table = run.table("equivalence")
+    assert set(table["step"]) == {-1} and (table["p_value"].notna() == (table["reason"] == "")).all()
 
 
 def test_one_prompt_gives_a_mean_and_no_inference():
     row = gap_of(small([[[0.5, 0.7], [0.5, 0.9]]])).iloc[0]
-    assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1 and row["n"] == 2
-    assert row["reason"] == "one prompt only; controls: none"
-    assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
-    table = disparity(small([[[0.5, 0.7]]]))
+    assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1
+    assert row["reason"] == "one prompt only"
+    assert row[["ci_low", "ci_high", "p_value", "p_sites"]].isna().all()
+    table = tables_of(from_table(small([[[0.5, 0.7]]])))["disparity"]
     assert table["reason"].tolist() == ["one prompt only"] * 2 and table["ci_low"].isna().all()
 
 
@@ -233,14 +224,14 @@ def test_missing_values_are_left_out_pairwise():
     values = np.array([[[0.5, 0.7], [np.nan, 0.9]], [[0.4, 0.5], [0.4, 0.7]], [[np.nan, 0.1]] * 2])
     row = gap_of(small(values)).iloc[0]
     assert row["gap"] == pytest.approx((0.2 + 0.2) / 2)
-    assert (row["n_prompts"], row["n"]) == (2, 3)
-    table = disparity(small(values)).set_index("pair")
+    assert row["n_prompts"] == 2
+    table = tables_of(from_table(small(values)))["disparity"].set_index("pair")
     assert table.loc["n-f", "n_prompts"] == 2 and table.loc["n-m", "n_prompts"] == 3
     assert table.loc["n-m", "mean"] == pytest.approx((0.8 + 0.6 + 0.1) / 3)
     gone = gap_of(small(values[:, :, 1:], names=("n-m",))).iloc[0]
-    assert np.isnan(gone["gap"]) and gone["reason"].startswith("no value") and gone["n"] == 0
+    assert np.isnan(gone["gap"]) and gone["reason"].startswith("no value")
 
 
-def test_a_contrast_with_the_reference_is_refused(pairs):
+def test_a_contrast_with_the_reference_is_refused():
     with pytest.raises(ValueError, match="other than neutral"):
-        gap(pairs, **{**OPTIONS, "contrasts": [("neutral", "feminine")]})
+        GapChoices(**{**OPTIONS, "contrasts": [("neutral", "feminine")]})

@@ -6,18 +6,21 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.tables.registry import TABLES, read
-from analysis.tables.similarities.gap_prompts import COLUMNS, NO_PAIR, gap_prompts
+from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.headline import NO_PAIR, PROMPT_COLUMNS, gap_prompts
+from analysis.tables.similarities.similarities import from_table
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 MEASURES = [metric for metric in headline_metrics() if metric.needs != "features"]
-NAMES = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
+CHOICES = GapChoices(indicators=["n", "f", "m"], reference="n", contrasts=[("m", "f")])
+Z0 = next(metric for metric in MEASURES if metric.key == "z0")
 
 
 def test_each_gap_by_plain_pandas(run, pairs):
     table = read(run, "gap_prompts")
-    assert tuple(table.columns) == COLUMNS and len(table) == 9 * len(MEASURES)
+    assert tuple(table.columns) == PROMPT_COLUMNS and len(table) == 9 * len(MEASURES)
     prompts = run.samples(["triplet", "prompt_id"]).drop_duplicates().set_index("triplet")["prompt_id"]
     assert (table["prompt_id"] == table["triplet"].map(prompts)).all() and (table["n_seeds"] == 2).all()
     for metric in MEASURES:
@@ -37,7 +40,7 @@ def test_the_mean_over_prompts_is_the_gap_of_the_run(run):
         row = metric.rows_of(whole).iloc[0]
         own = metric.rows_of(single)
         assert own["gap"].mean() == pytest.approx(row["gap"], abs=1e-12)
-        assert own["n_seeds"].sum() == row["n"]
+        assert len(own) == row["n_prompts"]
 
 
 def small(values):
@@ -52,10 +55,10 @@ def small(values):
 
 def test_a_seed_without_one_of_both_counts_in_none():
     table = small([(0.5, 0.8), (0.1, np.nan), (0.6, 0.7)])
-    row = gap_prompts(table, **NAMES, prompt_ids={3: "p"}).iloc[0]
+    row = gap_prompts({Z0: from_table(table)[0]}, CHOICES, {3: "p"}).iloc[0]
     assert (row["n_seeds"], row["reason"]) == (2, "")
     assert row["gap"] == pytest.approx(0.2) and row["similarity_second"] == pytest.approx(0.55)
-    nothing = gap_prompts(small([(0.5, np.nan)]), **NAMES, prompt_ids={3: "p"}).iloc[0]
+    nothing = gap_prompts({Z0: from_table(small([(0.5, np.nan)]))[0]}, CHOICES, {3: "p"}).iloc[0]
     assert np.isnan(nothing["gap"]) and (nothing["n_seeds"], nothing["reason"]) == (0, NO_PAIR)
 
 

@@ -35,10 +35,10 @@ def model(tmp_path_factory):
 @pytest.mark.parametrize(
     ("table", "column", "value", "said"),
     [
-        ("gap", "n_references", "three", "expected numbers in the column `n_references`, found string"),
+        ("word_gap", "n_references", "three", "expected numbers in the column `n_references`, found string"),
         ("gap", "contrast", 1, "expected text in the column `contrast`, found int64"),
-        ("gap", "p_control", 7.0, "expected numbers from 0 to 1 in the column `p_control`, found 7.0"),
-        ("gap", "p_control", None, ""),
+        ("word_gap", "p_control", 7.0, "expected numbers from 0 to 1 in the column `p_control`, found 7.0"),
+        ("word_gap", "p_control", None, ""),
         ("agreement", "correlation", "high", "expected numbers in the column `correlation`, found string"),
     ],
 )

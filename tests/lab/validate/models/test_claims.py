@@ -73,8 +73,8 @@ def test_objects_are_held_against_their_planted_frequencies(path):
     turned = np.where(claims["object"] == "tie", -1, 1)  # a tie said to be of feminine prompts
     objects.tables["object_claims"] = claims.assign(
         claim=np.where(chosen, HOLDS, claims["claim"]),
-        p_claim_adjusted=claims["p_claim_adjusted"].where(~chosen, 0.01),
-        difference_words=turned * claims["difference_words"],
+        p_objects=claims["p_objects"].where(~chosen, 0.01),
+        difference=turned * claims["difference"],
     )
     shown = section(objects, run.config, indicators(run.config))
     for model, wrong in (("toyworld", {"tie", "cup"}), ("toyworld-null", {"dress", "tie", "cup"})):
@@ -89,8 +89,8 @@ def test_objects_are_held_against_their_planted_frequencies(path):
 
 def test_every_filled_dot_and_every_card_is_counted(path):
     """Against the tables: what `beyond_words` fills, of the sites that are drawn."""
-    report, gap = said(path, "toyworld"), read(Run.open(path), "gap")
-    filled = gap[gap["p_control_adjusted"] < 0.05]
+    report, gap = said(path, "toyworld"), read(Run.open(path), "word_gap")
+    filled = gap[gap["p_control_sites"] < 0.05]
     atlas = filled[(filled["step"] >= 0) & (filled["metric"] == "cosine")]
     steps = atlas[atlas["site"].str.startswith(("latent", "noise_pred", "x0_pred"))]
     text, decoder = (filled["metric"].str.startswith("cosine_"), filled["space"] == "image")
