@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 
-from analysis.methods.registry import METHODS
+from analysis.tables.spec import ROWS
 from probes.config.schema import Config
 from probes.runs.run import Run
 
@@ -29,5 +30,5 @@ class PeopleCheck:
 
 def people_check(config: Config) -> PeopleCheck | None:
     """Return the check of the method that runs of a configuration are of; None where it is that of detected objects."""
-    checks = [resolve_name(row.people) for row in METHODS if row.people]
+    checks = [resolve_name(row.people) for row in import_module(ROWS).METHODS if row.people]
     return next((one for one in checks if one.alone(config)), None)
