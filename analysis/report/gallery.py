@@ -16,7 +16,6 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import cv2
 import numpy as np
 import pandas as pd
 from PIL import Image
@@ -197,6 +196,8 @@ def _maps(stored: Sequence[pd.DataFrame | None]) -> dict:
     tables = [own for own in stored if own is not None]
     if not tables:
         return {}
+    import cv2  # not with a notebook's first import
+
     height, width = (max(int(own[side].max()) for own in tables) for side in ("height", "width"))
     scale = min(1.0, MAP_SIDE / max(height, width))
     height, width = (max(1, round(length * scale)) for length in (height, width))

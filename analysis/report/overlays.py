@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 import pandas as pd
 
@@ -26,8 +25,10 @@ def outline(mask: np.ndarray) -> tuple[str, list[int]]:
     Closed polygons around every part and hole, in whole pixels and relative commands; empty for an empty mask.
 
     >>> outline(np.pad(np.ones((2, 1), bool), 1))
-    ('M4 4l4 0 0 8-4 0z', [12, 16])
+    ('M4 4l0 8 4 0 0-8z', [12, 16])
     """
+    import cv2  # not with a notebook's first import
+
     reduction = math.ceil(max(mask.shape) / LARGEST)
     height, width = (-(-side // reduction) for side in mask.shape)
     small = cv2.resize(mask.astype(np.uint8), (width, height), interpolation=cv2.INTER_AREA)
