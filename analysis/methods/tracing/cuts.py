@@ -21,7 +21,7 @@ CUT_COLUMNS = (
 
 def cut_table(
     traced: Sequence[Effects], variants: pd.DataFrame, expected: Mapping[str, float]
-) -> pd.DataFrame:
+) -> pd.DataFrame | None:
     """Table ``trace_cuts``: one row per outcome and cut, with its expected share (`expected`, by the cut's name).
 
     ``deviation`` is the largest difference, over prompts, between the effect of the cut and its expected share of the
@@ -44,4 +44,4 @@ def cut_table(
             reason = ("" if total_sum else NO_TOTAL) if tested else UNTESTED if known.any() else MISSING
             numbers = share, off if known.any() else np.nan, tested and off <= TOLERANCE, known.sum()
             rows.append((*about, *numbers, reason, f"{VERSION}, {one.version}"))
-    return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool})
+    return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool}) if rows else None

@@ -27,7 +27,7 @@ Between images generated from {{ first }} and {{ second }} prompts the {{ outcom
 {% endif %}
 """
 _SIGNIFICANT = """
-{{ n_significant }} of {{ n_places }} places do more than {{ "a synonym" if controls else "0" }}
+{{ n_significant }} of {{ n_places }} places do more than {{ "a synonym" if controls else "nothing" }}
 """
 _LARGEST = """
 The largest share is that of {{ largest.place }}: {{ spanned(largest, "share") }}
@@ -224,7 +224,7 @@ def lead(shown: Measured) -> Lead:
     return Lead(
         f"Where in the model do {first} and {second} prompts take effect?",
         lines(answer, shown.words)[0],
-        ("trace-windows",) if shown.words["total"]["n_prompts"] == 1 else ("trace-shares", "trace-windows"),
+        ("trace-shares", "trace-windows"),
         examples(shown),
         f"Total effect: {name} of {first} less that of {second}",
         f"The prompts with the smallest, the middle and the largest total effect; under an image: its {name}. In the"

@@ -1,8 +1,10 @@
 """Tables of a trace whose truth is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.methods.tracing.cuts import cut_table
 from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.shares import share_table
 from analysis.tables.registry import TABLES
@@ -54,6 +56,11 @@ def test_all_cuts_come_out(run):
     cuts = run.table("trace_cuts")
     assert set(cuts["cut"]) == {"embeddings", "complete", "before", "self"}
     assert cuts["holds"].all() and (cuts["deviation"] == 0).all()
+
+
+def test_a_trace_without_cuts_has_no_table_of_them():
+    variants = pd.DataFrame({"kind": ["none"], "variant": ["none:neutral"]})
+    assert cut_table([], variants, {}) is None
 
 
 def test_the_words_effects_add_up_to_that_of_both(run, decided):
