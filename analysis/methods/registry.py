@@ -62,13 +62,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "tracing",
-        measured="analysis.methods.tracing.tables:MEASURED",
-        reported="analysis.methods.tracing.section:REPORTED",
+        spec="analysis.methods.tracing.method:METHOD",
     ),
     Method(
         "stopping",
-        measured="analysis.methods.stopping.registry:MEASURED",
-        reported="analysis.methods.stopping.section:REPORTED",
+        spec="analysis.methods.stopping.method:METHOD",
     ),
     Method(
         "gep",
