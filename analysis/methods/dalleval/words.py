@@ -57,7 +57,8 @@ def word_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame
     larger of flips of whole professions and of whole noises.
     """
     shown = {kind_of(one.question): one.source for one in reversed(readings)}
-    frames, families = [], {}
+    frames: list[pd.DataFrame] = []
+    families: dict[tuple[str, bool], list[tuple[Reading, str, str]]] = {}
     for first, second, kind in design.pairs:
         for one in readings:
             if {first, second} <= {*one.words}:
