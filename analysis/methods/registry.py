@@ -37,7 +37,7 @@ class Method:
     reported : str
         An `analysis.report.method.ReportedMethod`: its section or page of the report, and its LaTeX.
     people : str
-        An `analysis.studies.human_check.method.PeopleCheck`: what people are asked about its images.
+        An `analysis.studies.labels.kind.LabelKind`: what people are asked about its images.
     command : CommandRow, optional
     """
 
@@ -71,6 +71,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         "gep",
         measured="analysis.methods.gep.stage:MEASURED",
         reported="analysis.methods.gep.section:REPORTED",
+        people="analysis.methods.gep.sheet:ATTRIBUTES",
         command=CommandRow(
             "audit gep",
             "analysis.methods.gep.arguments",
@@ -96,7 +97,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
         "skills",
         measured="analysis.methods.skills.stage:MEASURED",
         reported="analysis.methods.skills.section:REPORTED",
-        people="analysis.methods.skills.people:CHECK",
+        people="analysis.methods.skills.people:STATEMENTS",
     ),
     Method(
         "decoding",

@@ -61,7 +61,7 @@ def _dots(axes: Axes, own: pd.DataFrame, design: Design, color: str, shift: floa
     for row in own[own["share"].notna()].to_dict("records"):
         y = levels.index(row[design.by]) + shift
         axes.plot([row["low"], row["high"]], [y, y], color=color, lw=1.4, solid_capstyle="butt")
-        face = color if row["p_page"] <= design.alpha else "white"
+        face = color if row["p_adjusted"] <= design.alpha else "white"
         axes.plot(row["share"], y, "o", color=color, mfc=face, ms=4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_color(FAINT)

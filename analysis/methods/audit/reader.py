@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.contingency_tables import StratifiedTable
 
-from analysis.methods.audit.design import Design
+from analysis.methods.audit.design import ALL, Design, level_order
 from analysis.methods.audit.labels import MISSING
 from analysis.report.format import p_value
 from analysis.stats.effects import wilson_interval
@@ -18,8 +17,7 @@ from analysis.stats.powered_shares import powered_shares
 from analysis.stats.proportions import newcombe_interval
 
 UNDECIDED = "undecided"
-EVERY = "all"
-CONFUSIONS = ("by", "group", "label", "reading", "count", "of", "share", "low", "high")
+CONFUSIONS = ("by", "group", "label", "reading", "count", "of")
 
 
 def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -27,23 +25,21 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
 
     Of ``of`` pictures of a group with the label, ``count`` have the reading; Wilson's interval.
     """
-    names = [*design.answers, UNDECIDED]
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
-    said = labelled[["answer", "reading"]].where(
-        labelled[["answer", "reading"]].isin(design.answers), UNDECIDED
-    )
-    groups = [(EVERY, EVERY, said)] * bool(len(said))
+    said = labelled[["answer", "reading"]]
+    said = said.where(said.isin(design.answers), UNDECIDED)
+    groups = [(ALL, ALL, said)] * bool(len(said))
     for by in ("model", *design.factors) if len(said) else ():
         groups += [(by, level, said[labelled[by] == level]) for level in design.levels[by]]
-    rows = []
+    names, rows = [*design.answers, UNDECIDED], []
     for by, group, own in groups:
         counts = pd.crosstab(own["answer"], own["reading"])
         for label, line in counts.reindex(index=names, columns=names, fill_value=0).iterrows():
-            of = line.sum()
-            rows += [(by, group, label, reading, count, of) for reading, count in line.items() if of]
-    table = pd.DataFrame(rows, columns=list(CONFUSIONS[:6]))
-    share = table["count"].to_numpy(float) / table["of"].to_numpy(float)
-    low, high = wilson_interval(share, table["of"].to_numpy(float), design.level)
+            rows += [(by, group, label, reading, n, line.sum()) for reading, n in line.items() if line.sum()]
+    table = pd.DataFrame(rows, columns=list(CONFUSIONS))
+    n = table["of"].to_numpy(float)
+    share = table["count"].to_numpy(float) / n
+    low, high = wilson_interval(share, n, design.level)
     return table.assign(share=share, low=low, high=high)
 
 
@@ -56,7 +52,7 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     """
     keys = ["model", *design.factors]
     groups = dict(iter(pictures.groupby(keys, sort=False))) if design.reader else {}
-    order = sorted(groups, key=lambda key: [design.levels[name].index(one) for name, one in zip(keys, key)])
+    order = sorted(groups, key=lambda key: level_order(design, keys, key))
     width = max((len(own) for own in groups.values()), default=0)
     labels, readings = np.full((2, len(order), width, 2), np.nan)
     for place, key in enumerate(order):
@@ -64,34 +60,33 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
         known = (own["answer"] != MISSING).to_numpy()
         readings[place, : len(own)] = _answered(own["reading"], design)
         labels[place, np.flatnonzero(known)] = _answered(own["answer"][known], design)
-    found = powered_shares(labels, readings, level=design.level)
-    table = pd.DataFrame(order, columns=keys)
+    powered = powered_shares(labels, readings, level=design.level)
     reference = np.array([design.reference[key[1]] for key in order], float)
-    ends = found.low - reference, found.high - reference
-    for place, key in enumerate(order):
-        n = design.reference_n.get(key[1], 0)
-        if n and found.effective[place] > 0:
-            both = newcombe_interval(
-                found.share[place], found.effective[place], reference[place], n, design.level
-            )
-            ends[0][place], ends[1][place] = both
+    n = np.array([design.reference_n.get(key[1], 0) for key in order], float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        newcombe = newcombe_interval(powered.share, powered.effective, reference, n, design.level)
+    sized = (n > 0) & (powered.effective > 0)
+    low, high = (
+        np.where(sized, both, end - reference) for both, end in zip(newcombe, (powered.low, powered.high))
+    )
+    table = pd.DataFrame(order, columns=keys)
     p_labelled = {name: chosen_whatever_is_read(own, design) for name, own in pictures.groupby("model")}
     return table.assign(
-        pictures=found.pictures,
-        labelled=found.labelled,
+        pictures=powered.pictures,
+        labelled=powered.labelled,
         share_reader=_share(readings),
         share_labels=_share(labels),
-        share=found.share,
-        low=found.low,
-        high=found.high,
+        share=powered.share,
+        low=powered.low,
+        high=powered.high,
         reference=reference,
-        difference=found.share - reference,
-        difference_low=ends[0],
-        difference_high=ends[1],
-        effective=found.effective,
-        weight=found.weight,
+        difference=powered.share - reference,
+        difference_low=low,
+        difference_high=high,
+        effective=powered.effective,
+        weight=powered.weight,
         p_labelled=table["model"].map(p_labelled).astype(float),
-        reason=found.reason,
+        reason=powered.reason,
     )
 
 
@@ -110,6 +105,10 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
     Cochran, Mantel and Haenszel's over cells; NaN where all pictures of every cell are labelled, or read alike.
     """
+    from statsmodels.stats.contingency_tables import (
+        StratifiedTable,
+    )  # an audit without a machine does without
+
     tables = []
     for _, own in pictures.groupby(list(design.factors), sort=False):
         known, read = own["answer"] != MISSING, own["reading"] == design.answer
@@ -125,13 +124,9 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
 def remarks(confusions: pd.DataFrame, corrected: pd.DataFrame, design: Design) -> Iterator[str]:
     """Yield how often the machine says what people say, and where labels were not given at random."""
-    own = confusions[(confusions["by"] == EVERY) & (confusions["label"] != UNDECIDED)]
-    for label, rows in own.groupby("label", sort=False):
-        row = rows.set_index("reading").loc[label]
-        yield (
-            f"{design.reader} reads {int(row['count'])} of {int(row['of'])} pictures that people read as {label} as"
-            f" {label}."
-        )
+    right = confusions[(confusions["by"] == ALL) & (confusions["label"] == confusions["reading"])]
+    for row in right[right["label"] != UNDECIDED].itertuples():
+        yield f"{design.reader} reads {row.count} of {row.of} pictures that people read as {row.label} as {row.label}."
     models = corrected.drop_duplicates("model")
     adjusted = adjust_p_values(models["p_labelled"].to_numpy(float), method="holm")
     for model, value in zip(models["model"], adjusted):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,35 +19,32 @@ from analysis.methods.skills.detections import read_scored_images, reasons
 from analysis.methods.skills.scores import ACCURACY, INVERSE, TASKS, right, scene_of
 from analysis.methods.skills.tables import ALL, OWN, PEOPLE_COLUMNS, rate
 from analysis.questions import people_questions
-from analysis.report.format import counted
-from analysis.studies.human_check.labels import read_labels, together
-from analysis.studies.human_check.method import PeopleCheck
-from analysis.studies.human_check.sheet import STATEMENTS, render_sheet
+from analysis.studies.labels.kind import TICKED, UNCLEAR, LabelKind, Read, ticked
 from analysis.tables.objects.human_answers import LABELS as ANSWERS
+from analysis.tables.objects.human_answers import OBJECT_LABELS
 from analysis.tables.registry import write
 from probes.config.measurement import Skills
 from probes.errors import UserError
 from probes.prompts.paintskills import SkillRequest, requested_skills, statement
 from probes.prompts.prompt import asks_for_skills
-from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 
 VERSION = "skills_people/1"
 CHOICE_STREAM = 31  # one seed draws nothing twice
 STATED = 3  # statements beside that of the prompt, where nobody says how many
 OTHER = "other"
-UNCLEAR = "unclear"
 ONE_ANSWER = "one answer only"
 
 
-def choose_statements(run: Run, *, images: int, extra: int, seed: int) -> pd.DataFrame:
+def choose_statements(run: Run, images: int, extra: int | None = None, seed: int = 0) -> pd.DataFrame:
     """Return some images, as many of each skill, and the statements that people tick where they are true.
 
     Every prompt of a skill comes once before any comes twice. The `extra` statements beside that of the prompt are
     those of other prompts of the skill, half of them of the same objects (another number, another relation) as far as
-    there are. One row per image and statement: ``sample_id`` and ``object`` (the statement), images in the order in
-    which they are shown, statements in alphabetical order.
+    there are. One row per image and statement, images in the order in which they are shown, statements in alphabetical
+    order.
     """
+    extra = STATED if extra is None else extra
     rng, asked = np.random.default_rng([seed, CHOICE_STREAM]), requested_skills(run.config)
     samples = run.samples(["sample_id", "triplet", "seed"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
@@ -77,8 +73,8 @@ def choose_statements(run: Run, *, images: int, extra: int, seed: int) -> pd.Dat
         far = [text for text, one in others if _objects(one) != _objects(own)]
         few = min(len(near), max(-(-extra // 2), extra - len(far)))
         texts = {_said(own, run.config.skills), *_drawn(near, few, rng), *_drawn(far, extra - few, rng)}
-        rows += [(sample, text) for text in sorted(texts)]
-    return pd.DataFrame(rows, columns=["sample_id", "object"])
+        rows += [(sample, text, text, TICKED) for text in sorted(texts)]
+    return pd.DataFrame(rows, columns=["sample_id", "question", "asked", "answers"])
 
 
 def _drawn(texts: Sequence[str], number: int, rng: np.random.Generator) -> list[str]:
@@ -229,31 +225,39 @@ def _ends(name: str, found: Mapping[str, object]) -> dict[str, object]:
     return {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
 
 
-def _sample(run: Run, out: Path, images: int, extra: int | None, seed: int) -> str:
-    chosen = choose_statements(run, images=images, extra=STATED if extra is None else extra, seed=seed)
-    shown = list(dict.fromkeys(chosen["sample_id"]))
-    page = render_sheet(chosen, dict(zip(shown, run.images(shown))), run.config.name, kind=STATEMENTS)
-    path = out / "sheet.html"
-    write_bytes(path, page.encode())
-    return (
-        f"{path}: {counted(len(shown), 'image')}, {counted(len(chosen), 'statement')}; open it in a browser, export,"
-        f" then: triptych labels read {run.path} labels.csv"
-    )
+def _reader(run: Run) -> Read:
+    known = _statements(run)
+
+    def read(sample: str, statement: str, label: str) -> str:
+        if statement not in known:
+            raise UserError(
+                f"expected a statement of what the prompts of {run.path} ask for, got {statement!r:.80}"
+            )
+        return ticked(label)
+
+    return read
 
 
-def _agreement(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    answers, known = together([read_labels(path, run) for path in files], files), _statements(run)
-    strange = next((text for text in answers["object"] if text not in known), None)
-    if strange is not None:
-        raise UserError(
-            f"{files[-1]}: expected statements of what the prompts of {run.path} ask for, got {strange!r:.80}:"
-            " export it from the sheet of this run"
-        )
-    table = people_table(labelled_items(run, answers), run.config.measure.level)
+def _measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
+    table = people_table(labelled_items(run, labels), run.config.measure.level)
     write(run, "skills_people", table)
     shown = table.drop(columns=["version", "people_low", "people_high", "same_low", "same_high"])
     yield shown.to_string(index=False, float_format=lambda value: f"{value:.3f}", na_rep="–")
     yield f"wrote {run.path / 'tables' / 'skills_people.csv'}; triptych report {run.path} puts it on the page"
 
 
-CHECK = PeopleCheck(alone=asks_for_skills, sample=_sample, agreement=_agreement)
+STATEMENTS = LabelKind(
+    "statements",
+    OBJECT_LABELS.name,
+    "object",
+    "present",
+    images=100,
+    instructions="Tick every statement that is true of the image; leave the others empty. Numbers count every object of"
+    " the kind that you can see, however small or partly hidden; left, right, above and below are those of the picture."
+    " The sheet knows neither which statement was asked for nor what the detector answered.",
+    usual=asks_for_skills,
+    ask=choose_statements,
+    reader=_reader,
+    measure=_measure,
+    needs="prompts that ask for skills",
+)

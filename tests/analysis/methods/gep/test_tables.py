@@ -268,9 +268,9 @@ def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
         clip.clip_readings(again)
 
 
-def written(tmp_path, rows, columns="sample_id,attribute,annotator,label"):
+def written(tmp_path, rows, columns="about,image,question,annotator,label"):
     path = tmp_path / "labels.csv"
-    path.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([columns, *(f"attributes,{row}" for row in "\n".join(rows).splitlines())]) + "\n", encoding="utf-8")
     return path
 
 
@@ -346,7 +346,7 @@ def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_p
     capsys.readouterr()
     status, answers = told("ann", ["no"])
     said = capsys.readouterr().err
-    assert status == 2 and said.count("\n") == 1 and "the answers that 'ann' gave before" in said
+    assert status == 2 and said.count("\n") == 1 and "the label that 'ann' gave before" in said
     assert answers["ann"][samples[0]] == 1
     status, answers = told("ann", ["no"], "--replace")
     assert status == 0 and answers["ann"][samples[0]] == 0 and answers["ben"][samples[0]] == 1
@@ -385,7 +385,7 @@ A_TIE, A_DRESS = "t00000-s0-neutral,tie", "t00000-s0-neutral,dress"
         (
             "t00000-s0-neutral,tie,a,yes\nt00000-s0-neutral,tie,a,no",
             None,
-            "line 3: expected one answer an annotator",
+            "line 3: expected one label of 'a' for t00000-s0-neutral, tie",
         ),
         (f"{A_TIE},ann,yes\n{A_DRESS},ann,no\n{A_TIE},Ann,no", None, "got 'Ann' (1 times), near 'ann'"),
     ],

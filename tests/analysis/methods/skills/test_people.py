@@ -1,6 +1,5 @@
 """People's check of a run whose prompts ask for skills, by the command line: what is asked, and what is made of it."""
 
-import csv
 import json
 import re
 
@@ -13,8 +12,8 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.methods.skills.people import people_table
 from analysis.observe.stage import observe
 from analysis.report.page import report
-from analysis.studies.human_check.labels import LABELS, fingerprint
-from analysis.studies.labelling import FILE
+from analysis.studies.labels.form import fingerprint
+from analysis.studies.labels.sheet import FORM
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.prompts import paintskills
@@ -48,7 +47,7 @@ def of_sample(run):
 
 def answers_file(run, shown, path, annotator, mistakes):
     """Labels by what the renderings show, turned round where `mistakes` says so."""
-    rows, number = [LABELS], 0
+    rows, number = [FORM], 0
     for card in shown:
         _, seen = of_sample(run)[card["id"]]
         fits = {paintskills.statement(seen)}
@@ -56,9 +55,9 @@ def answers_file(run, shown, path, annotator, mistakes):
             turned = {"above": "below", "below": "above", "left": "right", "right": "left"}[seen.relation]
             other = paintskills.SkillRequest("spatial", seen.object_b, object_b=seen.object, relation=turned)
             fits.add(paintskills.statement(other))
-        for text in card["objects"]:
+        for text in (one["key"] for one in card["questions"]):
             said = (text in fits) != (number in mistakes)
-            rows.append((annotator, card["id"], card["print"], text, "yes" if said else "no"))
+            rows.append((card["id"], "statements", text, "yes" if said else "no", annotator, card["print"]))
             number += 1
     path.write_text("\n".join(",".join(row) for row in rows) + "\n", encoding="utf-8")
     return str(path)
@@ -82,7 +81,7 @@ def test_answers_are_held_against_the_detector(observed, tmp_path, capsys):
     own = rows.loc[("A", "all", "prompt")]
     wrong = sum(f"t{WRONG:05d}" in card["id"] for card in shown)
     assert own["n"] == 90 and own["people"] == own["detector"] == 1 - wrong / 90
-    total = sum(len(card["objects"]) for card in shown)
+    total = sum(len(card["questions"]) for card in shown)
     whole = rows.loc[("B", "all", "all")]
     assert whole["n"] == total and whole["same"] == pytest.approx(1 - len(mistakes) / total)
     between = rows.loc[("A, B", "all", "all")]
@@ -94,50 +93,38 @@ def test_answers_are_held_against_the_detector(observed, tmp_path, capsys):
 
 def test_labels_of_another_sheet_are_refused(observed, tmp_path, capsys):
     sample = next(iter(of_sample(observed)))
-    row = ("A", sample, fingerprint(observed.image(sample)), "exactly 9 dogs are there", "yes")
+    row = (sample, "statements", "exactly 9 dogs are there", "yes", "A", fingerprint(observed.image(sample)))
     path = tmp_path / "labels.csv"
-    path.write_text(",".join(LABELS) + "\n" + ",".join(row) + "\n")
+    path.write_text(",".join(FORM) + "\n" + ",".join(row) + "\n")
     assert labels(["read", str(observed.path), str(path)]) == 2
-    assert "expected statements of what the prompts of" in capsys.readouterr().err
+    assert "line 2: expected a statement of what the prompts of" in capsys.readouterr().err
 
 
 def test_open_questions_are_those_of_the_skill_and_are_measured(observed, tmp_path, capsys):
-    out = tmp_path / "sheet"
-    assert (
-        labels(["sheet", str(observed.path), "--about", "questions", "--out", str(out), "--images", "12"])
-        == 0
-    )
-    with open(out / FILE, newline="", encoding="utf-8") as file:
-        sheet = list(csv.DictReader(file))
-    assert len(sheet) == 36 and {row["question"] for row in sheet} == set(paintskills.SKILLS)
-    assert not any("wear" in row["asked"] or "male" in row["asked"] for row in sheet)
-    truth, wrong = of_sample(observed), 0
-    for row in sheet:
-        asked, seen = truth[row["sample_id"]]
-        assert row["question"] == asked.skill and row["asked"] == paintskills.question(asked)
-        assert row["answers"].endswith("unclear")
-        row["annotator"] = "A"
-        row["answer"] = {"object": "yes", "count": str(seen.count), "spatial": seen.relation}[asked.skill]
+    options = ["--about", "questions", "--out", str(tmp_path), "--images", "12"]
+    assert labels(["sheet", str(observed.path), *options]) == 0
+    _, shown = cards(tmp_path / "sheet.html")
+    truth, wrong, rows = of_sample(observed), 0, []
+    for card in shown:
+        ((question),) = card["questions"]
+        asked, seen = truth[card["id"]]
+        assert question["key"] == asked.skill and question["text"] == paintskills.question(asked)
+        assert (question["answers"] or ["unclear"])[-1] == "unclear"
+        said = {"object": "yes", "count": str(seen.count), "spatial": seen.relation}[asked.skill]
+        rows.append({"image": card["id"], "about": "questions", "question": asked.skill, "label": said})
         wrong += asked != seen
-    number = next(place for place, row in enumerate(sheet) if row["question"] == "count")
-    sheet[number]["answer"] = "seven"
-    with open(out / FILE, "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, sheet[0])
-        table.writeheader()
-        table.writerows(sheet)
-    assert labels(["read", str(observed.path), str(out / FILE)]) == 0
-    measure(Run.open(observed.path))
-    rows = Run.open(observed.path).table("skills_answers").set_index("skill")
-    assert rows.loc["count", "people"] == pytest.approx(11 / 12) and rows.loc["count", "detector"] == 1
-    assert rows.loc["spatial", "same"] == 1 and rows.loc["all", "n"] == 36
-    sheet[number]["answer"] = "many"
-    with open(out / FILE, "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, sheet[0])
-        table.writeheader()
-        table.writerows(sheet)
-    capsys.readouterr()
-    assert labels(["read", str(observed.path), str(out / FILE)]) == 2
+    assert len(rows) == 36 and {row["question"] for row in rows} == set(paintskills.SKILLS)
+    number = next(place for place, row in enumerate(rows) if row["question"] == "count")
+    file = tmp_path / "labels.csv"
+    for said, status in (("seven", 0), ("many", 2)):
+        rows[number]["label"] = said
+        pd.DataFrame(rows).assign(annotator="A").to_csv(file, index=False)
+        assert labels(["read", str(observed.path), str(file)]) == status
     assert "or unclear, got 'many': correct it" in capsys.readouterr().err
+    measure(Run.open(observed.path))
+    table = Run.open(observed.path).table("skills_answers").set_index("skill")
+    assert table.loc["count", "people"] == pytest.approx(11 / 12) and table.loc["count", "detector"] == 1
+    assert table.loc["spatial", "same"] == 1 and table.loc["all", "n"] == 36
 
 
 def test_rates_are_those_of_other_libraries():

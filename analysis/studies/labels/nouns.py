@@ -8,7 +8,6 @@ humans, since nobody is asked to see a gender; what they answered stands for eac
 
 from __future__ import annotations
 
-import csv
 from importlib import resources
 
 import numpy as np
@@ -16,7 +15,7 @@ import pandas as pd
 
 from analysis.report.format import fixed, listed
 from analysis.stats.rates import ALL
-from analysis.studies.human_check.check import AGREED, ask
+from analysis.studies.labels.detector import AGREED, ask
 from analysis.tables.registry import SEEN_BY, TABLES
 
 PAPER = "Wu et al. 2025"
@@ -91,12 +90,11 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
 
 
 def published() -> pd.DataFrame:
-    """Return the paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
-    file = resources.files("analysis.studies.human_check") / "wu2025_section7_3.csv"
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    table = pd.DataFrame(rows).replace("", np.nan)
-    kinds = dict.fromkeys([name for name in NOUN_COLUMNS if name not in ("annotator", "word")], float)
-    return table.assign(annotator=PAPER).reindex(columns=list(NOUN_COLUMNS)).astype(kinds)
+    """The paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
+    with (resources.files("analysis.studies.labels") / "wu2025_section7_3.csv").open() as file:
+        table = pd.read_csv(file)
+    table = table.assign(annotator=PAPER).reindex(columns=list(NOUN_COLUMNS))
+    return table.astype({name: float for name in NOUN_COLUMNS if name not in ("annotator", "word")})
 
 
 def noun_summary(table: pd.DataFrame) -> str:
