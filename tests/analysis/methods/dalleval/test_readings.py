@@ -77,7 +77,10 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     samples = small.samples(["sample_id"])["sample_id"]
     said = dict(zip(samples, ("5", "7", "unclear", "10")))
     file = tmp_path / "labels.csv"
-    file.write_text("about,image,question,label\n" + "".join(f"questions,{one},tone,{tone}\n" for one, tone in said.items()))
+    file.write_text(
+        "about,image,question,label\n"
+        + "".join(f"questions,{one},tone,{tone}\n" for one, tone in said.items())
+    )
     assert label(["read", str(small.path), str(file)]) == 0
     run = Run.open(small.path)
     *_, last = readings = read_all(run)

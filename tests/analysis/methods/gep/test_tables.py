@@ -270,7 +270,10 @@ def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
 
 def written(tmp_path, rows, columns="about,image,question,annotator,label"):
     path = tmp_path / "labels.csv"
-    path.write_text("\n".join([columns, *(f"attributes,{row}" for row in "\n".join(rows).splitlines())]) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n".join([columns, *(f"attributes,{row}" for row in "\n".join(rows).splitlines())]) + "\n",
+        encoding="utf-8",
+    )
     return path
 
 
