@@ -87,11 +87,18 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     return table[COLUMNS]
 
 
-def opening(table: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """Return where the gap of each run and contrast is first more than its words differ, if anywhere: at most noise."""
-    found = table[beyond_words(table["p_control_adjusted"], alpha)]
-    found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
-    return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
+def opening_lines(table: pd.DataFrame, alpha: float) -> list[str]:
+    """A line for each run and contrast: where its gap is first more than its words differ, at most noise."""
+    beyond = table[beyond_words(table["p_control_adjusted"], alpha)].sort_values(["step", "depth"])
+    first = beyond.drop_duplicates(["run", "contrast"]).set_index(["run", "contrast"]).to_dict("index")
+    lines = []
+    for run, contrast in dict.fromkeys(zip(table["run"], table["contrast"])):
+        place, where = first.get((run, contrast)), "nowhere between blocks"
+        if place:
+            noise = f", noise {place['noise']:.2f}" if pd.notna(place["noise"]) else ""
+            where = f"first at depth {place['depth']:.2f} ({place['site']}){noise}"
+        lines.append(f"{run}, {contrast}: more than words differ {where}")
+    return lines
 
 
 def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str, alpha: float) -> Drawn | None:

@@ -68,12 +68,8 @@ def read_files(run: Run, files: Sequence[Path]) -> tuple[LabelKind, pd.DataFrame
     tables = []
     for path in files:
         table = open_labels(path, FORM)
-        columns = {
-            name: find_column(table, [name], name, "add it") for name in FORM[:4]
-        }
-        columns |= {
-            name: name if name in table.columns else "" for name in FORM[4:]
-        }
+        columns = {name: find_column(table, [name], name, "add it") for name in FORM[:4]}
+        columns |= {name: name if name in table.columns else "" for name in FORM[4:]}
         table.print_notes(filter(None, columns.values()))
         tables.append(read_columns(table, columns))
     rows = pd.concat(tables)
