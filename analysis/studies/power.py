@@ -92,7 +92,9 @@ def power_tables(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
         for gap, seeds in product(options.gap, options.seeds)
     ]
     words = [
-        prompts_for_words(gap, seeds=s, words=w, references=r, seed=options.seed, **spread, **of_words, **common)
+        prompts_for_words(
+            gap, seeds=s, words=w, references=r, seed=options.seed, **spread, **of_words, **common
+        )
         for gap, s, w, r in product(options.gap, options.seeds, options.words, options.references)
     ]
     presence = [

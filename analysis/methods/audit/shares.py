@@ -36,6 +36,7 @@ def share_table(cells: pd.DataFrame, design: Design) -> pd.DataFrame:
     tests = np.array([_tests(row) for row in cells.to_dict("records")]).T
     alpha = design.alpha / max(1, int((~np.isnan(tests[0])).sum()))
     sizes = zip(cells["decided"], cells["reference"])
+    needed = np.array([_needed(one, design.effect, alpha) for one in cells["reference"]])
     return cells.drop(columns=["reference", "reference_n"]).assign(
         share=share,
         low=low,
@@ -50,7 +51,8 @@ def share_table(cells: pd.DataFrame, design: Design) -> pd.DataFrame:
         p_worst=adjust_p_values(tests[1], method="hommel"),
         p_adjusted=adjust_p_values(tests[0], method="hommel"),
         detectable=[_detectable(*one, alpha) for one in sizes],
-        pictures_needed=[_needed(one, design.effect, alpha) for one in cells["reference"]],
+        pictures_needed=needed,
+        more_pictures=np.maximum(0, needed - n),
         reason=np.where(n > 0, "", NO_PICTURE),
     )
 

@@ -17,10 +17,13 @@ from analysis.studies.labels.form import (
     require_once,
     require_spellings,
 )
-from analysis.studies.labels.kind import LabelKind, choose_kind
+from analysis.studies.labels.kind import LabelKind
+from analysis.studies.labels.objects import OBJECTS
+from analysis.studies.labels.questions import QUESTIONS
 from analysis.studies.labels.sheet import FORM, render_sheet
+from analysis.tables.method import parts_of_methods
 from analysis.tables.registry import write
-from probes.errors import UserError
+from probes.errors import UserError, nearest
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 
@@ -49,6 +52,21 @@ def write_sheet(
         f"{path}: {counted(len(questions), 'question')} about {counted(len(samples), 'image')}; open it in a browser,"
         f" export, then: triptych labels read {run.path} labels.csv"
     )
+
+
+def choose_kind(run: Run, name: str | None = None) -> LabelKind:
+    """The kind of a name, or the usual one of a run; a UserError where the run cannot be asked that."""
+    kinds = [*parts_of_methods("people"), QUESTIONS, OBJECTS]
+    if name is None:
+        return next(kind for kind in kinds if kind.usual(run.config))
+    kind = next((kind for kind in kinds if kind.name == name), None)
+    if kind is None:
+        raise UserError(f"about: {nearest('kind of labels', name, [kind.name for kind in kinds])}")
+    if kind.needs and not kind.usual(run.config):
+        raise UserError(
+            f"{run.path}: expected {kind.needs} for labels about {name}, found none: name another run"
+        )
+    return kind
 
 
 def read_answers(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.tables.method import parts_of_methods
 from probes.config.schema import Config
-from probes.errors import UserError, nearest
+from probes.errors import UserError
 from probes.runs.run import Run
 
 YES, NO, UNCLEAR = "yes", "no", "unclear"
@@ -57,24 +56,6 @@ class LabelKind:
     reader: Callable[[Run], Read]
     measure: Callable[[Run, pd.DataFrame], Iterator[str]]
     needs: str = ""
-
-
-def choose_kind(run: Run, name: str | None = None) -> LabelKind:
-    """The kind of a name, or the usual one of a run; a UserError where the run cannot be asked that."""
-    from analysis.studies.labels.objects import OBJECTS  # they import this record
-    from analysis.studies.labels.questions import QUESTIONS
-
-    kinds = [*parts_of_methods("people"), QUESTIONS, OBJECTS]
-    if name is None:
-        return next(kind for kind in kinds if kind.usual(run.config))
-    kind = next((kind for kind in kinds if kind.name == name), None)
-    if kind is None:
-        raise UserError(f"about: {nearest('kind of labels', name, [kind.name for kind in kinds])}")
-    if kind.needs and not kind.usual(run.config):
-        raise UserError(
-            f"{run.path}: expected {kind.needs} for labels about {name}, found none: name another run"
-        )
-    return kind
 
 
 def ticked(label: str) -> str:
