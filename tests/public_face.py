@@ -72,9 +72,8 @@ def results(path: Path) -> None:
     claim: str = words.claim
     wrong: int = words.claim  # type: ignore[assignment]  # fails as unused where the type is lost
     stored = Run.open(path)
-    differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
     figures: dict[str, Drawn] = analysis.draw_trace(stored)
-    print(symbols, claim, wrong, differences, figures)
+    print(symbols, claim, wrong, figures)
 
 
 def statistics(values: np.ndarray) -> None:

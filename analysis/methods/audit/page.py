@@ -55,7 +55,7 @@ def render(
             undecided=int((~labels["decided"]).sum()) - (unlabelled if design.reader else 0),
             unlabelled=unlabelled,
             settings=_settings(design),
-            rows=_rows(tables["shares"], labels, design, pictures, thumbnails),
+            dots=_dots(tables["shares"], labels, design, pictures, thumbnails),
             questions=[
                 (TITLES[key].format(**title), lines, key)
                 for key, lines in sentences(tables, design).items()
@@ -81,37 +81,23 @@ def _settings(design: Design) -> list[str]:
     return [", ".join(levels) for levels in product(*(design.levels[factor] for factor in design.others))]
 
 
-def _rows(
+def _dots(
     shares: pd.DataFrame, labels: pd.DataFrame, design: Design, folder: Path, thumbnails: int
 ) -> list[dict[str, Any]]:
-    """Models with the dots and pictures of each of their cells."""
+    """The cells of models, with what their dots show and the pictures behind them."""
     keys, settings = ["model", *design.factors], _settings(design)
     shown = {key: group.head(thumbnails) for key, group in labels.groupby(keys, sort=False)}
     dots = []
     for row in shares.to_dict("records"):
         setting = ", ".join(row[name] for name in design.others)
         images = shown[tuple(row[name] for name in keys)]
-        row |= {"setting": setting, "place": settings.index(setting)}
-        row["significant"] = row["p_adjusted"] <= design.alpha
-        row["thumbnails"] = [
+        pictures = [
             {"source": thumbnail(folder / image), "answer": answer or "no label", "image": image}
             for image, answer in zip(images["image"], images["answer"])
         ]
-        dots.append(row)
-    levels = design.levels[design.by]
-    return [
-        {
-            "model": model,
-            "cells": [
-                {
-                    "level": level,
-                    "dots": [dot for dot in dots if (dot["model"], dot[design.by]) == (model, level)],
-                }
-                for level in levels
-            ],
-        }
-        for model in design.levels["model"]
-    ]
+        place = {"setting": setting, "place": settings.index(setting), "level": row[design.by]}
+        dots.append(row | place | {"significant": row["p_adjusted"] <= design.alpha, "thumbnails": pictures})
+    return dots
 
 
 def thumbnail(path: Path) -> str:

@@ -229,10 +229,3 @@ def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunCompa
         {name: prompt_values(run, every=every) for name, run in by_name.items()}, **options
     )
     return RunComparison(runs, differences, values, depth_table(by_name), options.get("level", 0.95))
-
-
-def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
-    """Compare runs and write tables and figures to a folder; return the differences."""
-    comparison = compared(runs, every=every, **options)
-    comparison.write(out)
-    return comparison.differences

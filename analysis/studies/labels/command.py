@@ -79,9 +79,8 @@ def read_answers(run: Run, files: Sequence[Path], *, replace: bool = False) -> s
 def read_files(run: Run, files: Sequence[Path]) -> tuple[LabelKind, pd.DataFrame]:
     """What labels are about, and their rows: ``sample_id``, question, ``annotator`` and label, as they are stored.
 
-    An empty label is none. Refused is what names no image
-    or question of the run, cannot be read, or is of another run's images (`fingerprint`), and an annotator who answers
-    twice or is spelled in two ways.
+    An empty label is none. Refused is what names no image or question of the run, cannot be read, or is of another
+    run's images (`fingerprint`), and an annotator who answers twice or is spelled in two ways.
     """
     tables = []
     for path in files:

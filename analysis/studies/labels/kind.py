@@ -19,43 +19,23 @@ Read = Callable[[str, str, str], Any]
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What people are asked about images of a run, and what is made of their labels.
+    """What people are asked about images of a run, and what is made of their labels."""
 
-    Attributes
-    ----------
-    name : str
-        As ``--about`` has it.
-    table, question, label : str
-        Table of the run that keeps the labels, and its columns of what was asked and of the answer.
-    images : int
-        Images to ask about, where nobody says how many.
-    instructions : str
-        What the sheet tells people to do.
-    usual : callable
-        Whether runs of a configuration are asked this, where nobody says what.
-    ask : callable
-        Of a run, a number of images, how much to ask beside the prompt (None: as usual) and a seed: ``sample_id``,
-        ``question``, ``asked`` (in words) and ``answers`` (a tuple), in the order in which they are shown.
-    reader : callable
-        Of a run: a function of sample, question and label that returns the label as it is stored, or raises a
-        `UserError` that says what was expected.
-    measure : callable
-        Writes the tables of a run from its stored labels; yields what is printed.
-    needs : str
-        Which runs can be asked; empty for any.
-    """
-
-    name: str
-    table: str
-    question: str
-    label: str
-    images: int
-    instructions: str
-    usual: Callable[[Config], bool]
+    name: str  # as ``--about`` has it
+    table: str  # of the run, which keeps the labels
+    question: str  # its column of what was asked
+    label: str  # its column of the answer
+    images: int  # to ask about, where nobody says how many
+    instructions: str  # what the sheet tells people to do
+    usual: Callable[[Config], bool]  # whether runs of a configuration are asked this, where nobody says what
+    # given a run, a number of images, how much to ask beside the prompt (None: as usual) and a seed: ``sample_id``,
+    # ``question``, ``asked`` (in words) and ``answers`` (a tuple), in the order in which they are shown
     ask: Callable[[Run, int, int | None, int], pd.DataFrame]
-    reader: Callable[[Run], Read]
-    measure: Callable[[Run, pd.DataFrame], Iterator[str]]
-    needs: str = ""
+    reader: Callable[[Run], Read]  # the label as it is stored; a UserError says what was expected
+    measure: Callable[
+        [Run, pd.DataFrame], Iterator[str]
+    ]  # writes tables from the labels; yields what is printed
+    needs: str = ""  # what only some runs have; empty where any run can be asked
 
 
 def ticked(label: str) -> str:
