@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.dalleval.section import draw_professions
-    from analysis.methods.gep.figures import draw_vectors as draw_gep_vectors
     from analysis.methods.tracing.section import draw_trace
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
@@ -31,7 +30,6 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "LoadedRun": ("analysis.loaded_run",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_gep_vectors": ("analysis.methods.gep.figures", "draw_vectors"),
     "draw_professions": ("analysis.methods.dalleval.section",),
     "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.wording",),
@@ -50,7 +48,6 @@ __all__ = [
     "LoadedRun",
     "chi_square_sentence",
     "draw_bias_scores",
-    "draw_gep_vectors",
     "draw_professions",
     "draw_trace",
     "finding",

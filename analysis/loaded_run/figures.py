@@ -133,12 +133,15 @@ class RunFigures(RunTables):
         return self._drawn(draw_headline(findings, self._metrics(), pairs, config.reference, config.unit))
 
     def _figures_of_methods(self) -> dict[str, Drawn]:
+        from analysis.report import section
         from analysis.report.method import reported_methods
 
         drawn: dict[str, Drawn] = {}
-        for section in (method.section for method in reported_methods()):
-            if section is not None and (read := section.read(self.run)) is not None:
-                drawn |= section.draw(read, self.run.config)
+        for own in (method.section for method in reported_methods()):
+            if own is not None and (read := own.read(self.run)) is not None:
+                drawn |= own.draw(read, self.run.config)
+        for shown in section.sections(self.run):
+            drawn |= section.figures(shown)
         return drawn
 
     def _figures_of_objects(self) -> dict[str, Drawn]:

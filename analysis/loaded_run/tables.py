@@ -224,7 +224,7 @@ class RunTables:
         --------
         >>> run.columns("gap").set_index("column").loc["p_control", "meaning"]  # doctest: +SKIP
         """
-        from analysis.tables.columns import columns_of
+        from analysis.tables.registry import columns_of
 
         if name not in TABLES:
             raise self._unknown("table", name, TABLES)

@@ -32,6 +32,8 @@ class Method:
     ----------
     name : str
         Of its folder in `analysis.methods`.
+    spec : str
+        An `analysis.tables.spec.MethodSpec`: its tables, and all that the stages need of it.
     measured : str
         An `analysis.tables.method.MeasuredMethod`: its tables, and how the stage measure fills them.
     reported : str
@@ -42,6 +44,7 @@ class Method:
     """
 
     name: str
+    spec: str = ""
     measured: str = ""
     reported: str = ""
     people: str = ""
@@ -69,8 +72,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "gep",
-        measured="analysis.methods.gep.stage:MEASURED",
-        reported="analysis.methods.gep.section:REPORTED",
+        spec="analysis.methods.gep.method:METHOD",
         people="analysis.methods.gep.sheet:ATTRIBUTES",
         command=CommandRow(
             "audit gep",

@@ -7,75 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
-
 from analysis.report.figures.style import Drawn
 from analysis.report.result import Result
+from analysis.report.section import Example, ExamplePicture, Lead  # noqa: F401
 from analysis.tables.method import parts_of_methods
 
 if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.runs.run import Run
-
-
-@dataclass(frozen=True)
-class ExamplePicture:
-    """An image of an `Example`: its prompt, its indicator where that differs, and what was read in it."""
-
-    image: Image.Image
-    prompt: str
-    label: str
-    reading: str
-
-
-@dataclass(frozen=True)
-class Example:
-    """A row of pictures on a first screen, with the number of the audit that they are an example of.
-
-    Attributes
-    ----------
-    title : str
-        What the number is of.
-    value : float
-    text : str
-        The value as it is written, with its interval where it has one.
-    prompt : str
-    pictures : sequence of ExamplePicture
-    """
-
-    title: str
-    value: float
-    text: str
-    prompt: str
-    pictures: Sequence[ExamplePicture]
-
-
-@dataclass(frozen=True)
-class Lead:
-    """The first screen of a method that a run was made for.
-
-    Attributes
-    ----------
-    question : str
-    answer : str
-        One sentence of at most thirty words, with its hedge.
-    figures : sequence of str
-        Names of the figures beside it, which the section shows no second time.
-    examples : sequence of Example
-        Rows of pictures with their numbers.
-    heading, chosen : str
-        What these numbers are and what stands under the pictures; how they were chosen.
-    beside : str
-        What is said before the comparison of words, which is folded beside such a screen.
-    """
-
-    question: str
-    answer: str
-    figures: Sequence[str] = ()
-    examples: Sequence[Example] = ()
-    heading: str = ""
-    chosen: str = ""
-    beside: str = "Also measured, though the run was not made for it:"
 
 
 @dataclass(frozen=True)

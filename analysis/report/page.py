@@ -40,12 +40,18 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.method import Lead, ReportSection, reported_methods
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
+from analysis.report.section import documents as method_documents
+from analysis.report.section import figures as method_figures
+from analysis.report.section import lead as method_lead
+from analysis.report.section import page_section
+from analysis.report.section import sections as method_sections
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.not_measured import lacks_some, not_measured
 from analysis.tables.registry import TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
+from analysis.tables.spec import Measured
 from probes.config.measurement import MOST_TRIPLETS
 from probes.config.schema import Config
 from probes.execution.processes import Helpers
@@ -86,6 +92,7 @@ class Content:
     triplets: Sequence[first_screen.ShownTriplet] = ()
     not_measured: pd.DataFrame | None = None
     sections: Sequence[tuple[ReportSection, Any]] = ()
+    methods: Sequence[Measured] = ()
     token_sentences: Sequence[str] = ()  # on words and prompts, of the model's tokens
 
     @property
@@ -121,6 +128,7 @@ class Content:
             for section, read in self.sections
             if section.lead is not None
         }
+        found |= {one.method.anchor: method_lead(one) for one in self.methods}
         return {anchor: lead for anchor, lead in found.items() if lead is not None}
 
 
@@ -146,6 +154,9 @@ def report(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> P
             write(run, "findings", findings_table(content.summaries))
         for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
             for name, text in documents(run):
+                run.write_file(f"tables/{name}.tex", text.encode())
+        for one in content.methods:
+            for name, text in method_documents(one):
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
         if content.shows_all:
@@ -208,6 +219,7 @@ def read(run: Run) -> Content:
             for section in (method.section for method in reported_methods())
             if section is not None and (found := section.read(run)) is not None
         ],
+        methods=method_sections(run),
     )
 
 
@@ -222,6 +234,8 @@ def draw(content: Content) -> dict[str, Drawn]:
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     for section, found in content.sections:
         drawn |= section.draw(found, content.config)
+    for one in content.methods:
+        drawn |= method_figures(one)
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -332,7 +346,8 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
                 "lead": leads.get(one.anchor),
             }
             for one, found in content.sections
-        ],
+        ]
+        + [page_section(one, figures) for one in content.methods],
         unfolded=UNFOLDED if config.compares else UNFOLDED_SINGLE,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
@@ -376,6 +391,7 @@ def answers(run: Run) -> list[str]:
     sections = [method.section for method in methods if method.section and method.section.lead]
     read_sections = [(one, found) for one in sections if (found := one.read(run)) is not None]
     leads = [lead for one, found in read_sections if one.lead and (lead := one.lead(found, config))]
+    leads += [lead for one in method_sections(run) if (lead := method_lead(one))]
     lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
     reasons = pd.Series(run.meta.get("not_observed") or {}, dtype=str)
     missing = [

@@ -11,6 +11,7 @@ from importlib import import_module
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.tables.spec import ROWS
 from analysis.tables.table import Table
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from analysis.tables.sharing import Sharing
     from probes.config.schema import Config
     from probes.runs.run import Run
-
-ROWS = "analysis.methods.registry"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import Any
 
 import pandas as pd
 
@@ -39,7 +42,8 @@ from analysis.tables.similarities.pictures import (
 )
 from analysis.tables.similarities.side_shares import SideShares
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
-from analysis.tables.table import NEEDS, Latex, Table
+from analysis.tables.spec import NEEDS, ROWS, Column, MethodSpec, TableSpec, described_in, method_specs
+from analysis.tables.table import Latex, Table
 from probes.runs.run import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -77,14 +81,12 @@ _SIMILARITIES = (
             "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
             "For this prompt alone.",
         ),
-        texts=("space", "site", "metric", "pair", "reason", "version"),
     ),
     Table(
         "gap",
         "samples",
         "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
         GAP_COLUMNS,
-        texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
     ),
     Table(
         "gap_prompts",
@@ -92,21 +94,18 @@ _SIMILARITIES = (
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
         gap_prompts.COLUMNS,
         optional=(gap_prompts.SEED,),
-        texts=("prompt_id", "contrast", "space", "site", "metric", "measure", "reason", "version"),
     ),
     Table(
         "specifications",
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         specifications.COLUMNS,
-        texts=("space", "site", "metric", "contrast", "specification", "version"),
     ),
     Table(
         "agreement",
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
         agreement.COLUMNS,
-        texts=("contrast", "first", "second", "reason"),
     ),
     Table(
         "findings",
@@ -127,7 +126,6 @@ _SIMILARITIES = (
             ),
         ),
         stage="report",
-        texts=("contrast", "space", "site", "metric", "measure", "state", "licence", "claim"),
     ),
 )
 OBJECTS = (
@@ -136,7 +134,6 @@ OBJECTS = (
         "objects",
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
-        texts=("indicator", "word", "lemma", "human_words", "backend"),
     ),
     Table(
         "objects",
@@ -144,38 +141,30 @@ OBJECTS = (
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
         csv=False,
-        texts=(
-            *("sample_id", "indicator", "label", "lemma", "best_word", "group", "mask_words", "human_words"),
-            *("maps", "version", "reason"),
-        ),
     ),
     Table(
         "cooccurrence",
         "objects",
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
-        texts=("group", "object", "indicator"),
     ),
     Table(
         "object_tests",
         "objects",
         "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
         ("group", *OBJECT_COLUMNS),
-        texts=("group", "first", "second", "object", "reason"),
     ),
     Table(
         "object_claims",
         "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
-        texts=("first", "second", "object", "claim", "claim_reason"),
     ),
     Table(
         "table_tests",
         "objects",
         "a dependency group and comparison of whole tables: label swaps beside chi-square",
         ("group", *TABLE_COLUMNS),
-        texts=("group", "indicators", "of", "reason", "warnings"),
     ),
     Table(
         "table06_similarity",
@@ -285,14 +274,12 @@ _CHECKED = (
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
-        texts=("truth", "quantity", "object", "indicator", "reason", "version"),
     ),
     Table(
         "detector_counts",
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
-        texts=("indicator", "object", "truth"),
     ),
     Table(
         "human_check",
@@ -331,10 +318,10 @@ _CHECKED = (
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
 
 
-class _Tables(Mapping[str, Table]):
+class _Tables(Mapping[str, Table | TableSpec]):
     """The rows of this file, then those of the methods, which are loaded when a name is looked for among them."""
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> Table | TableSpec:
         return _OWN[name] if name in _OWN else _of_methods()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -344,16 +331,35 @@ class _Tables(Mapping[str, Table]):
         return len(_OWN) + len(_of_methods())
 
 
-def _of_methods() -> dict[str, Table]:
-    return {row.name: row for method in measured_methods() for row in method.tables}
+def _of_methods() -> dict[str, Table | TableSpec]:
+    return {row.name: row for method in (*measured_methods(), *method_specs()) for row in method.tables}
 
 
-TABLES: Mapping[str, Table] = _Tables()
+TABLES: Mapping[str, Table | TableSpec] = _Tables()
 
 
 def needs() -> dict[str, str]:
     """Return in words what must be there for a table, by its ``needs``."""
-    return NEEDS | {name: text for method in measured_methods() for name, text in method.needs.items()}
+    methods = (*measured_methods(), *method_specs())
+    return NEEDS | {name: text for method in methods for name, text in method.needs.items()}
+
+
+def columns_of(table: str) -> list[Column]:
+    """Return what every column of a table holds, in their order, those of some runs alone at the end."""
+    spec, package = TABLES[table], _package(table)
+    described = {(name, column.name): column for names, column in described_in(package) for name in names}
+    inline = {one.name: one for one in spec.columns if isinstance(one, Column)}
+    names = [*spec.names, *(name for name in spec.optional if name not in spec.names)]
+    return [inline.get(name) or described.get((table, name)) or described["*", name] for name in names]
+
+
+def _package(table: str) -> str:
+    """The package whose file describes a table: that of its method, or this one."""
+    for row in import_module(ROWS).METHODS:
+        place = row.spec or row.measured
+        if place and any(own.name == table for own in resolve_name(place).tables):
+            return place.partition(":")[0].rpartition(".")[0]
+    return __package__
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:
@@ -362,11 +368,19 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     if row is None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
     if not row.fits(list(frame.columns)):
-        raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
+        raise ValueError(f"{name}: expected the columns {', '.join(row.names)}, got {', '.join(frame)}")
     run.write_table(name, with_unit(frame, run.config), csv=row.csv)
+
+
+def write_method(run: Run, method: MethodSpec, inputs: Any) -> None:
+    """Write the tables of a method from its `inputs`; none where these are None."""
+    for spec in method.tables if inputs is not None else ():
+        if spec.make and (table := spec.make(inputs)) is not None:
+            write(run, spec.name, table)
 
 
 def read(run: Run, name: str) -> pd.DataFrame:
     """Return a result table of a run with the columns that its row names."""
-    row = TABLES[name]
-    return run.table(name, (column for column in row.columns if not column.endswith("*")), row.texts)
+    names = [column for column in TABLES[name].names if not column.endswith("*")]
+    texts = {column.name for column in columns_of(name) if column.type == "text"}
+    return run.table(name, names, texts & set(names))

@@ -16,7 +16,7 @@ from analysis.tables.object_shares import joined, object_shares
 from analysis.tables.object_tables import Objects, measure_objects
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.prompts import prompt_table
-from analysis.tables.registry import write
+from analysis.tables.registry import write, write_method
 from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.similarities.agreement import agreement
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, family_disparity
@@ -33,6 +33,7 @@ from analysis.tables.similarities.pictures import (
 )
 from analysis.tables.similarities.specifications import specifications
 from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
+from analysis.tables.spec import method_specs
 from probes.errors import UserError
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
@@ -64,13 +65,19 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
+    specs = method_specs()
+    for spec in specs:
+        if spec.inputs and spec.alone and spec.alone(run.config):
+            write_method(run, spec, spec.inputs(run, sharing, None))
+            return
+    specs = [spec for spec in specs if not spec.alone]
     methods = measured_methods()
     for method in methods:
         if method.alone and method.measure and method.alone(run.config):
             method.measure(run, sharing, None)
             return
     beside = [method for method in methods if not method.alone]
-    for method in beside:
+    for method in (*beside, *specs):
         if method.require:
             method.require(run)
     if (absent := not_measured(run.config)) is not None:
@@ -86,6 +93,9 @@ def _measure(run: Run, sharing: Sharing) -> None:
     for method in beside:
         if method.measure:
             method.measure(run, sharing, objects[1] if objects else None)
+    for spec in specs:
+        if spec.inputs:
+            write_method(run, spec, spec.inputs(run, sharing, objects[1] if objects else None))
 
 
 def _looked_for(run: Run) -> bool:

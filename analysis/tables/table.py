@@ -6,15 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-NEEDS = {
-    "samples": "any generated run",
-    "objects": "a run whose images were searched for objects",
-    "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `triptych labels`",
-    "images": "a run of images that another program drew, or of one indicator",
-    "levels": "a run whose prompts have levels, such as a profession or a template",
-}
-
 
 @dataclass(frozen=True)
 class Latex:
@@ -54,9 +45,6 @@ class Table:
         Further ones, where a paper shows the same numbers in several tables.
     latex_alone : Latex, optional
         In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
-    texts : tuple of str, optional
-        Of its columns those that hold text, where all others hold numbers or true and false: a file is compared with
-        it when it is read. None: its columns may be of any kind.
     """
 
     name: str
@@ -69,7 +57,11 @@ class Table:
     optional: tuple[str, ...] = ()
     printed: tuple[Latex, ...] = ()
     latex_alone: Latex | None = None
-    texts: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its columns, in order."""
+        return self.columns
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Return whether a table with these columns is one of this kind.

@@ -146,11 +146,16 @@ def current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
     sigmas = getattr(scheduler, "sigmas", None)
     if sigmas is None or not hasattr(scheduler, "step_index"):
         return None
-    if scheduler.step_index is None:
-        scheduler._init_step_index(timestep)  # as its step does, which waits for a GPU
+    index = scheduler.step_index
+    if index is None and hasattr(scheduler, "_init_step_index"):
+        scheduler._init_step_index(timestep)  # as its step would next: a GPU is waited for once, not twice
+        index = scheduler.step_index
+    elif index is None:
+        begin = getattr(scheduler, "begin_index", None)
+        index = begin if begin is not None else scheduler.index_for_timestep(timestep)
     if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
         sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
-    return sigmas[scheduler.step_index]
+    return sigmas[index]
 
 
 def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:

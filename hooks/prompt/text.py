@@ -94,7 +94,7 @@ def _first_bytes(states: Tensor) -> Tensor:
 def _hashes(states: Tensor) -> Tensor:
     """Return an integer for each state of (..., width): of all its bytes, weighted by odd numbers, modulo 2^64.
 
-    States that differ within eight bytes have others for certain, and else but for a chance of 2^-48 at most.
+    States that differ in one word of eight bytes have others for certain.
     """
     words = states.contiguous().view(torch.int64)
     return (words * torch.arange(1, 2 * words.shape[-1], 2, device=words.device) ** 3).sum(-1)

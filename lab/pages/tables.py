@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from analysis.methods.audit.columns import TABLES as AUDIT
 from analysis.methods.audit.columns import described
-from analysis.tables.columns import Column, columns_of
-from analysis.tables.registry import TABLES, needs
+from analysis.tables.registry import TABLES, columns_of, needs
+from analysis.tables.spec import Column
 from lab.templates import render
 
 _UPPER = ("Upper end.", "Upper end of the same interval.", "Upper end of the same range.")

@@ -1,9 +1,9 @@
 """Helpers: processes of one machine that share the items of a stage with this one (`concurrent.futures`).
 
 On Linux a helper is a fork of this process, which has the libraries and the model of a work loaded, and ends before
-the next work. Where a fork would not work (a GPU in use, several threads of torch, another system) it is spawned, loads
-them itself, and goes on to the next work. It is given one item after another, and ends when this process does, whatever
-becomes of that. Loads no torch.
+the next work. Where a fork might not work (a GPU in use, other threads, as in a notebook, another system) it is
+spawned, loads them itself, and goes on to the next work. It is given one item after another, and ends when this
+process does, whatever becomes of that. Loads no torch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from multiprocessing.queues import SimpleQueue
 from types import ModuleType
 from typing import Any, Protocol
 
-from tqdm import tqdm
+from tqdm import TMonitor, tqdm
 
 from probes.errors import UserError
 from probes.fields.types import WORKER
@@ -128,9 +128,14 @@ class Helpers(contextlib.ExitStack):
 
 
 def _can_fork() -> bool:
-    """Return whether a fork of this process could compute: on Linux, with one torch thread, without a GPU in use."""
-    torch = sys.modules.get("torch")
-    return FORKS and (torch is None or (torch.get_num_threads() == 1 and not torch.cuda.is_initialized()))
+    """Return whether a fork of this process could compute: on Linux, without a GPU in use, threads, or their locks."""
+    torch, current = sys.modules.get("torch"), threading.current_thread()
+    alone = all(thread is current or isinstance(thread, TMonitor) for thread in threading.enumerate())
+    return (
+        FORKS
+        and alone
+        and (torch is None or (torch.get_num_threads() == 1 and not torch.cuda.is_initialized()))
+    )
 
 
 def _start_helpers(

@@ -25,9 +25,10 @@ from probes.runs.run import Run
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
 PROCESS_BYTES = 2.5e9  # of the machine's memory, for each process
-# images that make a further process worth its start, some 10 s of one core: of the bundled model in 20 steps
+# images that make a further process worth its start, some 10 s of one core unless it is forked: of the bundled model
+# in 20 steps
 EACH = 32
-_EACH_MEASURED = 100  # the same where they are measured, in a process that starts in 3 s
+_EACH_MEASURED = 100  # the same where they are measured
 _CGROUP = Path("/sys/fs/cgroup")
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.export.cards.object_results import object_results
+from analysis.report import section
 from analysis.report.finding import Finding
 from analysis.report.findings import Summary, contrast_words, summaries
 from analysis.report.format import DASH, amount, counted, defined, interval, listed, number, over, p_value
@@ -66,6 +67,7 @@ class Facts:
     summaries: list[Summary]
     objects: list[str]  # sentences, of every contrast
     results: list[Result]
+    methods: dict[str, list[str]]  # sentences of each method, by its title
     reader: list[str]  # the known errors of the detector
     checkpoints: dict[str, str]  # SHA-256 of what read the images, by its name
     planted: bool  # whether the model's training frequencies were planted here
@@ -235,6 +237,12 @@ def read_facts(run: Run) -> Facts:
         else [],
         objects=_objects(objects, config) if objects else [],
         results=results,
+        methods={
+            shown.method.title: [
+                line for spec in shown.method.tables for line in section.sentences(shown, spec)
+            ]
+            for shown in section.sections(run)
+        },
         reader=reader,
         checkpoints=_checkpoints(run.meta),
         planted=config.images is None and config.model.startswith("toyworld"),

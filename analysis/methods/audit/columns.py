@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.tables.columns import Column, described_in
+from analysis.tables.spec import Column, described_in
 
 TABLES = {  # by name: one row per
     "pictures": "picture",

@@ -15,16 +15,16 @@ from typing import Any
 import pandas as pd
 
 from analysis.methods.gep.artificial import agreement_of_examples
-from analysis.methods.gep.figures import draw_fit, draw_scores, draw_vectors
-from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
+from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.page_tests import first_source
-from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.sources import ORDER
 from analysis.report.figures.style import files
 from analysis.report.format import interval, number, p_value
+from analysis.report.section import documents, figures, measured
 from analysis.studies.compare.summary import named
 from analysis.tables.registry import read
+from analysis.tables.spec import Measured
 from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
@@ -39,12 +39,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     """Write figures, ``scores.csv`` and a leaderboard of several audits; return what they say in lines."""
     opened_runs = [open_run(path) for path in paths]
     runs = dict(zip(named(opened_runs), opened_runs))
-    vectors, scores = (
-        {name: read(run, table) for name, run in runs.items()} for table in ("gep_vector", "gep_score")
-    )
-    fits = {
-        name: read(run, "gep_clip_score") for name, run in runs.items() if "gep_clip_score" in run.tables()
-    }
+    scores = {name: read(run, "gep_score") for name, run in runs.items()}
     common = set.intersection(*(set(score["source"]) for score in scores.values()))
     chosen = source or next((name for name in ORDER if name in common), None)
     if chosen not in common:
@@ -58,15 +53,14 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     )
     write_bytes(out / "scores.csv", csv_bytes(rows))
     main = rows[rows["kind"] == "contrast"]
-    _write_latex(runs, out)
     pairs = list(main[["first", "second"]].drop_duplicates().itertuples(index=False, name=None))
+    shown = side_by_side(runs, chosen, out)
+    for name, text in documents(shown):
+        write_bytes(out / f"{name}.tex", text.encode())
     for first, second in pairs:
-        for drawn in (
-            draw_vectors(vectors, first, second, chosen),
-            draw_scores(scores, first, second, chosen),
-            draw_fit(scores, fits, first, second, chosen),
-        ):
-            for name, data in files(drawn).items() if drawn else ():
+        shown.words.update(first=first, second=second)
+        for drawn in figures(shown).values():
+            for name, data in files(drawn).items():
                 write_bytes(out / f"{first}-{second}-{name}", data)
     lines = [_line(row, chosen) for row in main.to_dict("records")]
     if len(runs) > 1:
@@ -94,19 +88,22 @@ def several(options: argparse.Namespace, audit: Callable[[argparse.Namespace], R
     return compare([options.out / name for name in names], options.out / COMPARISON, source=None)
 
 
-def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
-    """The paper's tables of several audits, and where all have artificial sets these as one, with a table of it."""
-    models = {
-        name: {row.name: read(run, row.name) for row in GEP if row.stage and row.name in run.tables()}
-        for name, run in runs.items()
-    }
-    first, mixed = next(iter(runs.values())).config, None
-    if len(models) > 1 and all("gep_artificial" in tables for tables in models.values()):
-        examples = [tables["gep_artificial"].assign(model=name) for name, tables in models.items()]
-        mixed = agreement_of_examples(pd.concat(examples, ignore_index=True), first.measure)
+def side_by_side(runs: Mapping[str, Run], source: str, out: Path) -> Measured:
+    """Return several audits as one, by what a source reads in all; where all have artificial sets, with their mix.
+
+    The mix is written to ``artificial.csv``.
+    """
+    shown = measured(METHOD, runs)
+    shown.words["source"] = source
+    held = [name for name, run in runs.items() if "gep_artificial" in run.tables()]
+    if 1 < len(held) == len(runs):
+        mixed = agreement_of_examples(shown.tables["gep_artificial"], shown.config.measure)
         write_bytes(out / "artificial.csv", csv_bytes(mixed))
-    for name, text in of_audits(AttributeAudits(models, mixed), first.reference):
-        write_bytes(out / f"{name}.tex", text.encode())
+        own = shown.tables["gep_artificial_agreement"]
+        shown.tables["gep_artificial_agreement"] = pd.concat(
+            [own, mixed.assign(model="mix")], ignore_index=True
+        )
+    return shown
 
 
 def _line(row: Mapping[str, Any], source: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.methods.gep.sources import SOURCES
 from analysis.report.first_screen import ends_and_middle
 from analysis.report.format import number, with_interval
-from analysis.report.method import Example, ExamplePicture
+from analysis.report.section import Example, ExamplePicture
 from analysis.tables.registry import read
 from probes.runs.run import Run
 

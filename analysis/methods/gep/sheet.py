@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.readings import joined
-from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
+from analysis.methods.gep.stage import LABELS, audit_readings
 from analysis.observe.features.attribute_audit import attributes, places
 from analysis.report.format import counted, number
 from analysis.studies.labels.kind import TICKED, LabelKind, Read
+from analysis.tables.registry import write_method
 from probes.errors import UserError
 from probes.runs.run import Run
 
@@ -58,7 +60,7 @@ def reader(run: Run) -> Read:
 
 def measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
     """Write the tables of attributes with people's answers; yield how many there are, and how far people agree."""
-    measure_gep(run, checker_readings(run, None))
+    write_method(run, METHOD, audit_readings(run))
     said, alpha, reason = joined(labels)
     people, undecided = labels["annotator"].nunique(), int(said["value"].isna().sum())
     known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"

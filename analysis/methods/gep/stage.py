@@ -1,66 +1,77 @@
-"""The measure stage of an audit of attributes: everything that read a run's images, and the tables of it."""
+"""What the tables of an audit of attributes are made from: everything that read a run's images."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import pandas as pd
 
-from analysis.methods.gep import clip, predictions, tables
+from analysis.methods.gep import clip, tables
 from analysis.methods.gep import readings as gep_readings
-from analysis.methods.gep.artificial import agreement_of_examples, example_table
+from analysis.methods.gep.artificial import example_table
 from analysis.methods.gep.page_tests import adjust_page
-from analysis.methods.gep.powered import powered, powered_table
-from analysis.methods.gep.registry import GEP
+from analysis.methods.gep.powered import Powered, powered
 from analysis.methods.gep.scores import Audit
 from analysis.observe.features.attribute_audit import places
 from analysis.study import comparison
-from analysis.tables.method import MeasuredMethod
 from analysis.tables.objects.detector_error import Checked, seen_by_checker
-from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
 from probes.runs.run import Run
 
 LABELS = "gep_labels"  # the table of people's answers, written by `triptych labels`
 
 
-def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
-    """Write the tables of an audit, where a run's prompts have contexts and they were read.
+class AuditReadings:
+    """The readings of a run by source, laid out as audits; its tables share what takes long."""
 
-    Of one indicator there are frequencies alone. `seen` is what the toyworld checker sees in each image.
-    """
-    said = read_sources(run, seen)
-    audits = _laid_out(run, said)
-    if not audits:
-        return
-    config, compared = run.config, tables.pairs(comparison(run.config))
-    if not config.compares:
-        write(run, "gep_frequencies", tables.frequency_table(audits))
-        return
-    readings = powered(audits, config)
-    everything = [*audits, *(one.audit for one in readings)]
-    vector, score = adjust_page(*tables.inferred_tables(everything, compared, config.measure))
-    made = {
-        "gep_frequencies": tables.frequency_table(everything),
-        "gep_vector": vector,
-        "gep_score": score,
-        "gep_contexts": tables.context_table(everything, compared),
-        "gep_agreement": tables.agreement_table(everything, compared, config.measure),
-        "gep_auc": tables.auc_table(everything),
-        "gep_predictions": predictions.prediction_table(run, said),
-        "gep_ratio": predictions.ratio_table(audits, compared, config.measure),
-    }
-    if readings:
-        made["gep_powered"] = powered_table(readings, compared, config)
-    examples = example_table(audits, compared, config) if config.gep.examples else pd.DataFrame()
-    if len(examples):
-        made["gep_artificial"] = examples
-        made["gep_artificial_agreement"] = agreement_of_examples(examples, config.measure)
-    if len(fit := clip.clip_score(run)):
-        made["gep_clip_score"] = fit
-    for name, table in made.items():
-        if len(table) or name != "gep_ratio":
-            write(run, name, table)
+    def __init__(self, run: Run, said: Mapping[str, pd.DataFrame]) -> None:
+        self.run, self.said = run, said
+        self.audits = laid_out(run, said)
+        self.pairs = tables.pairs(comparison(run.config))
+
+    @cached_property
+    def readings(self) -> list[Powered]:
+        """Labels and estimates together, by setting."""
+        return powered(self.audits, self.run.config) if self.run.config.compares else []
+
+    @property
+    def everything(self) -> list[Audit]:
+        """All audits, those of labels and estimates together at the end."""
+        return [*self.audits, *(one.audit for one in self.readings)]
+
+    @cached_property
+    def inferred(self) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+        """``gep_vector`` and ``gep_score``; None of a run that compares no words."""
+        if not self.run.config.compares:
+            return None, None
+        return adjust_page(*tables.inferred_tables(self.everything, self.pairs, self.run.config.measure))
+
+    @cached_property
+    def examples(self) -> pd.DataFrame | None:
+        """``gep_artificial``; None where nothing can be put together."""
+        if not (self.run.config.compares and self.run.config.gep.examples):
+            return None
+        return none_if_empty(example_table(self.audits, self.pairs, self.run.config))
+
+    def comparing(self, make: Callable[..., pd.DataFrame], *arguments: object) -> pd.DataFrame | None:
+        """Return a table of pairs; None of a run that compares no words, or without rows."""
+        return none_if_empty(make(*arguments)) if self.run.config.compares else None
+
+
+def none_if_empty(table: pd.DataFrame) -> pd.DataFrame | None:
+    """Return a table, or None without rows."""
+    return table if len(table) else None
+
+
+def audit_readings(
+    run: Run, sharing: Sharing | None = None, checked: Checked | None = None
+) -> AuditReadings | None:
+    """Return what a run whose prompts have contexts was read to hold; None of another run, or where nothing read it."""
+    if not places(run.config):
+        return None
+    found = AuditReadings(run, read_sources(run, checker_readings(run, checked)))
+    return found if found.audits else None
 
 
 def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
@@ -72,7 +83,7 @@ def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
 
 def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
     """Return what each source read, by setting: the checker, people, detections, and CLIP's three estimates."""
-    return _laid_out(run, read_sources(run, seen))
+    return laid_out(run, read_sources(run, seen))
 
 
 def read_sources(run: Run, seen: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
@@ -89,17 +100,6 @@ def read_sources(run: Run, seen: pd.DataFrame | None) -> dict[str, pd.DataFrame]
     return said | clip.clip_readings(run)
 
 
-def _laid_out(run: Run, said: Mapping[str, pd.DataFrame]) -> list[Audit]:
+def laid_out(run: Run, said: Mapping[str, pd.DataFrame]) -> list[Audit]:
+    """Return the audits of all sources."""
     return [one for source, table in said.items() for one in gep_readings.lay_out(run, table, source)]
-
-
-def _measure(run: Run, sharing: Sharing, checked: Checked | None) -> None:
-    if places(run.config):
-        measure_gep(run, checker_readings(run, checked))
-
-
-MEASURED = MeasuredMethod(
-    tables=GEP,
-    needs={"audit": "a run whose prompts have contexts (`prompts: {from: gep}`)"},
-    measure=_measure,
-)

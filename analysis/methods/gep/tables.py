@@ -29,11 +29,11 @@ KEY = ("setting", "source")
 PAIR = ("first", "second", "kind")
 FREQUENCY_COLUMNS = (*KEY, "indicator", "attribute", "frequency", "n_images", "n_contexts")
 VECTOR_COLUMNS = (
-    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted", "p_page"),
+    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted"),
     *("unit", "n_units", "n_contexts", "level", "reason"),
 )
 SCORE_COLUMNS = (
-    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "p_page", "p_smallest"),
+    *(*KEY, *PAIR, "score", "floor", "p_value", "p_adjusted", "p_smallest"),
     *("debiased", "low", "high", "n_attributes", "unit", "n_contexts", "level", "reason"),
 )
 CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
@@ -88,7 +88,7 @@ def inferred_tables(
     Of the vectors ``p_adjusted`` is adjusted over the attributes of a vector (max-T). Of the scores ``score`` is the
     paper's, of the attributes that were read in two units or more; ``debiased`` is less what the errors of the vector
     add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of ``p_value``: it is 0
-    exactly where that is not below 1 - ``level``. ``p_page`` of both is filled by
+    exactly where that is not below 1 - ``level``. What the page says is adjusted over settings and contrasts by
     `analysis.methods.gep.page_tests.adjust_page`.
     """
     vectors, rows = [], []
@@ -96,12 +96,7 @@ def inferred_tables(
         for pair in _there(one, compared):
             found = infer(one, *pair[:2], measure)
             about = dict(zip((*KEY, *PAIR), (one.setting, one.source, *pair)))
-            about |= {
-                "p_page": np.nan,
-                "unit": found.unit,
-                "n_contexts": found.n_contexts,
-                "level": measure.level,
-            }
+            about |= {"unit": found.unit, "n_contexts": found.n_contexts, "level": measure.level}
             names = ("difference", "low", "high", "p_value", "p_adjusted", "n_units", "reason")
             each = {name: getattr(found, name) for name in names}
             vectors.append(pd.DataFrame(about | {"attribute": one.attributes} | each)[list(VECTOR_COLUMNS)])
@@ -109,8 +104,7 @@ def inferred_tables(
                 about
                 | {"score": found.score.raw, "debiased": found.score.score, "n_attributes": found.score.n}
                 | {"low": found.score.low, "high": found.score.high, "reason": found.score_reason}
-                | {"floor": found.floor, "floor_sd": found.floor_sd, "excess": found.excess}
-                | {"p_value": found.score_p, "p_smallest": found.smallest_p}
+                | {"floor": found.floor, "p_value": found.score_p, "p_smallest": found.smallest_p}
             )
     vector = pd.concat(vectors, ignore_index=True) if vectors else pd.DataFrame(columns=list(VECTOR_COLUMNS))
     return vector, pd.DataFrame(rows, columns=list(SCORE_COLUMNS))

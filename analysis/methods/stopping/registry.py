@@ -17,7 +17,6 @@ STOPPING = Table(
     "stopping",
     "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
     COLUMNS,
-    texts=("measure", "metric", "contrast", "answer", "reason", "version"),
 )
 
 

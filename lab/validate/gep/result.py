@@ -19,7 +19,7 @@ from probes.config.schema import Measure
 from probes.runs.run import Run
 
 OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
-OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")
+OF_SCORE = ("score", "floor", "p_value", "debiased", "low", "high")
 DIGITS = 4
 
 

@@ -24,7 +24,8 @@ from analysis.methods.dalleval.page_tests import (
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
-from analysis.methods.gep import section as attributes
+from analysis.methods.gep import page_tests
+from analysis.methods.gep.method import METHOD as GEP
 from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
@@ -34,6 +35,7 @@ from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
 from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
+from analysis.report.section import measured
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
@@ -187,8 +189,9 @@ def said(run: Run, truth: Truth) -> Said:
         own = [card for entry in shown["contrasts"] for card in entry["findings"]]
         cards = cards + own
         found += [*of_cards(own, OBJECT_CARDS, run.config, truth), *of_objects(objects, shown, truth)]
-    if audit := attributes.read_attributes(run):
-        found += of_attributes(audit, truth)
+    if audit := measured(GEP, {run.config.model_name: run}):
+        said = "source == @source and kind == 'contrast'"
+        found += of_attributes(audit.rows("gep_score", said), audit.rows("gep_vector", said), truth)
     if work := professions.read_professions(run):
         found += of_professions(work, run.config.reference, truth)
     return Said(cards, found)
@@ -241,14 +244,13 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
                 yield Claim(GROUPS, f"{row['name']}, {group}", 0, differ, hedged=True)
 
 
-def of_attributes(audit: attributes.Attributes, truth: Truth) -> Iterator[Claim]:
+def of_attributes(score: pd.DataFrame, vector: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Claims of an audit of attributes; what a prompt names was planted for no word more than for another."""
-    for row in attributes.said_scores(audit):
-        if attributes.more_than_chance(row, ALPHA):
+    for row in score.to_dict("records"):
+        if page_tests.more_than_chance(row, ALPHA):
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
-    vector = audit.tables["gep_vector"]
-    for row in vector[vector["p_page"] < ALPHA].to_dict("records"):
+    for row in vector[vector["p_adjusted"] < ALPHA].to_dict("records"):
         pair = row["first"], row["second"]
         true = truth.more(row["attribute"], *pair) if truth.differ(*pair) else 0
         about = f"{row['attribute']}, {row['setting']}"

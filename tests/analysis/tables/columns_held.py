@@ -7,7 +7,8 @@ from fnmatch import fnmatch
 
 import pandas as pd
 
-from analysis.tables.columns import Column, columns_of
+from analysis.tables.registry import columns_of
+from analysis.tables.spec import Column
 from probes.runs.run import Run
 
 INF = float("inf")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.tables.columns import HEAD, TYPES, columns_of
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, columns_of
+from analysis.tables.spec import HEAD, TYPES
 from tests.analysis.tables.columns_held import misdescribed, outside
 
 ROOT = Path(__file__).parents[3]
@@ -17,14 +17,12 @@ FILES = sorted(ROOT.glob("analysis/**/columns.csv"))
 def test_every_column_has_a_type_and_a_sentence(name):
     row, found = TABLES[name], columns_of(name)
     assert [column.name for column in found] == [
-        *row.columns,
-        *(one for one in row.optional if one not in row.columns),
+        *row.names,
+        *(one for one in row.optional if one not in row.names),
     ]
     for column in found:
         assert column.type in TYPES and column.meaning.endswith("."), column
         assert column.meaning[0] == "`" or column.meaning[0].isupper() or column.meaning[0] in "1δp", column
-        if row.texts is not None and column.name not in row.optional:
-            assert (column.type == "text") == (column.name in row.texts), column
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
@@ -39,7 +37,7 @@ def test_no_description_is_of_a_column_that_is_not_there(path):
         if path.parent.name == "tables"
         else list(TABLES)
     )
-    there = {name: (*TABLES[name].columns, *TABLES[name].optional) for name in TABLES}
+    there = {name: (*TABLES[name].names, *TABLES[name].optional) for name in TABLES}
     for table, column in keys:
         names = of_folder if table == "*" else [table]
         assert any(column in there[name] for name in names), (table, column)

@@ -56,7 +56,7 @@ def test_objects_are_tested_over_seeds(run):
 
 
 def test_tables_with_intervals_name_their_unit_and_others_do_not(run):
-    over = {name for name in run.tables() if {"n_prompts", "p_control"} & set(TABLES[name].columns)}
+    over = {name for name in run.tables() if {"n_prompts", "p_control"} & set(TABLES[name].names)}
     assert {name for name in run.tables() if "unit" in run.table(name)} == over
     assert {"gap", "disparity", "object_claims", "table_tests", "table06_gap", "findings"} <= over
 

@@ -30,6 +30,16 @@ assert gc.get_freeze_count() < 10_000  # what is frozen is never freed
 young = sum(map(len, (gc.get_objects(generation) for generation in (0, 1))))
 assert young < len(gc.get_objects(2)) / 10, young
 """
+THREADS = """
+import threading
+from probes.execution.processes import FORKS, _can_fork
+
+assert _can_fork() == FORKS
+event = threading.Event()
+threading.Thread(target=event.wait).start()
+assert not _can_fork()  # a fork would not have the thread, but any lock that it holds
+event.set()
+"""
 SCRIPT = """
 import os
 from pathlib import Path
@@ -48,7 +58,7 @@ assert len({pid for _, pid, *_ in made.values()}) == 2
 @pytest.fixture(params=[pytest.param(True, marks=pytest.mark.skipif(not FORKS, reason="needs Linux")), False])
 def forks(request, monkeypatch):
     """Whether helpers are forked, or spawned."""
-    monkeypatch.setattr(processes, "FORKS", request.param)
+    monkeypatch.setattr(processes, "_can_fork", lambda: request.param)
     return request.param
 
 
@@ -150,8 +160,7 @@ def test_a_script_needs_no_guard(tmp_path):
     assert (told.returncode, told.stdout, told.stderr) == (0, "once\n", "")
 
 
-def test_libraries_load_without_full_collections():
-    told = subprocess.run(
-        [sys.executable, "-c", LOADING], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+@pytest.mark.parametrize("code", [LOADING, THREADS], ids=["no full collections", "no fork beside threads"])
+def test_a_process_of_its_own(code):
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert told.returncode == 0, told.stderr

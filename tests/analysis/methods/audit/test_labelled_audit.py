@@ -8,7 +8,7 @@ import pytest
 
 import triptych
 from analysis.methods.audit.columns import FACTOR, TABLES, described
-from analysis.tables.columns import TYPES
+from analysis.tables.spec import TYPES
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 from triptych.cli.main import main
 

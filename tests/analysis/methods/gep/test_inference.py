@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from analysis.methods.gep.inference import infer
+from analysis.methods.gep.method import _SCORE
+from analysis.methods.gep.page_tests import adjust_page
 from analysis.methods.gep.scores import Audit, score, vector
-from analysis.methods.gep.section import _sentence
 from analysis.methods.gep.tables import inferred_tables
+from analysis.report.section import lines
 from probes.config.schema import Measure
 
 MEASURE = Measure(permutations=1000, bootstrap=300)
@@ -22,8 +24,10 @@ def audited(values, setting="neutral", noise="own"):
 
 
 def said(one):
-    (row,) = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)[1].to_dict("records")
-    return row, _sentence(row, 0.05)
+    _, score = adjust_page(*inferred_tables([one], [(*PAIR, "contrast")], MEASURE))
+    (row,) = score.to_dict("records")
+    (sentence,) = lines(_SCORE, {"rows": [row], "source": "human", "alpha": 0.05})
+    return row, sentence
 
 
 def test_one_weighting_where_labels_are_missing():
@@ -35,7 +39,7 @@ def test_one_weighting_where_labels_are_missing():
     one = audited(values)
     row, _ = said(one)
     assert row["score"] == pytest.approx(score(vector(one, *PAIR)), abs=1e-12)
-    assert row["excess"] == pytest.approx(row["score"] - row["floor"], abs=1e-12)
+    assert row["score"] > row["floor"] > 0
     assert row["reason"] == "" and row["low"] < row["debiased"] < row["high"] and row["p_value"] < 0.05
     rows, _ = inferred_tables([one], [(*PAIR, "contrast")], MEASURE)
     assert rows["difference"].to_numpy() == pytest.approx(vector(one, *PAIR), abs=1e-12)
@@ -49,7 +53,7 @@ def test_of_one_context_the_images_are_the_sample():
     values[0, 0, :, :3] = 1.0
     row, sentence = said(audited(values))
     assert row["unit"] == "images" and row["p_value"] < 0.01 and row["score"] == 0.75
-    assert "more than the" in sentence and "said of it alone" in sentence
+    assert "more than the" in sentence and "its images are the sample" in sentence
     alike, sentence = said(audited(np.repeat(values[:, :1], 2, axis=1)))
     assert np.isnan(alike["p_value"]) and "no attribute differs" in sentence
 

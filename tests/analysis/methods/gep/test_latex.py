@@ -1,13 +1,16 @@
 """The paper's tables as LaTeX: filled with the published numbers, they show what the paper prints, cell by cell."""
 
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from analysis.methods.gep.latex import AttributeAudits, of_audits
-from analysis.methods.gep.registry import GEP
+from analysis.methods.gep.method import GEP, METHOD
+from analysis.report.section import documents
+from analysis.tables.spec import Measured
 from lab.papers.tables import FOLDER
+from probes.config.schema import Config
 
 MODELS = ("CogView2", "DALLE-2", "Stable Diffusion")
 WORDS = {"first": "woman", "second": "man", "kind": "contrast"}
@@ -55,11 +58,21 @@ def tables():
     return made
 
 
+def audits(tables):
+    """Several models' tables as those of runs side by side."""
+    run = SimpleNamespace(config=Config.model_validate({"prompts": ["a {person}"], "seeds": [0]}))
+    joined = {
+        name: pd.concat([own[name].assign(model=model) for model, own in tables.items()], ignore_index=True)
+        for name in next(iter(tables.values()))
+    }
+    return Measured(METHOD, dict.fromkeys(tables, run), joined)
+
+
 @pytest.fixture(scope="module")
 def printed(tables):
     """Heads and rows of every table, by its number."""
     found = {}
-    for name, text in of_audits(AttributeAudits(tables), "neutral"):
+    for name, text in documents(audits(tables)):
         lines = [line.removesuffix(" \\\\") for line in text.splitlines() if line.endswith("\\\\")]
         heads, *rows = ([cell.strip().replace("$-$", "-") for cell in line.split(" & ")] for line in lines)
         assert all(len(row) == len(heads) for row in rows), name
@@ -68,9 +81,10 @@ def printed(tables):
 
 
 def test_every_table_of_such_columns_is_made(printed):
-    described = {int(re.search(r"table(\d+)", one.name)[1]) for row in GEP for one in row.printed}
+    names = [pivot.latex for spec in GEP for pivot in spec.pivots if pivot.latex]
+    described = {int(re.search(r"table(\d+)", name)[1]) for name in names}
     # artificial sets, a reference and values of single images are not there
-    assert described - set(printed) == {5, 9, 10, 17, 18, 21, 22, 23, 24}
+    assert described - set(printed) == {5, 9, 10, 17, 18, 19, 21, 22, 23, 24}
 
 
 def wide(table, index, columns, values, digits=2):
@@ -136,9 +150,6 @@ def test_correlations_and_contexts(printed):
 
 def test_one_model_has_no_ranks_and_no_mix(tables):
     model, own = next(iter(tables.items()))
-    texts = dict(of_audits(AttributeAudits({model: own}), "neutral"))
+    texts = dict(documents(audits({model: own})))
     assert "gep_table18_mix" not in texts and "gep_table13_vectors" in texts
     assert "\\#" in texts["gep_table06_estimates"]  # of its two settings
-    assert not dict(
-        of_audits(AttributeAudits({model: own | {"gep_score": own["gep_score"].iloc[:0]}}), "neutral")
-    )

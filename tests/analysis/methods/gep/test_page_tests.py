@@ -4,9 +4,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis.methods.gep import section
-from analysis.methods.gep.page_tests import adjust_page
-from analysis.methods.gep.results import more_than_chance
+from analysis.methods.gep.page_tests import adjust_page, more_than_chance
 
 PAIR = {"first": "feminine", "second": "masculine"}
 
@@ -22,7 +20,7 @@ def tables(neutral, explicit, attribute):
         ("checker", "neutral", "reference", 1e-5),
     ]
     score = pd.DataFrame(rows, columns=["source", "setting", "kind", "p_value"]).assign(**PAIR)
-    score = score.assign(score=0.2, floor=0.1, excess=0.1, unit="contexts", p_smallest=1e-4, reason="")
+    score = score.assign(score=0.2, floor=0.1, unit="contexts", p_smallest=1e-4, reason="")
     vector = score.rename(columns={"p_value": "p_adjusted"})[["source", "setting", "kind", "first", "second"]]
     return vector.assign(attribute="tie", p_adjusted=attribute), score
 
@@ -30,16 +28,14 @@ def tables(neutral, explicit, attribute):
 def test_scores_of_settings_are_adjusted_for_one_another_and_for_nothing_else():
     vector, score = adjust_page(*tables(0.02, 0.3, 0.001))
     expected = multipletests([0.02, 0.3], method="holm")[1]
-    assert score["p_page"].dropna().to_dict() == pytest.approx(dict(enumerate(expected)))
-    assert vector["p_page"].dropna().to_dict() == pytest.approx(dict(enumerate(expected)))
+    assert score["p_adjusted"].dropna().to_dict() == pytest.approx(dict(enumerate(expected)))
+    assert vector["p_adjusted"].to_list() == pytest.approx([*expected, 0.001, 0.001, 0.001])
 
 
 def test_two_settings_of_which_one_rejects_alone_say_nothing_together():
     """Of two settings without a difference 9.75 % have one below 0.05."""
     _, score = adjust_page(*tables(0.04, 0.3, 0.5))
     row = score.iloc[0].to_dict()
-    said = section._sentence(row, 0.05)
-    assert not more_than_chance(row, 0.05) and "not more than the 0.100 that chance alone gives" in said
-    assert "(p = 0.080, adjusted over settings and contrasts)" in said
+    assert row["p_adjusted"] == pytest.approx(0.08) and not more_than_chance(row, 0.05)
     _, score = adjust_page(*tables(0.004, 0.3, 0.5))
     assert more_than_chance(score.iloc[0].to_dict(), 0.05)

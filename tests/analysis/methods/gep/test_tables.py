@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 from scipy import spatial, stats
 
-from analysis.methods.gep import clip, leaderboard, readings, results, sheet
-from analysis.methods.gep import section as report_gep
-from analysis.methods.gep.stage import measure_gep, read_audits
+from analysis.methods.gep import clip, leaderboard, readings, sheet
+from analysis.methods.gep.method import METHOD
+from analysis.methods.gep.stage import AuditReadings, read_audits, read_sources
 from analysis.observe.features import attribute_audit as audit
+from analysis.report.section import documents, figures, lead, measured, page_section, sentences
+from analysis.tables.registry import write_method
 from lab.papers.tables import read_table
 from probes.errors import UserError
 from probes.prompts import sets
@@ -82,7 +84,7 @@ def made(tmp_path_factory):
     rows = [{"text": text, "vector": vector(text).tolist()} for text in audit.texts(run.config)]
     texts = parts.pa.schema([("text", parts.pa.string()), ("vector", parts.pa.list_(parts.pa.float32()))])
     parts.write_part(run.part_path("features/clip_texts", 0), rows, texts, parts.identity(0, {}))
-    measure_gep(run, seen)
+    write_method(run, METHOD, AuditReadings(run, read_sources(run, seen)))
     return run, seen
 
 
@@ -128,9 +130,7 @@ def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
     for setting in ("neutral", "explicit"):
         row = rows.loc[(setting, "feminine", "masculine")]
         assert row["score"] == pytest.approx(difference[setting].abs().mean(), abs=1e-12)
-        assert row["kind"] == "contrast" and row["excess"] == pytest.approx(
-            row["score"] - row["floor"], abs=1e-12
-        )
+        assert row["kind"] == "contrast"
         assert row["low"] <= row["debiased"] <= row["score"] <= row["high"]
     controls = set(zip(*(score.loc[score["kind"] == "control", name] for name in ("first", "second"))))
     assert controls == {("neutral", "individual"), ("neutral", "human"), ("individual", "human")}
@@ -217,45 +217,50 @@ def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made)
 
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
-    attributes = report_gep.read_attributes(run)
-    section = report_gep.section(attributes, run.config)
-    assert attributes.source == "checker" and section["labels"]
-    assert len(section["sentences"]) == 2
-    for sentence, row in zip(section["sentences"], report_gep.said_scores(attributes), strict=True):
-        more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
+    shown = measured(METHOD, {run.config.model_name: run})
+    assert shown.words["source"] == "checker"
+    spec = next(spec for spec in METHOD.tables if spec.name == "gep_score")
+    said = shown.rows("gep_score", "source == 'checker' and kind == 'contrast'")
+    for sentence, row in zip(sentences(shown, spec), said.to_dict("records"), strict=True):
+        more = "more" if row["p_adjusted"] < 0.05 and row["score"] > row["floor"] else "not more"
         assert f" on average, {more} than the {row['floor']:.3f} that chance alone gives" in sentence
-    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples", "gep-ratio"}
-    figures = report_gep.draw(attributes, run.config)
-    assert drawn == set(figures)
-    assert section["over_units"] == "over contexts" and section["several_contexts"]
-    assert "with intervals over contexts." in figures["gep-vectors"].caption
-    assert {row["source"] for row in section["ratios"]} == {"C", "CC", "CLS"}
-    assert len(attributes.single.images) == 3 and list(attributes.single.values) == ["CC", "CLS"]
+        assert f"without what errors add {row['debiased']:.3f} [" in sentence
+    drawn = figures(shown)
+    assert set(drawn) == {
+        f"gep-{name}" for name in ("vector", "score", "agreement", "artificial", "frequencies", "ratio")
+    }
+    assert "with intervals over contexts." in drawn["gep-vector"].caption
+    section = page_section(shown, drawn)
+    assert section["lead"].answer == lead(shown).answer
+    assert "Read by: the toyworld checker, " in section["shown"]["intro"][0]
+    tables = {table["title"]: table for block in section["shown"]["blocks"] for table in block["tables"]}
+    heads, rows = (tables["Scores in numbers"][name] for name in ("heads", "rows"))
+    cells = dict(zip(heads, dict(rows)["neutral, feminine − masculine, by checker"]))
+    assert f'<data value="{said["score"].iloc[0]}">' in cells["score"] and "[<data" in cells["without error"]
+    assert len(dict(rows)) == len(rows) and "Artificial sets" in tables
 
 
-def test_cards_give_scores_debiased_and_the_published_ones_beside_them(made):
+def test_the_latex_of_a_run_has_its_images(made):
     run, _ = made
-    score = run.table("gep_score").query("source == 'checker' and kind == 'contrast'")
-    found = results.results(run)
-    assert [one.value for one in found] == score["debiased"].tolist() != score["score"].tolist()
-    for one, published in zip(found, score["score"], strict=True):
-        assert "debiased" in one.name and one.floor.startswith(f"{published:.3f} as published")
+    texts = dict(documents(measured(METHOD, {run.config.model_name: run})))
+    assert {f"gep_table{n}" for n in ("05_artificial", "09_variants", "17_scales", "22_predictions")} <= set(
+        texts
+    )
+    assert "\\underline{" in texts["gep_table22_predictions"] and "CLS alone" in texts["gep_table09_variants"]
+    assert "gep_table18_mix" not in texts and texts["gep_table21_pair_types"].count("SA, SM") == 1
 
 
 def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differences(made):
     run, _ = made
-    attributes = report_gep.read_attributes(run)
-    lead = report_gep.lead(attributes, run.config)
-    assert len(lead.answer.split()) <= 30 and "feminine less masculine" in lead.heading
-    said = report_gep.said_scores(attributes)[0]
-    vector = run.table("gep_vector").query(
-        "source == 'checker' and first == 'feminine' and kind == 'contrast'"
-    )
-    own = vector[vector["setting"] == said["setting"]].set_index("attribute")["difference"]
-    values = [one.value for one in lead.examples]
+    shown = measured(METHOD, {run.config.model_name: run})
+    first = lead(shown)
+    assert len(first.answer.split()) <= 30 and "feminine less masculine" in first.heading
+    own = shown.rows("gep_vector", "source == 'checker' and first == 'feminine' and kind == 'contrast'")
+    own = own[own["setting"] == "neutral"].set_index("attribute")["difference"]
+    values = [one.value for one in first.examples]
     assert len(values) == min(3, len(own)) and values == sorted(values)
     assert values[0] == own.min() and values[-1] == own.max()
-    for one in lead.examples:
+    for one in first.examples:
         assert [picture.label for picture in one.pictures] == ["masculine", "neutral", "feminine"]
         assert "yes" in [picture.reading for picture in one.pictures]
 
@@ -317,8 +322,8 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     np.testing.assert_allclose(board["raw"], scores["score"][board["setting"]], atol=1e-12)
     assert (between["difference"] == 0).all() and (between["low_all"] <= 0).all()
     there = {file.name for file in out.iterdir()}
-    assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
-    assert "feminine-masculine-gep-fit.png" in there
+    assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-score.png"} <= there
+    assert "feminine-masculine-gep-clip-score.png" in there
     assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
     mixed = pd.read_csv(out / "artificial.csv")
     assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
@@ -326,7 +331,9 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
 
 def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys, monkeypatch):
     run, _ = made
-    monkeypatch.setattr(sheet, "measure_gep", lambda run, seen: None)  # the tables are another test's
+    monkeypatch.setattr(
+        sheet, "write_method", lambda run, method, inputs: None
+    )  # the tables are another test's
     own = Run.open(shutil.copytree(run.path, tmp_path / "own"))
     if "gep_labels" in own.tables():
         (own.path / "tables" / "gep_labels.parquet").unlink()

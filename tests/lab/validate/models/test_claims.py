@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from analysis.methods.dalleval.section import Professions
-from analysis.methods.gep.section import Attributes
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
@@ -191,7 +190,7 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
     pair = {"source": "checker", "first": "feminine", "second": "masculine", "kind": "contrast"}
     score = pd.DataFrame(
         [
-            {**pair, "setting": setting, "p_value": 0.01, "p_page": p, "excess": 0.1}
+            {**pair, "setting": setting, "p_value": 0.01, "p_adjusted": p, "score": 0.2, "floor": 0.1}
             for setting, p in (("neutral", 0.01), ("explicit", 0.01), ("neutral", 0.2))
         ]
     )
@@ -202,8 +201,7 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
                 "setting": setting,
                 "attribute": name,
                 "difference": difference,
-                "p_adjusted": 0.01,
-                "p_page": p,
+                "p_adjusted": p,
             }
             for setting, name, difference, p in (
                 ("neutral", "dress", 0.4, 0.01),
@@ -213,9 +211,8 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
             )
         ]
     )
-    audit = Attributes({"gep_score": score, "gep_vector": vector}, "checker")
     for model, false in (("toyworld", [0, 0, 0, 1, 0]), ("toyworld-null", [1, 1, 1, 1, 1])):
-        assert [claim.false for claim in of_attributes(audit, truth(model, *WORDS))] == false
+        assert [claim.false for claim in of_attributes(score, vector, truth(model, *WORDS))] == false
 
 
 def work_tables() -> dict[str, pd.DataFrame]:

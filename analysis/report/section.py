@@ -1,0 +1,280 @@
+"""What report, card and notebook show of a method's tables: sentences, figures, tables, and LaTeX (`TableSpec`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+from PIL import Image
+
+from analysis.report import format as texts
+from analysis.report.figures.style import Drawn
+from analysis.report.format import DASH, LATEX_DASH, defined, fixed, interval, label, number
+from analysis.tables.registry import read
+from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec, method_specs
+
+if TYPE_CHECKING:
+    from probes.runs.run import Run
+
+LONGEST_CAPTION = 2_000  # characters
+
+
+@dataclass(frozen=True)
+class ExamplePicture:
+    """An image of an `Example`: its prompt, its indicator where that differs, and what was read in it."""
+
+    image: Image.Image
+    prompt: str
+    label: str
+    reading: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of pictures on a first screen, with the number that they are an example of and the number as written."""
+
+    title: str
+    value: float
+    text: str
+    prompt: str
+    pictures: Sequence[ExamplePicture]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The first screen of a method that a run was made for.
+
+    ``answer`` is one sentence of at most thirty words; ``figures`` stand beside it and not in the section again;
+    ``heading`` and ``chosen`` say what the examples are and how they were chosen; ``beside`` stands before the
+    comparison of words, which is folded beside such a screen.
+    """
+
+    question: str
+    answer: str
+    figures: Sequence[str] = ()
+    examples: Sequence[Example] = ()
+    heading: str = ""
+    chosen: str = ""
+    beside: str = "Also measured, though the run was not made for it:"
+
+
+def measured(method: MethodSpec, runs: Mapping[str, Run]) -> Measured | None:
+    """Return what runs, by model, hold of a method; None where they hold no table of it."""
+    tables = {
+        spec.name: pd.concat(
+            [
+                read(run, spec.name).assign(model=model)
+                for model, run in runs.items()
+                if spec.name in run.tables()
+            ],
+            ignore_index=True,
+        )
+        for spec in method.tables
+        if any(spec.name in run.tables() for run in runs.values())
+    }
+    return Measured(method, runs, tables) if tables else None
+
+
+def sections(run: Run) -> list[Measured]:
+    """Return what a run holds of each method that has a section."""
+    held = (measured(method, {run.config.model_name: run}) for method in method_specs() if method.title)
+    return [one for one in held if one is not None]
+
+
+def lead(shown: Measured) -> Lead | None:
+    """Return the first screen of a method; None where the run was made for something else."""
+    return shown.method.lead(shown) if shown.method.lead else None
+
+
+def sentences(shown: Measured, spec: TableSpec) -> list[str]:
+    """Return what is said of a table, by paragraphs."""
+    if not spec.sentences or spec.name not in shown.tables:
+        return []
+    rows = shown.tables[spec.name].to_dict("records")
+    return lines(spec.sentences, {**shown.words, "rows": rows})
+
+
+def lines(template: str, words: Mapping[str, Any]) -> list[str]:
+    """Return the paragraphs of a template filled in; an empty line ends one."""
+    text = _template(template, "text").render(words)
+    return [" ".join(entry.split()) for entry in re.split(r"\n\s*\n", text) if entry.strip()]
+
+
+def figures(shown: Measured) -> dict[str, Drawn]:
+    """Return the figures of a method, by their names: that of the table, with hyphens."""
+    places = [spec.figure for spec in shown.method.tables if spec.figure and spec.name in shown.tables]
+    drawn = [resolve_name(place)(shown) for place in places]
+    return {one.name: one for one in drawn if one is not None}
+
+
+def page_section(shown: Measured, drawn: Mapping[str, Drawn]) -> dict[str, Any]:
+    """Return what the template ``section.html.j2`` shows: an entry for each table with its sentences and figure."""
+    blocks, first = [], lead(shown)
+    for spec in shown.method.tables:
+        figure = spec.name.replace("_", "-")
+        tables = [_table(pivot, spec, shown, "html") for pivot in spec.pivots if pivot.title]
+        block = {
+            "sentences": sentences(shown, spec),
+            "figure": drawn.get(figure) if not first or figure not in first.figures else None,
+            "tables": [table for table in tables if table["rows"]],
+        }
+        if any(block.values()):
+            blocks.append(block)
+    method = shown.method
+    intro = lines(method.intro, shown.words)
+    return {
+        "anchor": method.anchor,
+        "title": method.title,
+        "template": "section.html.j2",
+        "shown": {"intro": intro, "blocks": blocks},
+        "lead": first,
+    }
+
+
+def documents(shown: Measured) -> Iterator[tuple[str, str]]:
+    """Return the LaTeX of every table of a paper that has rows, with the name of its file."""
+    for spec in shown.method.tables:
+        for pivot in (one for one in spec.pivots if one.latex):
+            table = _table(pivot, spec, shown, "latex")
+            if table["rows"]:
+                yield (
+                    pivot.latex,
+                    latex(table["caption"], table["heads"], table["rows"], pivot.latex, table["note"]),
+                )
+
+
+def _table(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> dict[str, Any]:
+    """Return what a pivot lays out: title, caption, note, heads of columns, and rows as (head, cells).
+
+    A dash stands where there is no cell; captions and notes know the rows, too.
+    """
+    if pivot.frame is None and spec.name not in shown.tables:
+        return {"rows": []}
+    frame = pivot.frame(shown) if pivot.frame else shown.tables[spec.name]
+    frame = frame.query(pivot.where, local_dict=shown.words) if pivot.where and len(frame) else frame
+    if not len(frame):
+        return {"rows": []}
+    records, row_head = frame.to_dict("records"), _template(pivot.rows, "text")
+    templates = [(_template(head, "text"), _template(cell, kind)) for head, cell in pivot.cells.items()]
+    cells: dict[str, dict[str, str]] = {}
+    heads: dict[str, None] = {}
+    for row in records:
+        known = {**shown.words, **row}
+        own = cells.setdefault(row_head.render(known), {})
+        for head, cell in templates:
+            name = head.render(known)
+            heads[name] = None
+            own.setdefault(name, cell.render(known).strip())
+    dash = LATEX_DASH if kind == "latex" else DASH
+    known = {**shown.words, "rows": records}
+    caption, note = (
+        " ".join(_template(text, "text").render(known).split()) for text in (pivot.caption, pivot.note)
+    )
+    rows = [(name, [own.get(head) or dash for head in heads]) for name, own in cells.items()]
+    return {"title": pivot.title, "caption": caption, "note": note, "heads": [*heads], "rows": rows}
+
+
+class Raw(str):
+    """Text that is LaTeX already."""
+
+
+def latex(
+    caption: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], name: str, note: str = ""
+) -> str:
+    """Return one table as LaTeX; the cells are LaTeX already, all else is plain text unless it is `Raw`.
+
+    The names' column has no head; `name` is for the label, `note` stands under the table.
+    """
+    heads = [escaped(head) for head in columns]
+    frame = pd.DataFrame([list(cells) for _, cells in rows], [escaped(head) for head, _ in rows], heads)
+    text = frame.style.to_latex(
+        column_format="l" + "r" * len(heads),
+        position="t",
+        position_float="centering",
+        hrules=True,
+        caption=escaped(caption, LONGEST_CAPTION),
+        label=f"tab:{name}",
+    )
+    # no wider than the page
+    begin, end = "\\begin{tabular}", "\\end{tabular}"
+    text = text.replace(
+        begin, "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n" + begin
+    )
+    text = text.replace(
+        end,
+        f"{end}}}" + (f"\n\\par\\smallskip\\footnotesize {escaped(note, LONGEST_CAPTION)}" if note else ""),
+    )
+    return f"% needs \\usepackage{{booktabs,graphicx}}\n{text}"
+
+
+def escaped(text: str, longest: int = 400) -> str:
+    r"""Plain text for LaTeX; of more characters the middle is left out.
+
+    >>> escaped("50 % of a_b & c")
+    '50 \\% of a\\_b \\& c'
+    """
+    if isinstance(text, Raw):
+        return text
+    marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    return "".join(marks.get(letter, letter) for letter in label(text, longest))
+
+
+def _latex_number(x: float | None, digits: int = 2, signed: bool = False) -> str:
+    """A number with so many decimals and a true minus sign; one that is rounded to nothing has no sign."""
+    text = fixed(x, digits, LATEX_DASH)
+    if text == LATEX_DASH:
+        return text
+    if float(text) == 0:
+        return text.lstrip("-")
+    return f"$-${text[1:]}" if text[0] == "-" else f"$+${text}" if signed else text
+
+
+def _latex_interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    if not (defined(low) and defined(high)):
+        return ""
+    return f"[{_latex_number(low, digits)}, {_latex_number(high, digits)}]"
+
+
+def _html_number(x: float | None, digits: int = 3, signed: bool = False) -> Markup:
+    """A number as it is in the table, and as it is shown."""
+    return Markup(f'<data value="{x}">{number(x, digits, signed)}</data>' if defined(x) else DASH)
+
+
+def _html_interval(low: float | None, high: float | None, digits: int = 3) -> Markup:
+    ends = f"[{_html_number(low, digits)}, {_html_number(high, digits)}]"
+    return Markup(f'<span class="beneath">{ends}</span>' if defined(low) and defined(high) else "")
+
+
+def _p(x: float | None) -> str:
+    """A p-value without its sign."""
+    return texts.p_value(x).removeprefix("p = ").removeprefix("p").strip(": ")
+
+
+_NUMBERS = {  # how numbers are written in each kind of text
+    "text": {"number": number, "interval": interval, "p": _p},
+    "html": {
+        "number": _html_number,
+        "interval": _html_interval,
+        "p": lambda x: Markup(f'<data value="{x}">{escape(_p(x))}</data>' if defined(x) else DASH),
+    },
+    "latex": {"number": _latex_number, "interval": _latex_interval, "p": texts.latex_p_value},
+}
+
+
+@cache
+def _template(text: str, kind: str) -> Template:
+    """Return a template that writes numbers as plain text, for a page or as LaTeX."""
+    made = Environment(
+        undefined=StrictUndefined, autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True
+    )
+    functions = ("counted", "listed", "defined", "over", "p_value", "label")
+    made.globals |= {name: getattr(texts, name) for name in functions} | _NUMBERS[kind]
+    return made.from_string(text)
