@@ -179,8 +179,7 @@ def read_reference(
     opened = open_table(source, (by, *WORLD))
     path = opened.path
     for name in (by, WORLD[0]):
-        if name not in opened.columns:
-            raise UserError(f"{path}: {nearest('column', name, opened.columns)}")
+        opened.require(name)
     names = [name for name in (by, *WORLD) if name in opened.columns]
     opened.print_notes(names)
     table = opened.text_cells(names)

@@ -247,23 +247,23 @@ def audit(
         raise UserError(f"{folder}: expected a folder of pictures, found none: check the path")
     table = open_labels(labels, [name for name in (label, *factors, reader) if name])
     path, notes = table.path, list[str]()
-    columns = find_columns(table, label=label, factors=factors, reader=reader)
-    rows = read_labels(table, folder, columns, merges=merge, partial=partial, say=notes.append)
+    factors, columns = find_columns(table, label=label, factors=factors, reader=reader)
+    rows = read_labels(table, folder, factors, columns, merges=merge, partial=partial, say=notes.append)
     readings = join_answers(rows)
     undecided = tuple(undecided or UNDECIDED)
     answer, answers = designs.choose_answer(readings, path, answer, undecided)
-    designs.require_comparable(rows, readings, columns.factors, path, tuple(unlike))
-    levels = {name: tuple(dict.fromkeys(readings[name])) for name in ("model", *columns.factors)}
-    levels = designs.order_levels(levels, columns.factors[1:], baseline)
-    by = columns.factors[0]
+    designs.require_comparable(rows, readings, factors, path, tuple(unlike))
+    levels = {name: tuple(dict.fromkeys(readings[name])) for name in ("model", *factors)}
+    levels = designs.order_levels(levels, factors[1:], baseline)
+    by = factors[0]
     reference, sizes, words = designs.reference_of(against, by, levels[by], len(answers))
     design = Design(
-        *(answer, answers, undecided, columns.factors, levels, reference, sizes, words),
+        *(answer, answers, undecided, factors, levels, reference, sizes, words),
         level=level,
         effect=effect,
         permutations=permutations,
         seed=seed,
-        reader=columns.named["reading"],
+        reader=columns["reading"],
     )
     if design.reader:
         designs.require_reader(readings, path, design)

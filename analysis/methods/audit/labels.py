@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -21,27 +20,14 @@ OTHERS = ("model", "annotator", "prompt")
 MISSING, TIE = "", "no majority"
 
 
-@dataclass(frozen=True)
-class LabelColumns:
-    """Columns of a table of labels, by our names; empty where there is none."""
-
-    factors: tuple[str, ...]
-    named: Mapping[str, str]  # image, label, model, annotator, prompt, reading
-
-    @property
-    def all(self) -> dict[str, str]:
-        """The factors by their own names, and the others by ours."""
-        return {name: name for name in self.factors} | dict(self.named)
-
-
 def find_columns(
     table: UserTable,
     *,
     label: str | None = None,
     factors: Sequence[str] = (),
     reader: str | None = None,
-) -> LabelColumns:
-    """Which column holds what; a UserError where one is missing, or one that is named."""
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The factors, and which column holds what else, empty for none; a UserError where one is missing."""
     names = list(table.columns)
     options = [("--label", label), ("--reader", reader)]
     for option, name in [*options, *(("--factors", one) for one in factors)]:
@@ -57,13 +43,14 @@ def find_columns(
             f"{table.path}: --factors: expected other columns than {label!r}, each once, got {chosen}: mend it"
         )
     others = {name: name if name in names else "" for name in OTHERS}
-    return LabelColumns(chosen, {"image": image, "label": label, **others, "reading": reader or ""})
+    return chosen, {"image": image, "label": label, **others, "reading": reader or ""}
 
 
 def read_labels(
     table: UserTable,
     pictures: Path,
-    columns: LabelColumns,
+    factors: Sequence[str],
+    columns: Mapping[str, str],
     *,
     merges: Mapping[str, str] | None = None,
     partial: bool = False,
@@ -77,20 +64,20 @@ def read_labels(
     A UserError where labels and pictures are not of each other, an annotator labelled a picture twice, two rows of a
     picture differ in what it is, a level is empty, or a spelling is likely a slip.
     """
-    path, merges = table.path, merges or {}
-    for line in table.notes(filter(None, columns.all.values())):
+    path, merges, used = table.path, merges or {}, {name: name for name in factors} | dict(columns)
+    for line in table.notes(filter(None, used.values())):
         say(line)
-    rows = form.read_columns(table, columns.all)
+    rows = form.read_columns(table, used)
     rows["image"] = rows["image"].map(lambda text: _picture(text, pictures, path.parent))
-    if not columns.named["model"]:
+    if not columns["model"]:
         rows["model"] = [
             name.partition("/")[0] if "/" in name else pictures.resolve().name for name in rows["image"]
         ]
-    texts = [name for name, column in columns.all.items() if column]
+    texts = [name for name, column in used.items() if column]
     unused = [old for old in merges if not any((rows[name] == old).any() for name in texts)]
     if unused:
         raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
-    for name in ("model", "label", "reading", *columns.factors, "annotator"):
+    for name in ("model", "label", "reading", *factors, "annotator"):
         form.require_spellings(rows[name], name, merges, near=name != "annotator")
         rows[name] = rows[name].map(lambda text: merges.get(text, text)).str.strip()
     files, others = find_images(pictures)
@@ -98,15 +85,15 @@ def read_labels(
         say(line)
     existing = {file.relative_to(pictures).as_posix() for file in files}
     rows = _require_pictures(rows, existing, path, pictures, partial=partial, say=say)
-    for name in ("model", *columns.factors):
+    for name in ("model", *factors):
         empty = rows[name].str.strip() == ""
-        if columns.all[name] and empty.any():
+        if used[name] and empty.any():
             raise UserError(
-                f"{rows.index[empty][0]}: expected a text in {columns.all[name]!r}, found none: write it"
+                f"{rows.index[empty][0]}: expected a text in {used[name]!r}, found none: write it"
             )
-    who = "leave one out" if columns.named["annotator"] else "leave one out, or add a column annotator"
+    who = "leave one out" if columns["annotator"] else "leave one out, or add a column annotator"
     form.require_once(rows, ["image"], who)
-    for name in ("model", *columns.factors, "prompt", "reading"):
+    for name in ("model", *factors, "prompt", "reading"):
         first = rows.groupby("image", sort=False)[name].transform("first")
         if (other := rows[name] != first).any():
             row = rows.index[other][0]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis.studies.labels.command import read_files
+from analysis.studies.labels.command import FORM, read_files, render_sheet
 from analysis.studies.labels.detector import (
     AGREED,
     PERSON,
@@ -23,7 +23,6 @@ from analysis.studies.labels.form import fingerprint
 from analysis.studies.labels.kind import TICKED
 from analysis.studies.labels.nouns import noun_agreement
 from analysis.studies.labels.objects import OBJECTS
-from analysis.studies.labels.sheet import FORM, render_sheet
 from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs import parts, schemas

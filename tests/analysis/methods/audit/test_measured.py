@@ -52,7 +52,7 @@ def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     path = write_pictures(folder, table_of(COUNTS))
     texts = open_labels(path)
-    rows = read_labels(texts, folder, find_columns(texts))
+    rows = read_labels(texts, folder, *find_columns(texts))
     return measure(rows, join_answers(rows), design(), resamples=50)
 
 
@@ -198,7 +198,7 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
             "profession,share\nnurse,0.5\nCEO,0.5\npilot,0.1\nCEO,0.2\n",
             "line 5: expected every profession once",
         ),
-        ("job,share\nnurse,0.5\n", "expected a column, got 'profession'"),
+        ("job,share\nnurse,0.5\n", "expected a column `profession`, found job, share"),
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=message):

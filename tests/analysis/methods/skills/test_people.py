@@ -12,8 +12,8 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.methods.skills.people import people_table
 from analysis.observe.stage import observe
 from analysis.report.page import report
+from analysis.studies.labels.command import FORM
 from analysis.studies.labels.form import fingerprint
-from analysis.studies.labels.sheet import FORM
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.prompts import paintskills
