@@ -56,7 +56,7 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
     of_prompts = max(0.0, float(single.mean().var()) - of_seeds / seeds)
     spread, sides = np.sqrt(of_prompts + of_seeds / seeds), (row["n_words_first"], row["n_words_second"])
     variances = {name: row[f"share_{name}"] * row["word_error"] ** 2 for name in ("words", "references")}
-    found = {
+    inputs = {
         "gap": [float(value) for value in (row["delta"], spread / 2, spread)],
         "sd_prompt": float(np.sqrt(of_prompts)),
         "sd_seed": float(np.sqrt(of_seeds)),
@@ -72,13 +72,13 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
         seen = objects[(objects["group"] == "all") & (objects["indicator"] == pair[1]) & ~objects["human"]]
         seen = seen[seen["images"] > 0]
         if len(seen):
-            found["frequency"] = float((seen["images"] / seen["n_images"]).median())
-    counts = [counted(found["prompts"], "prompt"), f"{counted(seeds, 'seed')} each"]
+            inputs["frequency"] = float((seen["images"] / seen["n_images"]).median())
+    counts = [counted(inputs["prompts"], "prompt"), f"{counted(seeds, 'seed')} each"]
     counts += [
         f"{counted(int(min(sides)), 'word')} a side",
         counted(int(row["n_references"]), "reference word"),
     ]
-    return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", found
+    return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", inputs
 
 
 def power_tables(options: argparse.Namespace) -> dict[str, pd.DataFrame]:

@@ -9,6 +9,41 @@ from pathlib import Path
 from probes import command_line
 from probes.errors import UserError
 
+TABLE = (
+    "CSV, TSV, JSONL, XLSX or Parquet: a row for each label, with the columns image, label, profession and, where there"
+    " are any, model, setting, prompt, annotator"
+)
+ONE = {  # options with one value: what it is, and what it says
+    "--label": ("COLUMN", "column of labels (default: label, answer or read_as)"),
+    "--answer": ("ANSWER", "answer whose share is asked (default: of two the first in the alphabet)"),
+    "--against": (
+        "SHARE|TABLE",
+        "share, or table with a share for each profession (and n, of how many), that shares are compared with (default:"
+        " as many as each other answer)",
+    ),
+    "--reader": (
+        "COLUMN",
+        "column of what a machine read in every picture: it is compared with the labels, and labels of some, chosen at"
+        " random, the others empty, set its shares right (default: none)",
+    ),
+}
+SEVERAL = {
+    "--undecided": (
+        "ANSWER",
+        "answers that decide nothing (default: both, cannot tell, unclear and the like; a missing label always)",
+    ),
+    "--factors": (
+        "COLUMN",
+        "what pictures were made for: the page's columns first (default: profession, setting and template, where they"
+        " are there)",
+    ),
+    "--baseline": (
+        "LEVEL",
+        "levels that the others of their factor are compared with (default: of each factor that of its first row)",
+    ),
+    "--merge": ("OLD=NEW", "spellings to be taken for others (default: none)"),
+}
+
 
 def parser() -> command_line.Parser:
     """Return the parser of the command's arguments."""
@@ -23,47 +58,10 @@ def parser() -> command_line.Parser:
     )
     add = main.add_argument
     add("pictures", type=Path, help="folder of pictures, or of a folder for each model")
-    table = (
-        "CSV, TSV, JSONL, XLSX or Parquet: a row for each label, with the columns image, label, profession and, where"
-        " there are any, model, setting, prompt, annotator"
-    )
-    add("--labels", type=Path, required=True, metavar="TABLE", help=table)
-    for flag, metavar, text in (
-        ("--label", "COLUMN", "column of labels (default: label, answer or read_as)"),
-        ("--answer", "ANSWER", "answer whose share is asked (default: of two the first in the alphabet)"),
-        (
-            "--against",
-            "SHARE|TABLE",
-            "share, or table with a share for each profession (and n, of how many), that shares are compared with"
-            " (default: as many as each other answer)",
-        ),
-        (
-            "--reader",
-            "COLUMN",
-            "column of what a machine read in every picture: it is compared with the labels, and labels of some, chosen"
-            " at random, the others empty, set its shares right (default: none)",
-        ),
-    ):
+    add("--labels", type=Path, required=True, metavar="TABLE", help=TABLE)
+    for flag, (metavar, text) in ONE.items():
         add(flag, metavar=metavar, help=text)
-    for flag, metavar, text in (
-        (
-            "--undecided",
-            "ANSWER",
-            "answers that decide nothing (default: both, cannot tell, unclear and the like; a missing label always)",
-        ),
-        (
-            "--factors",
-            "COLUMN",
-            "what pictures were made for: the page's columns first (default: profession, setting and template, where"
-            " they are there)",
-        ),
-        (
-            "--baseline",
-            "LEVEL",
-            "levels that the others of their factor are compared with (default: of each factor that of its first row)",
-        ),
-        ("--merge", "OLD=NEW", "spellings to be taken for others (default: none)"),
-    ):
+    for flag, (metavar, text) in SEVERAL.items():
         add(flag, nargs="+", default=[], metavar=metavar, help=text)
     add(
         "--partial",
@@ -72,11 +70,10 @@ def parser() -> command_line.Parser:
     )
     differ = "compare models though their prompts, or who labelled them, differ (default: they may not)"
     add("--unlike", nargs="+", default=[], choices=("prompts", "readers"), help=differ)
-    effect = command_line.number(0, 0.5, closed=False)
-    text = "difference of shares for which the tables say how many pictures it takes"
-    add("--effect", type=effect, default=0.2, metavar="P", help=text)
-    number, text = command_line.whole_number(0, 1000), "pictures behind each cell of the page"
-    add("--thumbnails", type=number, default=20, metavar="N", help=text)
+    effect = "difference of shares for which the tables say how many pictures it takes"
+    add("--effect", type=command_line.number(0, 0.5, closed=False), default=0.2, metavar="P", help=effect)
+    behind, number = "pictures behind each cell of the page", command_line.whole_number(0, 1000)
+    add("--thumbnails", type=number, default=20, metavar="N", help=behind)
     main.add_inference(permutations=True)
     main.add_seed("resamples and permutations")
     main.add_out("audit")

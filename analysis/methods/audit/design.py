@@ -138,16 +138,18 @@ def require_comparable(
         ("readers", "annotators", rows[rows["annotator"] != ""], ["annotator"]),
     ):
         sets = {
-            model: {*own.itertuples(index=False, name=None)} for model, own in table.groupby("model")[names]
+            model: {*group.itertuples(index=False, name=None)}
+            for model, group in table.groupby("model")[names]
         }
         for model in models if option not in unlike else ():
-            here, there = sets.get(first, set()), sets.get(model, set())
-            if here != there:
-                one = min(here ^ there)
+            pair = sets.get(first, set()), sets.get(model, set())
+            if pair[0] != pair[1]:
+                one = min(pair[0] ^ pair[1])
+                alone = first if one in pair[0] else model
                 raise UserError(
                     f"{path}: expected the same {what} of {first} and {model}, got"
-                    f" {' · '.join(filter(None, one))!r} of {first if one in here else model} alone: compare what both"
-                    f" have with --unlike {option}"
+                    f" {' · '.join(filter(None, one))!r} of {alone} alone: compare what both have with --unlike"
+                    f" {option}"
                 )
 
 

@@ -35,7 +35,7 @@ class Distance(NamedTuple):
 
 
 def difference_table(cells: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """What each level of a factor changes against the first, in each model, and every two models on the same prompts.
+    """The change from the first level of a factor to each other, in each model, and between models on the same prompts.
 
     A row for each profession, one of their mean (``all``), and one of the distance of all from their references;
     ``question`` says which: ``contrast`` and ``models`` are of shares, ``distance`` and ``ranks`` of distances.

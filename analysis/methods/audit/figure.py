@@ -31,10 +31,12 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
         for axes, model in zip(panels.ravel(), models):
             axes.set_title(label(model), loc="left")
-            own = shares["model"] == model
+            of_model = shares["model"] == model
             for number, setting in enumerate(settings):
                 shift = SPREAD * ((number + 0.5) / len(settings) - 0.5)
-                _dots(axes, shares[own & (names == setting)], design, PALETTE[number % len(PALETTE)], shift)
+                _dots(
+                    axes, shares[of_model & (names == setting)], design, PALETTE[number % len(PALETTE)], shift
+                )
             axes.vlines(references, places - 0.5, places + 0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
         for axes in panels.ravel()[len(models) :]:
             axes.set_visible(False)
@@ -56,9 +58,9 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
     return Drawn("audit-shares", figure, f"Shares of {design.answer}", caption, wide=True)
 
 
-def _dots(axes: Axes, own: pd.DataFrame, design: Design, color: str, shift: float) -> None:
+def _dots(axes: Axes, rows: pd.DataFrame, design: Design, color: str, shift: float) -> None:
     levels = design.levels[design.by]
-    for row in own[own["share"].notna()].to_dict("records"):
+    for row in rows[rows["share"].notna()].to_dict("records"):
         y = levels.index(row[design.by]) + shift
         axes.plot([row["low"], row["high"]], [y, y], color=color, lw=1.4, solid_capstyle="butt")
         face = color if row["p_adjusted"] <= design.alpha else "white"

@@ -150,8 +150,8 @@ class LabelledAudit:
             for row in self.agreement.head(1).itertuples()
         ]
         machine_lines = remarks(self.confusions, self.corrected, design)
-        said = self.findings["sentence"]
-        return "\n".join([*self.notes, head, *agreed, *said, possible(self.shares, design), *machine_lines])
+        lines = [*agreed, *self.findings["sentence"], possible(self.shares, design), *machine_lines]
+        return "\n".join([*self.notes, head, *lines])
 
     def _repr_html_(self) -> str:
         text = f"<pre style='white-space: pre-wrap'>{html.escape(repr(self))}</pre>"

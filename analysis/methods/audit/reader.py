@@ -26,14 +26,14 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     Of ``of`` pictures of a group with the label, ``count`` have the reading; Wilson's interval.
     """
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
-    said = labelled[["answer", "reading"]]
-    said = said.where(said.isin(design.answers), UNDECIDED)
-    groups = [(ALL, ALL, said)] * bool(len(said))
-    for by in ("model", *design.factors) if len(said) else ():
-        groups += [(by, level, said[labelled[by] == level]) for level in design.levels[by]]
+    answers = labelled[["answer", "reading"]]
+    answers = answers.where(answers.isin(design.answers), UNDECIDED)
+    groups = [(ALL, ALL, answers)] * bool(len(answers))
+    for by in ("model", *design.factors) if len(answers) else ():
+        groups += [(by, level, answers[labelled[by] == level]) for level in design.levels[by]]
     names, rows = [*design.answers, UNDECIDED], []
-    for by, group, own in groups:
-        counts = pd.crosstab(own["answer"], own["reading"])
+    for by, group, pairs in groups:
+        counts = pd.crosstab(pairs["answer"], pairs["reading"])
         for label, line in counts.reindex(index=names, columns=names, fill_value=0).iterrows():
             rows += [(by, group, label, reading, n, line.sum()) for reading, n in line.items() if line.sum()]
     table = pd.DataFrame(rows, columns=list(CONFUSIONS))
@@ -53,13 +53,13 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     keys = ["model", *design.factors]
     groups = dict(iter(pictures.groupby(keys, sort=False))) if design.reader else {}
     order = sorted(groups, key=lambda key: level_order(design, keys, key))
-    width = max((len(own) for own in groups.values()), default=0)
+    width = max(map(len, groups.values()), default=0)
     labels, readings = np.full((2, len(order), width, 2), np.nan)
     for place, key in enumerate(order):
-        own = groups[key]
-        known = (own["answer"] != MISSING).to_numpy()
-        readings[place, : len(own)] = _answered(own["reading"], design)
-        labels[place, np.flatnonzero(known)] = _answered(own["answer"][known], design)
+        cell = groups[key]
+        known = (cell["answer"] != MISSING).to_numpy()
+        readings[place, : len(cell)] = _answered(cell["reading"], design)
+        labels[place, np.flatnonzero(known)] = _answered(cell["answer"][known], design)
     powered = powered_shares(labels, readings, level=design.level)
     reference = np.array([design.reference[key[1]] for key in order], float)
     n = np.array([design.reference_n.get(key[1], 0) for key in order], float)
@@ -70,33 +70,29 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
         np.where(sized, both, end - reference) for both, end in zip(newcombe, (powered.low, powered.high))
     )
     table = pd.DataFrame(order, columns=keys)
-    p_labelled = {name: chosen_whatever_is_read(own, design) for name, own in pictures.groupby("model")}
+    p_labelled = {name: chosen_whatever_is_read(rows, design) for name, rows in pictures.groupby("model")}
     return table.assign(
-        pictures=powered.pictures,
-        labelled=powered.labelled,
+        **{name: getattr(powered, name) for name in ("pictures", "labelled")},
         share_reader=_share(readings),
         share_labels=_share(labels),
-        share=powered.share,
-        low=powered.low,
-        high=powered.high,
+        **{name: getattr(powered, name) for name in ("share", "low", "high")},
         reference=reference,
         difference=powered.share - reference,
         difference_low=low,
         difference_high=high,
-        effective=powered.effective,
-        weight=powered.weight,
+        **{name: getattr(powered, name) for name in ("effective", "weight")},
         p_labelled=table["model"].map(p_labelled).astype(float),
         reason=powered.reason,
     )
 
 
-def _answered(said: pd.Series, design: Design) -> np.ndarray:
+def _answered(answers: pd.Series, design: Design) -> np.ndarray:
     """Whether a picture has the answer that is asked, and whether it is decided; shape (n, 2)."""
-    return np.stack([said == design.answer, said.isin(design.answers)], axis=1).astype(float)
+    return np.stack([answers == design.answer, answers.isin(design.answers)], axis=1).astype(float)
 
 
-def _share(said: np.ndarray) -> np.ndarray:
-    hits, decided = np.nansum(said, axis=1).T
+def _share(answered: np.ndarray) -> np.ndarray:
+    hits, decided = np.nansum(answered, axis=1).T
     return np.divide(hits, decided, out=np.full(len(hits), np.nan), where=decided > 0)
 
 
@@ -110,8 +106,8 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
     )  # an audit without a machine does without
 
     tables = []
-    for _, own in pictures.groupby(list(design.factors), sort=False):
-        known, read = own["answer"] != MISSING, own["reading"] == design.answer
+    for _, cell in pictures.groupby(list(design.factors), sort=False):
+        known, read = cell["answer"] != MISSING, cell["reading"] == design.answer
         table = np.array([[(a & b).sum() for b in (read, ~read)] for a in (known, ~known)])
         if (table.sum(axis=0) > 0).all() and (table.sum(axis=1) > 0).all():
             tables.append(table)

@@ -40,7 +40,7 @@ DIFFERENCE_COLUMNS = (
 
 
 def prompt_values(run: Run, *, every: bool = False) -> pd.DataFrame:
-    """What a run measured by prompt: headline gaps at the end of each space, or at `every` site and step, and objects.
+    """The values of a run by prompt: headline gaps at the end of each space, or at `every` site and step, and objects.
 
     The index are the texts of each prompt, by indicator, as JSON; columns are `KEYS`: ``kind`` is *gap* (``what`` the
     contrast; positive: the reference is nearer to its first) or *presence* (``metric`` the object: share of the images
@@ -59,15 +59,15 @@ def prompt_values(run: Run, *, every: bool = False) -> pd.DataFrame:
             tables.append(_table("gap", contrast, places, family.prompts, gap))
     if "objects" in run.tables():
         chosen = comparison(config)
-        found = counted(observed_images(run), read(run, "objects"), chosen.names, without=chosen.individuals)[
-            ALL
-        ]
-        places = [("image", "objects", -1, name) for name in found.objects]
+        objects = counted(
+            observed_images(run), read(run, "objects"), chosen.names, without=chosen.individuals
+        )[ALL]
+        places = [("image", "objects", -1, name) for name in objects.objects]
         for contrast in contrasts(config):
-            first, second = (found.presence[:, found.column(side)] for side in contrast)
-            shares = np.zeros((len(found.prompts), len(found.objects)))
-            shares[found.prompt, found.object] = (first - second) / found.seeds[found.prompt]
-            prompts = found.prompts.astype(int)
+            first, second = (objects.presence[:, objects.column(side)] for side in contrast)
+            shares = np.zeros((len(objects.prompts), len(objects.objects)))
+            shares[objects.prompt, objects.object] = (first - second) / objects.seeds[objects.prompt]
+            prompts = objects.prompts.astype(int)
             tables.append(_table("presence", contrast, places, prompts, shares))
     samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
     texts = {
@@ -91,11 +91,11 @@ def require_same(runs: Mapping[str, pd.DataFrame]) -> None:
     """Refuse runs of different prompts or indicators."""
     (first, values), *others = runs.items()
     for other, table in others:
-        here, there = (set(parse_json(one.index[0])) for one in (values, table))
-        if here != there:
+        words = [set(parse_json(one.index[0])) for one in (values, table)]
+        if words[0] != words[1]:
             raise UserError(
-                f"{other}: expected the indicators of {first} ({', '.join(sorted(here))}), got "
-                f"{', '.join(sorted(there))}: compare runs of one triplets.yaml"
+                f"{other}: expected the indicators of {first} ({', '.join(sorted(words[0]))}), got "
+                f"{', '.join(sorted(words[1]))}: compare runs of one triplets.yaml"
             )
         alone = sorted(set(values.index) ^ set(table.index))
         if alone:

@@ -58,21 +58,21 @@ def describe_models(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
 
 
 def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level: float) -> str:
-    """What is said of one gap in two runs, in a sentence; `row` is one of the differences, `sides` its contrast."""
+    """A sentence on one gap in two runs; `row` is one of the differences, `sides` its contrast."""
     one, other, digits = row["first"], row["second"], metric.digits
     unit = f" ({metric.gap_unit})" if metric.unit else ""
     place, n = f"{row['what']}, {metric.symbol}{unit}", counted(row["n_prompts"], "prompt")
     difference, low, high = (row[name] for name in ("difference", "ci_low", "ci_high"))
     if row["n_prompts"] < FEWEST:
-        apart = number(difference, digits, signed=True)
-        return f"{place}: {TOO_FEW} ({n}, {FEWEST} are needed); {other} less {one} is {apart}."
+        amount = number(difference, digits, signed=True)
+        return f"{place}: {TOO_FEW} ({n}, {FEWEST} are needed); {other} less {one} is {amount}."
     if difference == 0 and row["reason"]:
         return f"{place}: the gap is the same in {one} and {other} in every prompt ({n})."
     test = f"adjusted {p_value(row['p_adjusted'])}, {n}"
     if not row["p_adjusted"] < significance_level(level) or low <= 0 <= high:
-        apart = with_interval(difference, low, high, digits, signed=True)
+        amount = with_interval(difference, low, high, digits, signed=True)
         text = f"the gaps of {one} and {other} cannot be told apart over all gaps compared"
-        return f"{place}: {text}; {other} less {one} is {apart} ({test})."
+        return f"{place}: {text}; {other} less {one} is {amount} ({test})."
     ends = (low, high) if difference > 0 else (-high, -low)
     amount = with_interval(abs(difference), *ends, digits)
     before, after = row["value_first"], row["value_second"]
@@ -198,7 +198,7 @@ class RunComparison:
         return drawn
 
     def _lines(self) -> list[str]:
-        """What came out, the verdicts last."""
+        """Lines on models, depth and gaps, the verdicts last."""
         return [
             *describe_models(self.runs, named(self.runs)),
             *opening_lines(self.depth, significance_level(self.level)),

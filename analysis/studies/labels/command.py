@@ -119,7 +119,7 @@ def read_answers(run: Run, files: Sequence[Path], *, replace: bool = False) -> s
 
 
 def read_files(run: Run, files: Sequence[Path]) -> tuple[LabelKind, pd.DataFrame]:
-    """What labels are about, and their rows: ``sample_id``, question, ``annotator`` and label, as they are stored.
+    """The kind of labels in files, and their rows as they are stored: ``sample_id``, question, ``annotator`` and label.
 
     An empty label is none. Refused is what names no image or question of the run, cannot be read, or is of another
     run's images (`fingerprint`), and an annotator who answers twice or is spelled in two ways.

@@ -81,10 +81,10 @@ def _questions(
 ) -> pd.DataFrame:
     """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
     mentioned = _with_question(nouns[nouns["indicator"].isin(names)])
-    found = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
-    everything = sorted({*mentioned["ask"], *found["ask"]})
+    detected = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
+    everything = sorted({*mentioned["ask"], *detected["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
-    detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
+    detected_in = detected.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
     rows = []
     for triplet, draw in zip(draws["triplet"], draws["seed"]):
         asked = mentioned_of.get(triplet, set())
@@ -221,7 +221,7 @@ def _clear(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
-    """What every annotator answered, and all answered equally."""
+    """Answers that all annotators gave equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
     same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
     return _clear(items[same].drop_duplicates(["sample_id", "object"]))
@@ -238,8 +238,6 @@ def _kappa(
     seed: int,
 ) -> pd.DataFrame:
     """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
-    from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
-
     one, two = (items[items["annotator"] == name] for name in (first, second))
     keys = ["sample_id", "object"]
     both = one.merge(two[[*keys, "present"]], on=keys, suffixes=("", "_two"))
@@ -248,16 +246,14 @@ def _kappa(
         answers = both if name == ALL else both[both["indicator"] == name]
         prompt, prompts = pd.factorize(answers["prompt"])
         codes = [pd.Index(TICKED).get_indexer(answers[column]) for column in ("present", "present_two")]
-        value = low = high = np.nan
-        reason = "" if len(answers) else "nothing answered by both"
-        if len(answers) and len(np.unique(codes)) < 2:
-            reason = "one answer only"
-        elif len(answers):
-            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
-            reason = ONE_PROMPT if len(prompts) < 2 else ""
+        low = high = np.nan
+        cells = np.zeros((len(prompts), len(TICKED), len(TICKED)))
+        np.add.at(cells, (prompt, *codes), 1.0)
+        value = float(_kappas(cells.sum(axis=0)[None])[0])
+        reason = ONE_PROMPT if len(prompts) < 2 else ""
+        if np.isnan(value):
+            reason = "one answer only" if len(answers) else "nothing answered by both"
         if not reason:
-            cells = np.zeros((len(prompts), len(TICKED), len(TICKED)))
-            np.add.at(cells, (prompt, *codes), 1.0)
             counts = resample_counts(len(prompts), resamples, seed)
             kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
             kappas = kappas[~np.isnan(kappas)]
@@ -273,7 +269,7 @@ def _kappa(
 def _kappas(cells: np.ndarray) -> np.ndarray:
     """Kappa of contingency tables of shape (n, k, k); NaN where both always answer the same."""
     total = cells.sum(axis=(1, 2))
-    observed = np.trace(cells, axis1=1, axis2=2) / total
-    expected = (cells.sum(axis=2) * cells.sum(axis=1)).sum(axis=1) / total**2
     with np.errstate(invalid="ignore", divide="ignore"):
+        observed = np.trace(cells, axis1=1, axis2=2) / total
+        expected = (cells.sum(axis=2) * cells.sum(axis=1)).sum(axis=1) / total**2
         return np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)

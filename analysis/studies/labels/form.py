@@ -38,9 +38,9 @@ def find_column(table: UserTable, names: Iterable[str], what: str, remedy: str =
     for name in names:
         if name in table.columns:
             return name
-    found = ", ".join(table.columns)[:120] or "none"
+    names_of_table = ", ".join(table.columns)[:120] or "none"
     raise UserError(
-        f"{table.path}: expected a column of {what} ({', '.join(names)}), found {found}: {remedy}"
+        f"{table.path}: expected a column of {what} ({', '.join(names)}), found {names_of_table}: {remedy}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What people can be asked about the images of a run: one record for each kind of question."""
+"""A kind of question to people about the images of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Read = Callable[[str, str, str], Any]
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What people are asked about images of a run, and what is made of their labels."""
+    """A kind of question to people about images of a run, and the use of their labels."""
 
     name: str  # as ``--about`` has it
     table: str  # of the run, which keeps the labels

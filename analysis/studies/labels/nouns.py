@@ -66,9 +66,9 @@ def noun_agreement(
 def _agreed(answers: pd.DataFrame, people: int) -> pd.DataFrame:
     """One answer a noun of those that all gave; unclear where they differ."""
     grouped = answers.groupby(["sample_id", "lemma"])["present"]
-    whole = grouped.transform("size") == people
+    by_all = grouped.transform("size") == people
     same = grouped.transform("nunique") == 1
-    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[whole]
+    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[by_all]
     return once.drop_duplicates(["sample_id", "lemma"])
 
 
@@ -99,15 +99,13 @@ def published() -> pd.DataFrame:
 
 def noun_summary(table: pd.DataFrame) -> str:
     """The table of `noun_agreement` in lines: one row per annotator, and the words that one side alone saw."""
-    whole = table[table["word"] == ALL].assign(
-        percent_both=lambda rows: [fixed(value, 2, "–") for value in rows["percent_both"]]
-    )
-    whole = whole.drop(columns="word").rename(columns=lambda name: name.replace("_", " "))
-    numbers = {name.replace("_", " "): lambda value: fixed(value, 0, "–") for name in ("nouns", *SEEN_BY)}
+    total = table[table["word"] == ALL].drop(columns="word")
+    total["percent_both"] = [fixed(value, 2, "–") for value in total["percent_both"]]
+    numbers = {name: lambda value: fixed(value, 0, "–") for name in ("nouns", *SEEN_BY)}
     lines = [
         "nouns of an image's prompt, as in section 7.3 of Wu et al. 2025 (people were asked for a person, whatever the"
         " word):",
-        whole.to_string(index=False, formatters=numbers),
+        total.to_string(index=False, formatters=numbers),
     ]
     for column, what in (("detector_only", "the detector alone saw"), ("people_only", "people alone saw")):
         for annotator, rows in table[table["word"] != ALL].groupby("annotator", sort=False):

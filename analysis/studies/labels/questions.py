@@ -43,7 +43,7 @@ def sample_questions(run: Run, images: int, extra: int | None = None, seed: int 
 
 
 def reader(run: Run) -> Read:
-    """What checks an answer: it stays verbatim; *unclear* decides nothing; a tone is a number of the scale."""
+    """The check of an answer: it stays verbatim; *unclear* decides nothing; a tone is a number of the scale."""
     samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
     of_prompt = questions_by_prompt(run.config, samples.values())
 
