@@ -149,9 +149,9 @@ def extended(tmp_path_factory):
     )
     inserted(registry, '    "skin_tone": skin_observer,', '    "features/brightness": brightness,\n')
     inserted(
-        copy / "probes/config/sections.py",
-        "    gallery: Annotated[",
-        '    author: Annotated[Word | None, option("Who ran it.", null="nobody", example="Ada")] = None\n',
+        copy / "probes/config/measurement.py",
+        "    gallery: int = option(",
+        '    author: str | None = option(None, null="nobody", example="Ada")\n    """Who ran it."""\n',
     )
     (copy / "lab/templates").mkdir(parents=True)
     (copy / "lab/pages").mkdir()

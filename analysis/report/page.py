@@ -21,7 +21,6 @@ from analysis.report import (
     first_screen,
     gallery,
     gallery_files,
-    latex,
     record,
     wording_objects,
     wording_prompts,
@@ -43,11 +42,11 @@ from analysis.report.overlays import NOT_GROUPED
 from analysis.report.section import documents as method_documents
 from analysis.report.section import figures as method_figures
 from analysis.report.section import lead as method_lead
-from analysis.report.section import page_section
+from analysis.report.section import measured, page_section
 from analysis.report.section import sections as method_sections
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.not_measured import lacks_some, not_measured
-from analysis.tables.registry import TABLES, write
+from analysis.tables.registry import PAPER, TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.stored import timesteps
@@ -152,11 +151,11 @@ def report(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> P
                 run.write_file(f"figures/{name}", data)
         if content.config.compares:
             write(run, "findings", findings_table(content.summaries))
-        for documents in (latex.documents, *(method.documents for method in methods if method.documents)):
+        for documents in (method.documents for method in methods if method.documents):
             for name, text in documents(run):
                 run.write_file(f"tables/{name}.tex", text.encode())
-        for one in content.methods:
-            for name, text in method_documents(one):
+        for one in (measured(PAPER, {run.config.model_name: run}), *content.methods):
+            for name, text in method_documents(one) if one else ():
                 run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures, written).encode())
         if content.shows_all:

@@ -23,8 +23,6 @@ from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec, method_
 if TYPE_CHECKING:
     from probes.runs.run import Run
 
-LONGEST_CAPTION = 2_000  # characters
-
 
 @dataclass(frozen=True)
 class ExamplePicture:
@@ -77,7 +75,7 @@ def measured(method: MethodSpec, runs: Mapping[str, Run]) -> Measured | None:
             ignore_index=True,
         )
         for spec in method.tables
-        if any(spec.name in run.tables() for run in runs.values())
+        if spec.shown and any(spec.name in run.tables() for run in runs.values())
     }
     return Measured(method, runs, tables) if tables else None
 
@@ -93,17 +91,17 @@ def lead(shown: Measured) -> Lead | None:
     return shown.method.lead(shown) if shown.method.lead else None
 
 
-def sentences(shown: Measured, spec: TableSpec) -> list[str]:
-    """Return what is said of a table, by paragraphs."""
+def sentences(shown: Measured, spec: TableSpec, kind: str = "text") -> list[str]:
+    """Return what is said of a table, by paragraphs; of the kind ``html`` with numbers as they are in the table."""
     if not spec.sentences or spec.name not in shown.tables:
         return []
     rows = shown.tables[spec.name].to_dict("records")
-    return lines(spec.sentences, {**shown.words, "rows": rows})
+    return lines(spec.sentences, {**shown.words, "rows": rows}, kind)
 
 
-def lines(template: str, words: Mapping[str, Any]) -> list[str]:
+def lines(template: str, words: Mapping[str, Any], kind: str = "text") -> list[str]:
     """Return the paragraphs of a template filled in; an empty line ends one."""
-    text = _template(template, "text").render(words)
+    text = _template(template, kind).render(words)
     return [" ".join(entry.split()) for entry in re.split(r"\n\s*\n", text) if entry.strip()]
 
 
@@ -118,12 +116,13 @@ def page_section(shown: Measured, drawn: Mapping[str, Drawn]) -> dict[str, Any]:
     """Return what the template ``section.html.j2`` shows: an entry for each table with its sentences and figure."""
     blocks, first = [], lead(shown)
     for spec in shown.method.tables:
-        figure = spec.name.replace("_", "-")
-        tables = [_table(pivot, spec, shown, "html") for pivot in spec.pivots if pivot.title]
+        name = spec.name.replace("_", "-")
         block = {
-            "sentences": sentences(shown, spec),
-            "figure": drawn.get(figure) if not first or figure not in first.figures else None,
-            "tables": [table for table in tables if table["rows"]],
+            "sentences": [*map(Markup, sentences(shown, spec, "html"))],
+            "figure": drawn.get(name) if not first or name not in first.figures else None,
+            "tables": [
+                own for pivot in spec.pivots if pivot.title for own in _tables(pivot, spec, shown, "html")
+            ],
         }
         if any(block.values()):
             blocks.append(block)
@@ -142,64 +141,64 @@ def documents(shown: Measured) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of a paper that has rows, with the name of its file."""
     for spec in shown.method.tables:
         for pivot in (one for one in spec.pivots if one.latex):
-            table = _table(pivot, spec, shown, "latex")
-            if table["rows"]:
-                yield (
-                    pivot.latex,
-                    latex(table["caption"], table["heads"], table["rows"], pivot.latex, table["note"]),
-                )
+            for table in _tables(pivot, spec, shown, "latex"):
+                yield table["name"], latex(**table)
 
 
-def _table(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> dict[str, Any]:
-    """Return what a pivot lays out: title, caption, note, heads of columns, and rows as (head, cells).
+def _tables(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> Iterator[dict[str, Any]]:
+    """Return what a pivot lays out, a table for each name of its LaTeX: heads of columns, and rows as (head, cells).
 
-    A dash stands where there is no cell; captions and notes know the rows, too.
+    A dash stands where there is no cell.
     """
     if pivot.frame is None and spec.name not in shown.tables:
-        return {"rows": []}
+        return
     frame = pivot.frame(shown) if pivot.frame else shown.tables[spec.name]
     frame = frame.query(pivot.where, local_dict=shown.words) if pivot.where and len(frame) else frame
-    if not len(frame):
-        return {"rows": []}
-    records, row_head = frame.to_dict("records"), _template(pivot.rows, "text")
-    templates = [(_template(head, "text"), _template(cell, kind)) for head, cell in pivot.cells.items()]
-    cells: dict[str, dict[str, str]] = {}
-    heads: dict[str, None] = {}
-    for row in records:
+    file, tables = _template(pivot.latex, "text"), dict[str, list[dict[str, Any]]]()
+    for row in frame.to_dict("records"):
         known = {**shown.words, **row}
-        own = cells.setdefault(row_head.render(known), {})
-        for head, cell in templates:
-            name = head.render(known)
-            heads[name] = None
-            own.setdefault(name, cell.render(known).strip())
-    dash = LATEX_DASH if kind == "latex" else DASH
-    known = {**shown.words, "rows": records}
-    caption, note = (
-        " ".join(_template(text, "text").render(known).split()) for text in (pivot.caption, pivot.note)
-    )
-    rows = [(name, [own.get(head) or dash for head in heads]) for name, own in cells.items()]
-    return {"title": pivot.title, "caption": caption, "note": note, "heads": [*heads], "rows": rows}
-
-
-class Raw(str):
-    """Text that is LaTeX already."""
+        tables.setdefault(file.render(known) if kind == "latex" else "", []).append(known)
+    row_head = _template(pivot.rows, kind)
+    templates = [(_template(head, kind), _template(cell, kind)) for head, cell in pivot.cells.items()]
+    texts = [_template(text, kind) for text in (pivot.caption, pivot.note)]
+    dash, text = LATEX_DASH if kind == "latex" else DASH, Markup if kind == "html" else str
+    for name, rows in tables.items():
+        cells: dict[str, dict[str, str]] = {}
+        heads: dict[str, None] = {}
+        for row in rows:
+            own = cells.setdefault(text(row_head.render(row)), {})
+            for head, cell in templates:
+                column = text(head.render(row))
+                heads[column] = None
+                own.setdefault(column, text(cell.render(row).strip()))
+        caption, note = (text(" ".join(one.render({**shown.words, "rows": rows}).split())) for one in texts)
+        body = [(row, [own.get(head) or dash for head in heads]) for row, own in cells.items()]
+        yield {
+            "name": name,
+            "title": pivot.title,
+            "caption": caption,
+            "note": note,
+            "heads": [*heads],
+            "rows": body,
+        }
 
 
 def latex(
-    caption: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], name: str, note: str = ""
+    name: str,
+    caption: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[str]]],
+    note: str = "",
+    title: str = "",
 ) -> str:
-    """Return one table as LaTeX; the cells are LaTeX already, all else is plain text unless it is `Raw`.
-
-    The names' column has no head; `name` is for the label, `note` stands under the table.
-    """
-    heads = [escaped(head) for head in columns]
-    frame = pd.DataFrame([list(cells) for _, cells in rows], [escaped(head) for head, _ in rows], heads)
+    """Return one table as LaTeX of texts that are LaTeX already; `name` is for the label, the note stands below."""
+    frame = pd.DataFrame([list(cells) for _, cells in rows], [head for head, _ in rows], list(heads))
     text = frame.style.to_latex(
         column_format="l" + "r" * len(heads),
         position="t",
         position_float="centering",
         hrules=True,
-        caption=escaped(caption, LONGEST_CAPTION),
+        caption=caption,
         label=f"tab:{name}",
     )
     # no wider than the page
@@ -207,40 +206,41 @@ def latex(
     text = text.replace(
         begin, "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n" + begin
     )
-    text = text.replace(
-        end,
-        f"{end}}}" + (f"\n\\par\\smallskip\\footnotesize {escaped(note, LONGEST_CAPTION)}" if note else ""),
-    )
+    text = text.replace(end, f"{end}}}" + (f"\n\\par\\smallskip\\footnotesize {note}" if note else ""))
     return f"% needs \\usepackage{{booktabs,graphicx}}\n{text}"
 
 
-def escaped(text: str, longest: int = 400) -> str:
+class Raw(str):
+    """Text that is LaTeX already."""
+
+
+def escaped(text: object, longest: int = 2_000) -> object:
     r"""Plain text for LaTeX; of more characters the middle is left out.
 
     >>> escaped("50 % of a_b & c")
     '50 \\% of a\\_b \\& c'
     """
-    if isinstance(text, Raw):
+    if isinstance(text, Raw) or not isinstance(text, str):
         return text
     marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
     return "".join(marks.get(letter, letter) for letter in label(text, longest))
 
 
-def _latex_number(x: float | None, digits: int = 2, signed: bool = False) -> str:
+def _latex_number(x: float | None, digits: int = 2, signed: bool = False) -> Raw:
     """A number with so many decimals and a true minus sign; one that is rounded to nothing has no sign."""
     text = fixed(x, digits, LATEX_DASH)
-    if text == LATEX_DASH:
-        return text
-    if float(text) == 0:
-        return text.lstrip("-")
-    return f"$-${text[1:]}" if text[0] == "-" else f"$+${text}" if signed else text
+    if text != LATEX_DASH and float(text) == 0:
+        return Raw(text.lstrip("-"))
+    if text != LATEX_DASH:
+        text = f"$-${text[1:]}" if text[0] == "-" else f"$+${text}" if signed else text
+    return Raw(text)
 
 
-def _latex_interval(low: float | None, high: float | None, digits: int = 2) -> str:
+def _latex_interval(low: float | None, high: float | None, digits: int = 2) -> Raw:
     if not (defined(low) and defined(high)):
-        return ""
-    return f"[{_latex_number(low, digits)}, {_latex_number(high, digits)}]"
+        return Raw("")
+    return Raw(f"[{_latex_number(low, digits)}, {_latex_number(high, digits)}]")
 
 
 def _html_number(x: float | None, digits: int = 3, signed: bool = False) -> Markup:
@@ -250,7 +250,7 @@ def _html_number(x: float | None, digits: int = 3, signed: bool = False) -> Mark
 
 def _html_interval(low: float | None, high: float | None, digits: int = 3) -> Markup:
     ends = f"[{_html_number(low, digits)}, {_html_number(high, digits)}]"
-    return Markup(f'<span class="beneath">{ends}</span>' if defined(low) and defined(high) else "")
+    return Markup(ends if defined(low) and defined(high) else "")
 
 
 def _p(x: float | None) -> str:
@@ -265,7 +265,12 @@ _NUMBERS = {  # how numbers are written in each kind of text
         "interval": _html_interval,
         "p": lambda x: Markup(f'<data value="{x}">{escape(_p(x))}</data>' if defined(x) else DASH),
     },
-    "latex": {"number": _latex_number, "interval": _latex_interval, "p": texts.latex_p_value},
+    "latex": {
+        "number": _latex_number,
+        "interval": _latex_interval,
+        "p": lambda x: Raw(texts.latex_p_value(x)),
+        "raw": Raw,
+    },
 }
 
 
@@ -273,7 +278,11 @@ _NUMBERS = {  # how numbers are written in each kind of text
 def _template(text: str, kind: str) -> Template:
     """Return a template that writes numbers as plain text, for a page or as LaTeX."""
     made = Environment(
-        undefined=StrictUndefined, autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True
+        undefined=StrictUndefined,
+        autoescape=kind == "html",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=escaped if kind == "latex" else None,
     )
     functions = ("counted", "listed", "defined", "over", "p_value", "label")
     made.globals |= {name: getattr(texts, name) for name in functions} | _NUMBERS[kind]

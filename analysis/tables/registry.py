@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import not_measured, prompts
+from analysis.tables import not_measured, paper, prompts
 from analysis.tables.method import measured_methods
 from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
@@ -43,7 +43,7 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.side_shares import SideShares
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
 from analysis.tables.spec import NEEDS, ROWS, Column, MethodSpec, TableSpec, described_in, method_specs
-from analysis.tables.table import Latex, Table
+from analysis.tables.table import Table
 from probes.runs.run import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -51,7 +51,7 @@ SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 
 
 _SIMILARITIES = (
-    Table(
+    TableSpec(
         IMAGE_TABLE,
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
@@ -59,55 +59,45 @@ _SIMILARITIES = (
         csv=False,
         optional=(*OPTIONAL_METRICS, *FEATURE_METRICS),
     ),
-    Table(
+    TableSpec(
         TIMESTEP_TABLE,
         "samples",
         "a denoising step and its timestep",
         ("step", "timestep"),
     ),
-    Table(
+    TableSpec(
         "disparity",
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        latex=Latex(
-            "table05_disparity",
-            "representational-disparity",
-            "Representational disparity in {data} on {model}: similarity of each pair, mean over prompts.",
-        ),
-        latex_alone=Latex(
-            "table10_intra_prompt",
-            "intra-prompt",
-            "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
-            "For this prompt alone.",
-        ),
+        pivots=(paper.DISPARITY,),
     ),
-    Table(
+    TableSpec(
         "gap",
         "samples",
         "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
         GAP_COLUMNS,
     ),
-    Table(
+    TableSpec(
         "gap_prompts",
         "samples",
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
         gap_prompts.COLUMNS,
         optional=(gap_prompts.SEED,),
     ),
-    Table(
+    TableSpec(
         "specifications",
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         specifications.COLUMNS,
     ),
-    Table(
+    TableSpec(
         "agreement",
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
         agreement.COLUMNS,
     ),
-    Table(
+    TableSpec(
         "findings",
         "samples",
         "a contrast and headline measure: what the report says of it",
@@ -129,44 +119,44 @@ _SIMILARITIES = (
     ),
 )
 OBJECTS = (
-    Table(
+    TableSpec(
         "nouns",
         "objects",
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
     ),
-    Table(
+    TableSpec(
         "objects",
         "objects",
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
         csv=False,
     ),
-    Table(
+    TableSpec(
         "cooccurrence",
         "objects",
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
     ),
-    Table(
+    TableSpec(
         "object_tests",
         "objects",
         "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
         ("group", *OBJECT_COLUMNS),
     ),
-    Table(
+    TableSpec(
         "object_claims",
         "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
     ),
-    Table(
+    TableSpec(
         "table_tests",
         "objects",
         "a dependency group and comparison of whole tables: label swaps beside chi-square",
         ("group", *TABLE_COLUMNS),
     ),
-    Table(
+    TableSpec(
         "table06_similarity",
         "objects",
         "a pair, persons in or left out: the similarity of their objects",
@@ -174,34 +164,22 @@ OBJECTS = (
             *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
             *("reason", "version"),
         ),
-        latex=Latex(
-            "table06_similarity",
-            "cooccurrence-similarity",
-            "Co-occurrence similarity on {model}.",
-            "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out.",
-        ),
+        pivots=(paper.SIMILARITY,),
     ),
-    Table(
+    TableSpec(
         "table06_gap",
         "objects",
         "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
         ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
     ),
-    Table(
+    TableSpec(
         "table07_chi_square",
         "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
         CHI_SQUARE_COLUMNS,
-        latex=Latex(
-            "table07_chi_square",
-            "chi-square",
-            "Chi-square test on dependency groups in {data} on {model}.",
-            "Individuals left out. Detections are counted as independent, which those of one image and of one"
-            " triplet are not: see table_tests.csv for tests that hold, and the warnings in"
-            " table07_chi_square.csv.",
-        ),
+        pivots=(paper.CHI_SQUARE,),
     ),
-    Table(
+    TableSpec(
         "figure04_bias_scores",
         "objects",
         "a dependency group, pair and object: its bias score (Figures 4, 7 and 8)",
@@ -210,111 +188,87 @@ OBJECTS = (
             *("bias_score", "low", "high", "n_prompts", "n_images", "min_count", "reason"),
             *("top", "top_left_out"),
         ),
-        latex=Latex(
-            "figure{number:02d}_bias_scores_{contrast}",
-            "",
-            "Bias scores of {objects} in {data} on {model}: 1 is an object of {first} prompts only, 0 of"
-            " {second} ones.",
-            "Individuals left out.",
-        ),
+        pivots=(paper.SCORES,),
     ),
-    Table(
+    TableSpec(
         "figure06_group_objects",
         "objects",
         "a dependency group and rank: one of its most frequent objects (Figure 6)",
         ("group", "rank", "object", "count", f"{COUNT}*"),
-        latex=Latex(
-            "figure06_group_objects",
-            "group-objects",
-            "Most frequent objects of each dependency group in {data} on {model}.",
-            "Individuals left out.",
-        ),
+        pivots=(paper.FREQUENT,),
     ),
-    Table(
+    TableSpec(
         "table11_presence",
         "objects",
         "a dependency group and indicator: the percentage of images that hold it",
         ("individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"),
-        latex=Latex(
-            "table11_presence",
-            "group-presence",
-            "The proportion of images containing the dependency groups to all the images on {model}, in percent.",
-            "Of single indicators, individuals are left out.",
-        ),
+        pivots=(paper.PRESENCE,),
     ),
-    Table(
+    TableSpec(
         "table12_amounts",
         "objects",
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
         optional=("reason",),
-        latex=Latex(
-            "table12_amounts",
-            "amounts",
-            "Amount of individual objects in each dependency group and nouns in prompts on {model}.",
-        ),
+        pivots=(paper.AMOUNTS,),
     ),
-    Table(
+    TableSpec(
         "table13_intersection",
         "objects",
         "two dependency groups: the percentage of the objects of one that are in the other too",
         ("over_group", "group", "percent", "common", "amount", "reason"),
-        latex=Latex(
-            "table13_intersection",
-            "group-intersection",
-            "Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data}"
-            " on {model}, in percent.",
-        ),
+        pivots=(paper.INTERSECTION,),
     ),
 )
 _COUNTED = ("prompt", "indicator", "object", *COUNTS, "truth")
 _CHECKED = (
-    Table(
+    TableSpec(
         "detector_error",
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
     ),
-    Table(
+    TableSpec(
         "detector_counts",
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
     ),
-    Table(
+    TableSpec(
         "human_check",
         "labels",
         "an annotator, quantity, object and indicator: the detector against people",
         CHECK_COLUMNS,
         stage="",
     ),
-    Table(
+    TableSpec(
         "human_nouns",
         "labels",
         "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
         ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
         stage="",
     ),
-    Table(
+    TableSpec(
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
         _COUNTED,
         stage="",
     ),
-    Table(
+    TableSpec(
         "prompts",
         "levels",
         "a prompt: its text, and in further columns its levels",
         (*prompts.COLUMNS, "*"),
     ),
-    Table(
+    TableSpec(
         "not_measured",
         "images",
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
     ),
 )
+PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS), words=paper.words)  # what is printed of any run
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
 
 
@@ -347,8 +301,9 @@ def needs() -> dict[str, str]:
 def columns_of(table: str) -> list[Column]:
     """Return what every column of a table holds, in their order, those of some runs alone at the end."""
     spec, package = TABLES[table], _package(table)
-    described = {(name, column.name): column for names, column in described_in(package) for name in names}
     inline = {one.name: one for one in spec.columns if isinstance(one, Column)}
+    rows = described_in(package) if len(inline) < len(spec.columns) else []
+    described = {(name, column.name): column for names, column in rows for name in names}
     names = [*spec.names, *(name for name in spec.optional if name not in spec.names)]
     return [inline.get(name) or described.get((table, name)) or described["*", name] for name in names]
 

@@ -2,11 +2,12 @@
 
 A method is a list of these (`MethodSpec`); `analysis.report.section` writes sentences, figures, tables and LaTeX of it.
 All texts are Jinja2 templates, in which ``number(x, digits)``, ``interval(low, high, digits)`` and ``p(x)`` write
-numbers as a page, LaTeX or plain text has them.
+numbers as a page, LaTeX or plain text has them; what ``raw`` is given is LaTeX already.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -74,7 +75,8 @@ class Pivot:
     caption : str
         From the words of the method (`MethodSpec.words`); so is ``note``, which stands under the table.
     latex : str
-        File of the LaTeX in ``tables/``, without its ending; none of a table of the page alone.
+        File of the LaTeX in ``tables/``, without its ending; none of a table of the page alone. It is a template, too:
+        rows for which it gives different names are tables of their own, and ``rows`` in caption and note are theirs.
     title : str
         Heading under which the page folds it; none of a table of a paper alone.
     where : str
@@ -136,6 +138,20 @@ class TableSpec:
     csv: bool = True
     optional: tuple[str, ...] = ()
     stage: Literal["measure", "report", ""] = "measure"
+
+    @property
+    def shown(self) -> bool:
+        """Whether a reader is shown anything of it."""
+        return bool(self.sentences or self.figure or self.pivots)
+
+    @property
+    def latex_files(self) -> list[str]:
+        """Names of the files of its LaTeX; ``*`` stands for what depends on its rows."""
+        return [
+            re.sub(r"{{.*?}}", "*", pivot.latex).replace("**", "*") + ".tex"
+            for pivot in self.pivots
+            if pivot.latex
+        ]
 
     @cached_property
     def names(self) -> list[str]:

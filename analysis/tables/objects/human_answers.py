@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.questions import people_questions, questions_by_prompt
-from analysis.tables.table import Table
+from analysis.tables.spec import TableSpec
 from probes.config.observation import TONE
 from probes.runs import schemas
 from probes.runs.run import Run
@@ -77,8 +77,10 @@ def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
     return middle, readings.count(middle) / len(readings)
 
 
-HUMAN = Table(LABELS, "labels", "an image, question and annotator: the answer, verbatim", COLUMNS, stage="")
-OBJECT_LABELS = Table(
+HUMAN = TableSpec(
+    LABELS, "labels", "an image, question and annotator: the answer, verbatim", COLUMNS, stage=""
+)
+OBJECT_LABELS = TableSpec(
     "object_labels",
     "labels",
     "an image, object or statement, and annotator: whether it is seen",

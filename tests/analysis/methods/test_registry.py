@@ -18,7 +18,7 @@ from triptych.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 FOLDER = "tests.analysis.methods.brightness.method"
-ROW = Method("brightness", measured=f"{FOLDER}:MEASURED", reported=f"{FOLDER}:REPORTED")
+ROW = Method("brightness", spec=f"{FOLDER}:METHOD")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_a_row_brings_table_section_figure_and_latex(small):
     report = (run.path / "report.html").read_text("utf-8")
     assert '<a href="#brightness">Brightness</a>' in report and report.count('<section id="brightness">') == 1
     assert report.index('<section id="brightness">') < report.index('<section id="gallery">')
-    assert f'value="{table["brightness"][0]}"' in report and "over prompts</p>" in report
+    assert f'value="{table["brightness"][0]}"' in report and "</data> over prompts." in report
     assert 'id="brightness"' in report and "figures/brightness.svg" in report
     assert "## Of any run with images" in page and "### `brightness`" in page
     assert "- `indicator` (text): Indicator of the images." in page
@@ -72,7 +72,7 @@ def test_every_row_has_its_folder_and_what_it_names_stands_there(method):
     package = f"analysis.methods.{method.name}"
     assert (ROOT / package.replace(".", "/") / "__init__.py").exists()
     places = [
-        *filter(None, (method.measured, method.reported)),
+        *filter(None, (method.spec, method.measured, method.reported)),
         *([method.command.module] if method.command else []),
     ]
     assert places and all(place.startswith(f"{package}.") for place in places)
@@ -90,5 +90,7 @@ def test_no_template_below_names_a_method():
     templates = (ROOT / "analysis" / "report" / "templates").glob("*.j2")
     texts = {path: path.read_text("utf-8") for path in templates}
     assert not [
-        path for path, text in texts.items() if any(one.name in text for one in METHODS if one.measured)
+        path
+        for path, text in texts.items()
+        if any(one.name in text for one in METHODS if one.measured or one.spec)
     ]

@@ -7,22 +7,20 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.cooccurrence import (
-    ALL,
     INCLUDED,
     LEFT_OUT,
     amounts,
     counted,
     presence,
 )
-from analysis.metrics.registry import headline_metrics
-from analysis.report.latex import disparity_table, paper_table, score_table
 from analysis.tables.objects.wu import chi_square, figure_scores, similarity_pairs
-from tests.analysis.object_frames import CONFIG, NAMES, compared
+from probes.config.schema import Config
+from tests.analysis.object_frames import CONFIG, NAMES
+from tests.analysis.printed import printed_tables
 
 
 def test_latex_has_as_many_cells_as_heads(small):
     images, objects, chosen = small
-    where = ("toy_world", "first & last")
     tables, without = (
         counted(images, objects, chosen.names, without=own) for own in ((), chosen.individuals)
     )
@@ -30,26 +28,28 @@ def test_latex_has_as_many_cells_as_heads(small):
     table12, table13 = amounts(images, objects, nouns, chosen.names)
     table07 = chi_square(without, chosen.sets, LEFT_OUT)
     scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
-    score = (scores, ("masculine", "feminine"), ALL)
-    made = {
-        7: paper_table("table07_chi_square", table07, chosen, *where),
-        6: paper_table("table11_presence", presence(images, objects, chosen.names), chosen, *where),
-        "amounts": paper_table("table12_amounts", table12, chosen, *where),
-        "intersection": paper_table("table13_intersection", table13, chosen, *where),
-        "scores": score_table(*score, INCLUDED, "figure04", *where),
-        "others": score_table(*score, LEFT_OUT, "figure04", *where),
-    }
+    config = Config.stored(CONFIG | {"name": "first & last"})
+    made = printed_tables(
+        config,
+        "toy_world",
+        table07_chi_square=table07,
+        table11_presence=presence(images, objects, chosen.names).assign(individuals=INCLUDED),
+        table12_amounts=table12,
+        table13_intersection=table13,
+        figure04_bias_scores=scores,
+    )
+    first, second = (f"figure04_bias_scores_masculine_feminine{which}" for which in ("", "_no_persons"))
     for text in made.values():
         body = text[text.index("\\toprule") : text.index("\\bottomrule")]
         lines = [line for line in body.splitlines() if line.endswith("\\\\")]
         assert len({line.count(" & ") for line in lines}) == 1 and len(lines) > 1
-        assert "toy\\_world" in text and "first \\& last" in text
-        assert text.count("{") == text.count("}")
-    assert "Triplet & " in made[7] and "--" in made[7]
-    for name in ("scores", "others"):
+        assert "toy\\_world" in text and text.count("{") == text.count("}")
+    assert "first \\& last" in made[first] and "first \\& last" in made["table12_amounts"]
+    assert "Triplet & " in made["table07_chi_square"] and "--" in made["table07_chi_square"]
+    for name in (first, second):
         assert "tie & 1.00 & 0 & 3" in made[name] and "scarf & 0.00 & 1 & 0" in made[name]
-    assert "man & 1.00 & 0 & 1" in made["scores"] and "left out" not in made["scores"]
-    assert "man & 1.00 & 0 & 1" not in made["others"] and "Individuals left out" in made["others"]
+    assert "man & 1.00 & 0 & 1" in made[first] and "left out" not in made[first]
+    assert "man & 1.00 & 0 & 1" not in made[second] and "Individuals left out" in made[second]
 
 
 def test_table_6_has_persons_in_first(small):
@@ -64,7 +64,8 @@ def test_table_6_has_persons_in_first(small):
     )
     rows = [(which, "neutral", name, means[which]) for which in means for name in ("masculine", "feminine")]
     table = pd.DataFrame(rows, columns=["individuals", "first", "second", "value"])
-    text = paper_table("table06_similarity", table, chosen, "toy", "data")
+    config = Config.stored(CONFIG | {"name": "data"})
+    text = printed_tables(config, table06_similarity=table)["table06_similarity"]
     assert f"(neutral, masculine) & {7 / np.sqrt(66):.3f} & {7 / np.sqrt(60):.3f} \\\\" in text
     assert " & data & data, individuals left out" in text
 
@@ -81,7 +82,8 @@ def test_table_5_as_latex():
     ]
     disparity = pd.DataFrame(rows, columns=["space", "site", "metric", "pair", "mean"]).assign(step=-1)
     indicators = CONFIG["indicators"] | {"individual": {"word": "individual", "control": True}}
-    text = disparity_table(disparity, headline_metrics(), compared(indicators=indicators), "toy", "d")
+    config = Config.stored(CONFIG | {"indicators": indicators})
+    text = printed_tables(config, disparity=disparity)["table05_disparity"]
     assert "(neutral, feminine) & 0.9877 & -- & -- & 38.46 & -- & 0.859 & -- & -- \\\\" in text
     assert "(neutral, masculine) & 0.9900 & -- & -- & -- & -- & -- & -- & -- \\\\" in text
     assert text.count("(neutral, ") == 2 and "individual" not in text and "(feminine, masculine)" not in text

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from analysis import load_run
-from analysis.report.latex import documents
 from analysis.tables.object_tables import measure_objects, objects_of, observed_images
 from analysis.tables.objects.detector_error import checked_images
 from analysis.tables.registry import TABLES
@@ -18,6 +17,7 @@ from analysis.tables.sharing import Sharing
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.object_parts import add_objects
+from tests.analysis.printed import printed
 from tests.analysis.synthetic_run import write_run
 
 GAPS = {"image_similarities", "timesteps", "disparity", "gap", "gap_prompts", "specifications", "agreement"}
@@ -58,7 +58,7 @@ def test_every_table_is_there(measured):
     assert expected == FRAMES | GAPS
     assert {file.stem for file in tables.glob("*.parquet")} == expected
     assert {file.stem for file in tables.glob("*.csv")} == expected - {"image_similarities", "objects"}
-    assert {name for name, _ in documents(Run.open(measured))} == LATEX
+    assert set(printed(Run.open(measured))) == LATEX
 
 
 def test_words_and_nouns_meet(measured):
@@ -73,7 +73,7 @@ def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
     path = write_run(tmp_path / "run", prompts=2)
     measure(quick(path))
     assert {file.stem for file in (path / "tables").iterdir()} == GAPS
-    assert dict(documents(Run.open(path))).keys() == {"table05_disparity"}
+    assert set(printed(Run.open(path))) == {"table05_disparity"}
 
 
 @pytest.mark.parametrize(("often", "unreadable"), [(0, ()), (1, ("t00000-s0-feminine", "t00001-s1-neutral"))])
@@ -121,7 +121,7 @@ def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
 def test_latex_compiles_and_no_table_is_wider_than_the_page(measured, tmp_path):
-    found = dict(documents(Run.open(measured)))
+    found = printed(Run.open(measured))
     assert len(found) >= 8
     body = "\n".join(rf"{found[name]}\clearpage" for name in sorted(found))
     head = "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"

@@ -7,13 +7,13 @@ from scipy.spatial.distance import cosine
 
 from analysis.metrics.registry import METRICS
 from analysis.report.disparity import disparity_table
-from analysis.report.latex import disparity_table as latex_table
-from analysis.study import comparison, indicators
+from analysis.study import indicators
 from analysis.tables.similarities.pictures import feature_similarities, stored_features
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.run import Run
+from tests.analysis.printed import printed_tables
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 NAMES, WIDTH = list(DEFAULT_INDICATORS), 5
@@ -93,9 +93,9 @@ def test_measured_and_shown(run):
 def test_what_is_not_run_is_said_with_its_reason(run):
     disparity, metrics = run.table("disparity"), [METRICS[name] for name in ("ssim", "clip", "dino")]
     missing = {"clip": "no weights on this machine: name a file in `observe.feature_weights`"}
-    text = latex_table(disparity, metrics, comparison(run.config), "model", "data", missing)
+    text = printed_tables(run.config, missing=missing, disparity=disparity)["table05_disparity"]
     assert "CLIP $\\uparrow$" in text
-    assert "not measured in this run (CLIP). CLIP not run: no weights on this machine" in text
+    assert "CLIP not run: no weights on this machine" in text
     table = disparity_table(disparity, metrics, indicators(run.config), run.config.reference, missing)
     assert table["not_run"] == [
         "CLIP not run: no weights on this machine: name a file in observe.feature_weights"
