@@ -44,9 +44,9 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         panels[0, 0].set_ylim(len(levels) - 0.5, -0.5)
         panels[0, 0].set_yticks(range(len(levels)), [label(level) for level in levels])
         if len(settings) > 1:
+            colors = zip(settings, PALETTE * len(settings))
             handles = [
-                Line2D([], [], color=PALETTE[number % len(PALETTE)], marker="o", ms=4, label=label(setting))
-                for number, setting in enumerate(settings)
+                Line2D([], [], color=color, marker="o", ms=4, label=label(one)) for one, color in colors
             ]
             figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(settings)))
         figure.supxlabel(f"share of {design.answer} among the decided pictures", fontsize=8)

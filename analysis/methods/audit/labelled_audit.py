@@ -191,38 +191,30 @@ def audit(
     pictures : path
         Folder of pictures, or of a folder for each model.
     labels : path or DataFrame
-        A row for each label, with columns ``file`` (the picture, from the folder), ``label``, ``answer`` or
-        ``read_as``, ``profession`` and, where there are any, ``model``, ``setting``, ``template``, ``prompt``,
-        ``annotator``. CSV, TSV, JSONL, XLSX or Parquet.
-    label : str, optional
-        Column of labels, where it has another name.
+        A row for each label, with columns ``image`` (the picture, from the folder), ``label``, ``profession`` and,
+        where there are any, ``model``, ``setting``, ``template``, ``prompt``, ``annotator``. CSV, TSV, JSONL, XLSX or
+        Parquet.
+    label, reader : str, optional
+        Columns of labels, where it has another name, and of what a machine read in every picture.
     answer : str, optional
         Whose share is asked; of two the first in the alphabet, of more it must be named.
     undecided : sequence of str, optional
         Answers that decide nothing; by default *both*, *cannot tell*, *unclear* and the like.
-    factors : sequence of str
-        Columns of what pictures were made for: the first is tested between its levels, of the others each level is
-        compared with the baseline. By default ``profession``, ``setting`` and ``template``.
-    baseline : sequence of str
-        Levels that the others of their factor are compared with; by default of each factor that of its first row.
+    factors, baseline : sequence of str
+        Columns of what pictures were made for, and levels of all but the first that others are compared with.
     against : float, mapping, path or DataFrame, optional
         The share that shares are compared with, one for all or by profession; or a table with a ``share`` for each
-        profession, and ``n``, of how many it is. By default as many as of each other answer.
+        profession, and ``n``, of how many people it is. By default as many as of each other answer.
     merge : mapping of str to str, optional
         Spellings to be taken for others: ``{"females": "female"}``.
     partial : bool
         Leave out labels without a picture, and pictures without a label.
     unlike : sequence of str
         ``"prompts"``, ``"readers"``: compare models though these differ.
-    reader : str, optional
-        Column of what a machine read in every picture. It is compared with the labels, and labels of some pictures,
-        chosen at random, set its shares right; the labels of the others stay empty.
     effect : float
         Difference of shares for which the tables say how many pictures it takes, within 0 to 0.5.
-    level : float
-        Of intervals, above 0.5; tests are at one less this.
-    resamples, permutations, seed : int
-        Of the bootstrap of annotators' agreement, and of the tests between professions.
+    level, resamples, permutations, seed
+        Of intervals, above 0.5, tests being at one less this; of the bootstrap of agreement; of tests of professions.
 
     Raises
     ------

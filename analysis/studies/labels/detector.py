@@ -191,28 +191,26 @@ def human_counts(
     clear = _agreed(items, people) if people > 1 else _clear(items)
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
-    asked = clear.groupby(["object", "asked"])[["prompt", "seed"]].apply(
-        lambda group: len(group.drop_duplicates())
+    everywhere = pd.DataFrame(
+        [(*draw, name) for name in clear["object"].unique() for draw in draws],
+        columns=["triplet", "seed", "object"],
     )
-    weights = {}
-    for name in clear["object"].unique():
-        sizes = pd.Series(_asked_because([(*draw, name) for draw in draws], nouns, detections)).value_counts()
-        labels = asked.loc[name]
-        existing = sizes.reindex(labels.index, fill_value=1)
-        of_kind = existing / labels * labels.sum() / existing.sum()
-        weights |= {(name, kind): weight for kind, weight in of_kind.items()}
-    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+    everywhere["asked"] = _asked_because(everywhere.itertuples(index=False), nouns, detections)
+    kinds = ["object", "asked"]
+    asked = clear.drop_duplicates([*kinds, "prompt", "seed"]).groupby(kinds).size()
+    sizes = everywhere.groupby(kinds).size().reindex(asked.index, fill_value=1)
+    totals = [one.groupby("object").transform("sum") for one in (asked, sizes)]
+    weights = sizes / asked * totals[0] / totals[1]
+    weight = weights.reindex(pd.MultiIndex.from_frame(clear[kinds])).to_numpy()
     cells = {
         "hits": clear["truth"] & clear["detected"],
         "missed": clear["truth"] & ~clear["detected"],
         "false": ~clear["truth"] & clear["detected"],
         "rejected": ~clear["truth"] & ~clear["detected"],
     }
-    table = clear[["prompt", "indicator", "object"]].assign(
-        **{name: cell * weight for name, cell in cells.items()}
-    )
-    counts = table.groupby(["prompt", "indicator", "object"], sort=True, observed=True).sum().reset_index()
-    return counts.assign(truth="labels")
+    keys = ["prompt", "indicator", "object"]
+    table = clear[keys].assign(**{name: cell * weight for name, cell in cells.items()})
+    return table.groupby(keys, observed=True).sum().reset_index().assign(truth="labels")
 
 
 def _clear(answers: pd.DataFrame) -> pd.DataFrame:

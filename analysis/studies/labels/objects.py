@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis.report.format import interval, number
+from analysis.report.format import number
 from analysis.stats.rates import ALL
 from analysis.studies.labels.detector import (
     AGREED,
@@ -26,7 +26,6 @@ from probes.runs.run import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
-ASKED = {"prompt": "nouns of the prompt", "found": "found nearby", "other": "found nowhere"}
 
 
 def ask(run: Run, images: int, extra: int | None = None, seed: int = 0) -> pd.DataFrame:
@@ -78,28 +77,8 @@ def measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
 def summary(table: pd.DataFrame) -> str:
     """The main rows of ``human_check`` as lines of text."""
     main = table[(table["object"] == ALL) & (table["quantity"] != "seen")]
-    main = main[(main["asked"] == ALL) | (main["indicator"] == ALL)]
-    shown = main.assign(
-        objects=main["asked"].replace(ASKED),
-        images=main["indicator"],
-        value=main["value"].map(number),
-        interval=[interval(*ends) for ends in zip(main["low"], main["high"])],
-        bootstrap=[interval(*ends) for ends in zip(main["bootstrap_low"], main["bootstrap_high"])],
-        prompts=main["n_prompts"],
-    )
-    columns = [
-        "annotator",
-        "quantity",
-        "objects",
-        "images",
-        "value",
-        "interval",
-        "bootstrap",
-        "n",
-        "prompts",
-        "reason",
-    ]
-    return shown[columns].to_string(index=False)
+    main = main[(main["asked"] == ALL) | (main["indicator"] == ALL)].drop(columns=["object", "version"])
+    return main.to_string(index=False, float_format=number, na_rep="–")
 
 
 OBJECTS = LabelKind(
