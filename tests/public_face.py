@@ -11,11 +11,6 @@ import hooks
 import triptych
 from analysis.report.figures.style import Drawn
 from analysis.report.finding import Finding
-from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
-from analysis.stats.equivalence import equivalence_test
-from analysis.stats.intervals import Interval, bootstrap_interval
-from analysis.stats.object_tests import paired_presence_test
-from analysis.stats.sign_flips import SignFlips, sign_flip_test
 from hooks.prompt.wordmap import WordMap
 from probes.runs.run import Run
 
@@ -77,14 +72,11 @@ def results(path: Path) -> None:
 
 
 def statistics(values: np.ndarray) -> None:
-    means: np.ndarray = prompt_means(values)
-    interval: Interval = bootstrap_interval(means, level=0.95)
-    flips: SignFlips = sign_flip_test(means)
-    sizes: EffectSizes = effect_sizes(means)
-    absent: np.ndarray = equivalence_test(means, 0.1, reach=[2.0])
-    low: np.ndarray = interval.low
-    p: np.ndarray = flips.p_adjusted
-    print(low, p, sizes.d_z, absent, paired_presence_test)
+    test: triptych.stats.PairedTest = triptych.stats.paired_test(values, clusters=[0, 0, 1], level=0.95)
+    absent: np.ndarray = triptych.stats.equivalence(values, 0.1, reach=2.0).p_value
+    prompts: float = triptych.stats.prompts_needed(0.5, sd_prompt=1.0).prompts
+    low: float = triptych.stats.share_difference([1, 2], [5, 5], [3, 4], [5, 5], paired=True).low
+    print(test.p_adjusted, absent, prompts, low)
 
 
 def inside(pipe: object) -> None:

@@ -13,6 +13,7 @@
     run = triptych.load_run("runs/first-light")
     triptych.compare(run, "runs/another")
     triptych.audit("pictures", "labels.csv")                    # pictures of any models, labelled by people
+    triptych.stats.paired_test(differences, clusters=prompts)   # the tests behind the report
 
     with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:   # any pipeline of diffusers that is known
         images = pipe(prompts).images
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.errors import UserError
     from probes.models.autoencoders import load_autoencoder
-    from triptych import benchmarks
+    from triptych import benchmarks, stats
     from triptych.api import Plan, compare, load_pipeline, plan, run, sites
 
     __version__: str
@@ -87,6 +88,7 @@ __all__ = [
     "plan",
     "run",
     "sites",
+    "stats",
 ]
 
 
@@ -96,8 +98,8 @@ def __getattr__(name: str) -> Any:
         from importlib import metadata
 
         return metadata.version("triptych")
-    if name == "benchmarks":
-        return importlib.import_module("triptych.benchmarks")
+    if name in ("benchmarks", "stats"):
+        return importlib.import_module(f"triptych.{name}")
     if name not in _MODULES:
         import difflib
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from analysis.metrics.registry import Metric
 from analysis.report.format import amount, as_float, as_int, defined
 from analysis.report.verdict import GapVerdict
-from analysis.stats.word_power import GapDesign
+from analysis.stats.word_designs import GapDesign
 
 MORE_WORDS = (3, 5, 8, 12)  # of a side and of the reference, of designs that a card proposes
 

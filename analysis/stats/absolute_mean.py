@@ -1,10 +1,15 @@
-"""A mean of absolute values of estimated differences, which their errors make too large: debiased, with an interval."""
+"""A mean of absolute values of estimated differences, which their errors make too large: debiased, with an interval.
+
+An error of size σ adds b(v) = E|v + σZ| − |v| to the absolute value of a difference v: σ √(2/π) at 0, and nothing where
+|v| is large (the folded normal). No estimate of |v| is unbiased.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +22,7 @@ NEAREST = 0.995  # probability with which a true difference is no nearer to 0 th
 
 @dataclass(frozen=True)
 class AbsoluteMean:
-    """A mean absolute difference with its interval.
-
-    Attributes
-    ----------
-    score : float
-        Less what the errors of the differences add to it on average; at least 0.
-    low, high : float
-    raw : float
-        As estimated.
-    n : int
-        Differences that it is the mean of.
-    """
+    """A mean absolute difference of n: `raw` as estimated, `score` less what errors add to it, at least 0."""
 
     score: float
     low: float
@@ -37,32 +31,23 @@ class AbsoluteMean:
     n: int
 
 
+@dataclass(frozen=True)
+class EstimatedScore(AbsoluteMean):
+    """A mean absolute difference; it lies between `least` and `most` whatever the errors add, but for chance."""
+
+    least: float
+    most: float
+
+
 def absolute_mean(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> AbsoluteMean:
     r"""Return the mean of the absolute values of some differences, from estimates of them.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n,)
-        Estimates without bias, about normal.
-    covariance : array_like of float, shape (n, n)
-        Of their errors.
-    level : float
+    Of estimates without bias, about normal, shape (n,), and the covariance of their errors, (n, n); ValueError if
+    shapes do not fit, or a number is missing. The score is the raw one less :math:`b` at the estimates. The interval
+    allows for every :math:`v` that the data do not exclude: its lower end takes off :math:`b` at the nearest to 0 of
+    them, its upper end nothing. Near 0 it is wider than it need be, and holds the true score more often than the level
+    says.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or a number is missing.
-
-    Notes
-    -----
-    An error of size :math:`\sigma` adds :math:`b(v) = E|v + \sigma Z| - |v|` to the absolute value of a difference
-    :math:`v`: :math:`\sigma\sqrt{2/\pi}` at 0, and nothing where :math:`|v|` is large (the folded normal). No estimate
-    of :math:`|v|` is unbiased. The score is the raw one less :math:`b` at the estimates. The interval allows for every
-    :math:`v` that the data do not exclude: its lower end takes off :math:`b` at the nearest to 0 of them, its
-    upper end nothing. Near 0 it is wider than it need be, and holds the true score more often than the level says.
-
-    Examples
-    --------
     Without error it is the mean absolute difference; with error and no difference it is less than the raw one.
 
     >>> absolute_mean([0.5, -0.25], np.zeros((2, 2)))
@@ -71,21 +56,106 @@ def absolute_mean(differences: ArrayLike, covariance: ArrayLike, *, level: float
     >>> result.low, result.score < result.raw < result.high
     (0.0, True)
     """
-    v, errors = checked_differences(differences, covariance)
+    v, errors = _checked(differences, covariance)
     if not len(v):
         return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
-    count, size, sigma = len(v), np.abs(v), np.sqrt(np.diag(errors))
-    raw = float(size.mean())
-    nearest = np.maximum(size - stats.t.ppf(NEAREST, np.inf) * sigma, 0.0)
-    signs = np.sign(v)
-    spread = float(np.sqrt(max(signs @ errors @ signs, 0.0))) / count
-    # where signs are unsure errors do not cancel as their covariances say
-    spread = max(spread, float(np.sqrt((sigma**2).sum())) / count)
-    half = float(stats.t.ppf((1 + level) / 2, np.inf)) * spread
-    score = max(raw - float(added_by_errors(size, sigma).mean()), 0.0)
-    return AbsoluteMean(
-        score, max(raw - float(added_by_errors(nearest, sigma).mean()) - half, 0.0), raw + half, raw, count
+    size, sigma, raw, half = _size_and_half(v, errors, level)
+    nearest = np.maximum(size - stats.norm.ppf(NEAREST) * sigma, 0.0)
+    score, least = (raw - float(added_by_errors(one, sigma).mean()) for one in (size, nearest))
+    return AbsoluteMean(max(score, 0.0), max(least - half, 0.0), raw + half, raw, len(v))
+
+
+def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> EstimatedScore:
+    r"""Return `absolute_mean` with a shorter interval, of differences whose covariance has no bias.
+
+    At the estimates, which lie farther from 0 than the differences do, :math:`b` is too small. Squares of estimates
+    exceed those of the differences by :math:`\sigma^2`, so that
+    :math:`\lambda = \max(0, 1 - \sum\sigma^2 / \sum\hat v^2)` says what share of theirs is real (James and Stein 1961,
+    positive part): the score takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares add up to those of the
+    differences, the lower end :math:`b(\lambda\hat v)`, the upper end :math:`b(\hat v)`. A covariance that is too large
+    makes the score too small.
+    """
+    v, errors = _checked(differences, covariance)
+    if not len(v):
+        return EstimatedScore(*[np.nan] * 4, 0, np.nan, np.nan)
+    size, sigma, raw, half = _size_and_half(v, errors, level)
+    squares = float((v**2).sum())
+    real = max(0.0, 1.0 - float((sigma**2).sum()) / squares) if squares else 0.0
+    score, least, most = (
+        raw - float(added_by_errors(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
     )
+    ends = max(least - half, 0.0), most + half
+    return EstimatedScore(max(score, 0.0), *ends, raw, len(v), least, most)
+
+
+def _size_and_half(
+    v: NDArray[np.float64], errors: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:
+    """Absolute values, standard errors, raw score, and half the interval of the raw score."""
+    signs, variance = np.sign(v), np.diag(errors)
+    # where signs are unsure errors do not cancel as their covariances say
+    spread = np.sqrt(max(float(signs @ errors @ signs), float(variance.sum()))) / len(v)
+    half = float(stats.norm.ppf((1 + level) / 2) * spread)
+    return np.abs(v), np.sqrt(variance), float(np.abs(v).mean()), half
+
+
+@dataclass(frozen=True)
+class ScoreDifferences:
+    """Scores of several models, in the order given, their differences by `pairs`, and ranks.
+
+    `score` is the mean absolute difference less what errors add to it, `raw` as it is; `difference` that of the first
+    of a pair less that of the second, with its interval; `low_all` and `high_all` are ends of intervals that hold all
+    differences at once with the same probability (Bonferroni). Between the ranks `best` and `worst` (1: the smallest
+    score) lies the model's own, of all models at once: one more than there are models whose score is smaller by these
+    intervals, and as many as there are that are not larger. `n` are the units.
+    """
+
+    score: NDArray[np.float64]
+    raw: NDArray[np.float64]
+    pairs: list[tuple[int, int]]
+    difference: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    low_all: NDArray[np.float64]
+    high_all: NDArray[np.float64]
+    best: NDArray[np.int64]
+    worst: NDArray[np.int64]
+    n: int
+
+
+def score_differences(differences: Sequence[ArrayLike], *, level: float = 0.95) -> ScoreDifferences:
+    r"""Return the scores of models whose differences were measured in the same units, compared two by two.
+
+    Of each model, (n_units, n): the differences of every unit (a context) whose mean over units counts. ValueError of
+    fewer than two models or units, of other shapes, or where a number is missing.
+
+    A unit adds :math:`u = \sum_a \mathrm{sign}(\hat v_a)\, v_a / n` to its model's raw score; the standard error of
+    a difference is that of the mean of both models' :math:`u` less one another, which takes out what units have in
+    common (Student's t). Intervals are wider by the doubt about what errors add: that of one model at its most, of the
+    other at its least (`estimated_score`). Ranks follow from the intervals of all pairs (Mohamad et al. 2019).
+    """
+    values = [np.asarray(one, float) for one in differences]
+    if len(values) < 2 or {one.shape for one in values} != {values[0].shape} or len(values[0]) < 2:
+        raise ValueError("differences: expected at least two models and units, and one shape")
+    if any(np.isnan(one).any() for one in values):
+        raise ValueError("differences: expected numbers, got NaN")
+    n, width = values[0].shape
+    scores = [
+        estimated_score(one.mean(axis=0), np.atleast_2d(np.cov(one, rowvar=False)) / n) for one in values
+    ]
+    score, raw, least, most = np.array([(one.score, one.raw, one.least, one.most) for one in scores]).T
+    added = np.stack([(one * np.sign(one.mean(axis=0))).sum(axis=1) / width for one in values])
+    pairs = list(combinations(range(len(values)), 2))
+    i, j = np.array(pairs).T
+    error = (added[i] - added[j]).std(axis=1, ddof=1) / np.sqrt(n)
+    ends = []
+    for tail in ((1 - level) / 2, (1 - level) / 2 / len(pairs)):
+        half = stats.t.isf(tail, n - 1) * error
+        ends += [least[i] - most[j] - half, most[i] - least[j] + half]
+    smaller = np.zeros((len(values), len(values)), bool)  # the first of a place than the second
+    smaller[i, j], smaller[j, i] = ends[3] < 0, ends[2] > 0
+    ranks = 1 + smaller.sum(axis=0), len(values) - smaller.sum(axis=1)
+    return ScoreDifferences(score, raw, pairs, score[i] - score[j], *ends, *ranks, n)
 
 
 @dataclass(frozen=True)
@@ -109,28 +179,12 @@ def inverted_mean(
     level: float = 0.95,
     flips: Flips | None = None,
 ) -> AbsoluteMean:
-    r"""Return the mean of the absolute values of some differences, with the scores that a test does not exclude.
+    r"""Return `absolute_mean` with the scores that a test does not exclude as its interval.
 
-    Parameters
-    ----------
-    differences : array_like of float, shape (n,)
-        Estimates without bias, about normal.
-    covariance : array_like of float, shape (n, n)
-        Of their errors, as estimated: made larger for caution, it makes the score too small.
-    freedom : float
-        Degrees of freedom of the covariance.
-    level : float
-    flips : Flips, optional
-        Of the test that there is no difference: the lower end is then that test's, and 0 where its p-value is not
-        below 1 - level.
+    Of differences and the covariance of their errors as estimated (made larger for caution, it makes the score too
+    small) with so many degrees of `freedom`; `flips` of the test that there is no difference: the lower end is then
+    that test's, and 0 where its p-value is not below 1 - level.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or a number is missing.
-
-    Notes
-    -----
     A score s is excluded where a raw score as large as the one at hand, or as small, has a probability below
     (1 - level) / 2 if s is true. Many vectors have the score s; the one taken is nearest to the estimates, by least
     squares in units of their variances (the restricted maximum likelihood): for a smaller s than the raw one
@@ -140,15 +194,13 @@ def inverted_mean(
     With flips the errors of the lower end are those of the data less the vector of the score, flipped. No score lies
     below 0, so that all of 1 - level is spent above where s is 0; the half of it is once s is what 0 gives on average.
 
-    Examples
-    --------
     One difference of one standard error: 0 is not excluded, nor is (by the normal distribution) 1 + 1.96 of them.
 
     >>> result = inverted_mean([0.1], [[0.01]])
     >>> result.low, bool(abs(result.high - 0.296) < 0.01)
     (0.0, True)
     """
-    v, errors = checked_differences(differences, covariance)
+    v, errors = _checked(differences, covariance)
     if not len(v):
         return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
     size, variance, signs = np.abs(v), np.diag(errors), np.where(v < 0, -1.0, 1.0)
@@ -242,7 +294,7 @@ def added_by_errors(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -
     return 2 * sigma * (stats.norm.pdf(finite) - finite * stats.norm.cdf(-finite))
 
 
-def checked_differences(
+def _checked(
     differences: ArrayLike, covariance: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return estimates and the covariance of their errors as arrays, or raise ValueError where they do not fit."""

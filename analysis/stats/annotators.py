@@ -7,20 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def majority(answers: ArrayLike) -> NDArray[np.float64]:
-    """Return what more than half of the annotators say, shape (n_questions,).
+    """Return what more than half of the annotators say, 1 or 0, shape (n_questions,); NaN of none, or of a tie.
 
-    Parameters
-    ----------
-    answers : array_like of float, shape (n_annotators, n_questions)
-        1 and 0; NaN where an annotator did not answer.
+    Of answers (n_annotators, n_questions), 1 and 0; NaN where an annotator did not answer.
 
-    Returns
-    -------
-    ndarray of float64
-        1 or 0; NaN where nobody answered, or as many say yes as no.
-
-    Examples
-    --------
     >>> majority([[1, 0, 1], [1, 0, 0], [0, np.nan, np.nan]]).tolist()
     [1.0, 0.0, nan]
     """
@@ -33,8 +23,6 @@ def majority(answers: ArrayLike) -> NDArray[np.float64]:
 def no_alpha(answers: ArrayLike) -> str:
     """Return why `krippendorff_alpha` of these answers is NaN; empty where it is not.
 
-    Examples
-    --------
     >>> no_alpha([[1, np.nan], [np.nan, 0]]), no_alpha([[1, 1], [1, 1]]), no_alpha([[1, 0], [1, 0]])
     ('nothing has two answers', 'all answers are the same', '')
     """
@@ -49,35 +37,14 @@ def no_alpha(answers: ArrayLike) -> str:
 def krippendorff_alpha(answers: ArrayLike, *, ordinal: bool = False) -> float:
     r"""Return Krippendorff's alpha of nominal or ordinal answers, 1 less observed over expected disagreement.
 
-    1: they agree everywhere; 0: as by chance; below: less than by chance.
+    1: they agree everywhere; 0: as by chance; below: less than by chance. Of answers (n_annotators, n_questions), any
+    numbers as categories, NaN where an annotator did not answer; questions with fewer than two are left out, and alpha
+    is NaN where none has two, or all answers are the same. ValueError for another number of axes.
 
-    Parameters
-    ----------
-    answers : array_like of float, shape (n_annotators, n_questions)
-        Any numbers as categories; NaN where an annotator did not answer. Questions with fewer than two answers are
-        left out.
-    ordinal : bool
-        Whether two answers differ the more, the more answers have their values in between.
-
-    Returns
-    -------
-    float
-        NaN where no question has two answers, or all answers are the same.
-
-    Raises
-    ------
-    ValueError
-        `answers` has another number of axes.
-
-    Notes
-    -----
     With :math:`m_u` answers to a question, every ordered pair of them counts :math:`1 / (m_u - 1)` in the table of
     coincidences; categories c and k of which :math:`n_c` and :math:`n_k` answers are differ by 1, or, ordinal, by
-    :math:`\bigl(\sum_{g=c}^{k} n_g - (n_c + n_k) / 2\bigr)^2` (Krippendorff 2011, *Computing Krippendorff's
-    alpha-reliability*).
+    :math:`\bigl(\sum_{g=c}^{k} n_g - (n_c + n_k) / 2\bigr)^2` (Krippendorff 2011).
 
-    Examples
-    --------
     >>> krippendorff_alpha([[1, 1, 0, 0], [1, 1, 0, 0]])
     1.0
     """

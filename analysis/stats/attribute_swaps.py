@@ -2,7 +2,7 @@
 
 The images of one noise resemble each other whatever the word, and the attributes of one image hang together (with a
 skirt there are no trousers). Counts cannot show either, so a test that takes images and attributes as independent
-(`analysis.stats.noise_floor.gep_floor`) finds differences where there are none and misses those that all noises share.
+(the even multinomial) finds differences where there are none and misses those that all noises share.
 Here every image keeps all its attributes, and the two images of a noise change places together.
 """
 
@@ -14,8 +14,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.stats.noise_floor_result import CONSTANT, NO_IMAGES, NoiseFloor, undefined_floor
+from analysis.stats.permutation import NO_IMAGES, NoiseFloor, undefined_floor
 
+CONSTANT = "every attribute is in all images or in none"
 _TOLERANCE = 1e-9
 
 

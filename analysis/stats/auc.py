@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
+from sklearn.metrics import roc_auc_score
 
 from analysis.stats.resampling import quantiles, resample_counts
 
@@ -15,16 +16,7 @@ TIE = 1e-9  # scores nearer than this are equal
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """A number with its interval over prompts; NaN with a reason where it is not defined.
-
-    Attributes
-    ----------
-    value, low, high : float
-    n : int
-        Rows that it is taken of.
-    reason : str
-        Empty where there is a value.
-    """
+    """A number of so many rows with its interval over prompts; NaN with a reason where it is not defined."""
 
     value: float
     low: float
@@ -36,14 +28,7 @@ class IntervalEstimate:
 class Bootstrap:
     """Estimates with bootstrap intervals over prompts, all from the same resamples.
 
-    The ends are quantiles at the probabilities of `analysis.stats.intervals`' method *expanded*, which allows for few
-    prompts (Hesterberg 2015).
-
-    Parameters
-    ----------
-    prompts, resamples : int
-    level : float
-    seed : int
+    The ends are quantiles at the probabilities that Student's t has for so few prompts (Hesterberg 2015: expanded).
     """
 
     def __init__(self, prompts: int, resamples: int = 2000, level: float = 0.95, seed: int = 0) -> None:
@@ -106,11 +91,9 @@ def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
     values, labels = np.asarray(values, float).ravel(), np.asarray(labels, float).ravel()
     both = ~(np.isnan(values) | np.isnan(labels))
     values, labels = values[both], labels[both] > 0.5
-    there, absent = int(labels.sum()), int((~labels).sum())
-    if not there or not absent:
+    if labels.all() or not labels.any():
         return np.nan
-    ranks = stats.rankdata(values)[labels].sum()
-    return float((ranks - there * (there + 1) / 2) / (there * absent))
+    return float(roc_auc_score(labels, values))
 
 
 def pairs_by_prompt(
@@ -138,34 +121,19 @@ def pairs_by_prompt(
 def across_folds(
     estimate: IntervalEstimate, folds: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> IntervalEstimate:
-    r"""The interval of a cross-validated estimate, widened for what the fits to the folds have in common.
+    r"""Return the interval of a cross-validated estimate, widened for what the fits to the folds have in common.
 
     Every row trains the probes that score the others, so scores are not independent and an interval that takes the
-    probes as given is too narrow: where a prompt and its word have a direction of their own and none is common, its
-    standard error is two thirds of the true one. Nadeau and Bengio's correction, :math:`1 + k / (k - 1)` times the
-    variance with k folds, holds there. It is far too wide where probes are nearly always right: little of what they
-    score then depends on which rows they were fitted to. So a value :math:`\theta` lies in the interval where
+    probes as given is too narrow. Nadeau and Bengio's (2003) correction, :math:`1 + k / (k - 1)` times the variance
+    with k folds, is far too wide where probes are nearly always right. So a value :math:`\theta` lies in the interval
+    where
 
     .. math:: |\hat\theta - \theta| \le h \sqrt{1 + \tfrac{k}{k - 1} (1 - u^2)}
 
-    with h the estimate's own distance to its end and u the place of :math:`\theta` in its bounds, -1 to 1: all of the
-    correction for chance, none at the bounds. Whether chance is left out is as with the whole correction.
+    with h the estimate's own distance to its end and u the place of :math:`\theta` in its `bounds`, -1 to 1, chance in
+    the middle: all of the correction for chance, none at the bounds. That it falls with :math:`1 - u^2` is an
+    interpolation of ours; `docs/validation/statistics.md` has its coverage.
 
-    Parameters
-    ----------
-    estimate : IntervalEstimate
-    folds : int
-        k, at least 2.
-    bounds : (float, float)
-        Between which the quantity lies, chance in the middle.
-
-    Source
-    ------
-    Nadeau and Bengio 2003, §3 (the corrected resampled t); here the factor is applied to a bootstrap interval. That it
-    falls with :math:`1 - u^2` is an interpolation of ours; `docs/validation/statistics.md` has its coverage.
-
-    Examples
-    --------
     >>> one = across_folds(IntervalEstimate(0.8, 0.7, 0.88, 40), 5)
     >>> round(one.low, 2), round(one.high, 2)
     (0.65, 0.9)

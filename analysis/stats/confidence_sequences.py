@@ -31,6 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.stats.resampling import checked_level
+
 BETS = (1 / 10, 1 / 4, 1 / 2)  # shares staked, in units of the values' root mean square
 CAPS = (3 / 4, 1.0, 1.0)  # of the capital of each that a value at its reach may take
 FEWEST = 3  # values that give the first scale, on which nothing is staked
@@ -40,16 +42,10 @@ _HALVINGS = 20  # leave 1e-7 of an end's distance from the mean
 
 @dataclass(frozen=True)
 class SequenceInterval:
-    """A mean with an interval that holds wherever one stops.
+    """A mean of n values with an interval that holds wherever one stops.
 
-    Attributes
-    ----------
-    mean, low, high : float
-        NaN and infinite where there is no value, or too few for any mean to be left out.
-    e_value : float
-        Capital against a mean of 0: 1 / e_value is a p-value that holds wherever one stops.
-    n : int
-        Values that it rests on.
+    NaN and infinite where there is no value, or too few for any mean to be left out. `e_value` is the capital against a
+    mean of 0: 1 / e_value is a p-value that holds wherever one stops.
     """
 
     mean: float
@@ -62,33 +58,14 @@ class SequenceInterval:
 def log_capital(
     values: ArrayLike, means: ArrayLike, *, reach: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Return the logarithm of the capital after all values, against each of some means.
+    """Return the logarithm of the capital after all values, against each of some means; 0 for no value.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        In the order in which they were seen.
-    means : array_like of float, shape (k,)
-    reach : array_like of float, shape () or (n,), optional
-        The largest absolute value there can be, as known before each value.
+    Of values in the order in which they were seen, and `reach`, the largest absolute value there can be, as known
+    before each. ValueError where a value is missing.
 
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        0 for no value.
-
-    Raises
-    ------
-    ValueError
-        A value is missing, or `values` has another number of axes.
-
-    Source
-    ------
     Betting on a bounded mean: Waudby-Smith and Ramdas 2024, Section 4; the mixture over stakes is theirs too (Section
     B.3). Under symmetry: de la Peña 1999, Lemma 6.1. Ville 1939.
 
-    Examples
-    --------
     Twelve values of 1: against a mean of 0 nine stakes are won, each of a share b; against 1 none is made.
 
     >>> log_capital([1.0] * 12, [0.0, 1.0]).round(3).tolist()
@@ -120,32 +97,15 @@ def sequence_interval(
 ) -> SequenceInterval:
     """Return the mean of values with the interval of a confidence sequence, after the last of them.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        In the order in which they were seen; NaN is left out.
-    level : float
-    reach : array_like of float, shape () or (n,), optional
-        See `log_capital`.
+    The means from the lowest to the highest against which the capital is below 1 / (1 - level). Of values in the order
+    in which they were seen, NaN left out, and `reach` as of `log_capital`; ValueError for a level that is no number
+    between 0 and 1.
 
-    Returns
-    -------
-    SequenceInterval
-        The means from the lowest to the highest against which the capital is below 1 / (1 - level).
-
-    Raises
-    ------
-    ValueError
-        `level` is no number between 0 and 1.
-
-    Examples
-    --------
     >>> found = sequence_interval(np.tile([0.5, 1.5], 20))
     >>> found.mean, round(found.low, 2), round(found.high, 2)
     (1.0, 0.78, 1.25)
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    checked_level(level)
     values = np.asarray(values, np.float64)
     there = ~np.isnan(values)
     if reach is not None:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level
 
 FEWEST_SEEDS = 3
 FEW_SEEDS = "shared noise: the prompts of a seed depend on each other, three seeds are needed"
@@ -37,21 +37,10 @@ Parts = list[
 class CrossedMean:
     """A mean over prompts and seeds, both of them samples; arrays have shape (n_columns,), NaN where undefined.
 
-    Attributes
-    ----------
-    mean, low, high : ndarray of float64
-        With an interval for other prompts and other seeds.
-    p_value : ndarray of float64
-        Of a mean of 0; two-sided.
-    ruled_out : ndarray of float64
-        A mean of so much or more, either way, is ruled out at α = 1 − level.
-    prompts, seeds : ndarray of float64
-        The variance of the mean that prompts, and that seeds bring.
-    n : ndarray of int64
-        Prompts that have a value at every seed.
-    n_seeds : int
-    reason : ndarray of object (str)
-        Why the interval is NaN, and but for one value everywhere the p-value; empty where they are not.
+    `low` and `high` are an interval for other prompts and other seeds, `p_value` is of a mean of 0, two-sided; a mean
+    of `ruled_out` or more, either way, is ruled out at α = 1 − level; `prompts` and `seeds` are the variance of the
+    mean that they bring; `n` are the prompts that have a value at every seed. The `reason` says why the interval is
+    NaN, and but for one value everywhere the p-value.
     """
 
     mean: NDArray[np.float64]
@@ -76,23 +65,10 @@ class CrossedMean:
 def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     """Return the mean over prompts and seeds that are crossed: every prompt has the same seeds.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_seeds, n_columns)
-        NaN where there is none; a prompt that lacks a seed is left out of that column.
-    level : float
+    Of values (n_prompts, n_seeds, n_columns), NaN where there is none; a prompt that lacks a seed is left out of that
+    column. ValueError for another number of axes, or a level that is no number between 0 and 1. Cameron, Gelbach and
+    Miller 2011 for the sum of variances; Banerjee 1960 for the quantiles.
 
-    Raises
-    ------
-    ValueError
-        `values` has another number of axes, or `level` is no number between 0 and 1.
-
-    Source
-    ------
-    Cameron, Gelbach and Miller 2011 for the sum of variances; Banerjee 1960 for the quantiles.
-
-    Examples
-    --------
     Two prompts, three seeds, and all that differs is the seed: the mean 2 has the error of three values, 1, 2 and 3.
 
     >>> result = crossed_mean([[[1.0], [2.0], [3.0]]] * 2)
@@ -102,8 +78,7 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     values = np.asarray(values, np.float64)
     if values.ndim != 3:
         raise ValueError(f"values: expected shape (n_prompts, n_seeds, n_columns), got {values.shape}")
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    checked_level(level)
     n_seeds, whole = values.shape[1], ~np.isnan(values).any(axis=1)
     n = whole.sum(axis=0)
     values = np.where(whole[:, None], values, np.nan)

@@ -46,22 +46,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Corrected:
-    """Presence behind the detector; arrays of shape (n_objects,), or (2, n_objects) for the sides.
+    """Presence behind the detector; arrays of shape (n_objects,), NaN for the `reason`, else empty.
 
-    Attributes
-    ----------
-    sensitivity, specificity : ndarray of float64, shape (2, n_objects)
-        Of the labels of each side; NaN where none holds, or lacks, the object.
-    difference, difference_low, difference_high : ndarray of float64
-        Second side less first.
-    score, score_low, score_high : ndarray of float64
-        Bias score, second side over both.
-    p_value : ndarray of float64
-        Of a difference of 0; two-sided.
-    labelled : ndarray of int64
-        Labelled prompts.
-    reason : ndarray of object (str)
-        Why the numbers are NaN; empty where they are not.
+    `sensitivity` and `specificity`, shape (2, n_objects), are of the labels of each side, NaN where none holds, or
+    lacks, the object; `difference` is the second side less the first, `score` the bias score, second side over both;
+    `p_value` is of a difference of 0, two-sided; `labelled` are the labelled prompts.
     """
 
     sensitivity: NDArray[np.float64]
@@ -80,39 +69,21 @@ class Corrected:
 def corrected_presence(
     detected: ArrayLike, images: ArrayLike, labels: Labels, *, level: float = 0.95
 ) -> Corrected:
-    r"""Estimate the presence of objects on two sides from detections of all images and labels of some.
+    """Return the presence of objects on two sides from detections of all images and labels of some.
 
-    Parameters
-    ----------
-    detected : array_like of int, shape (n_prompts, 2, n_objects)
-        Images of the prompt and side in which the object was detected.
-    images : array_like of int, shape (n_prompts, 2)
-        Images of the prompt and side.
-    labels : Labels
-        Of images among these; the prompts that have some are a random sample of all.
-    level : float
-        Of the intervals.
+    Of images of each prompt and side in which the object was detected, shape (n_prompts, 2, n_objects), images of the
+    prompt and side, (n_prompts, 2), and labels of images among these; the prompts that have some are a random sample.
 
-    Notes
-    -----
     The weight of a prompt's detections is fitted by least squares within the sides on the labels of the other prompts
-    (cross-fitting), drawn towards the one weight of all objects and sides. The variance is that of the labelled
-    prompts' shares in the estimate, plus that of the other prompts' detections, with Satterthwaite's degrees of
-    freedom. As in the adjusted interval of paired shares (Bonett and Price 2012) two prompts are added of which one
-    image differs, one either way: objects are rare, and what no label shows is not absent. They are added to the
-    labelled prompts by the share u of the labels' variance that detections leave, one image added to either, and to all
-    prompts by 1 − u. Where labels are weighted, the number of labelled prompts is the effective one (Kish 1965).
-
+    (cross-fitting; Zrnic and Candès 2024), drawn towards the one weight of all objects and sides. The variance is that
+    of the labelled prompts' shares in the estimate, plus that of the other prompts' detections, with Satterthwaite's
+    degrees of freedom. As in the adjusted interval of paired shares (Bonett and Price 2012) two prompts are added of
+    which one image differs, one either way: objects are rare, and what no label shows is not absent. They are added to
+    the labelled prompts by the share u of the labels' variance that detections leave, one image added to either, and to
+    all prompts by 1 − u. Where labels are weighted, the number of labelled prompts is the effective one (Kish 1965).
     The interval of the bias score is that of the difference over twice the sum of both sides, so that the two leave out
     equality together.
 
-    Source
-    ------
-    Tenenbein 1970; Angelopoulos et al. 2023; Angelopoulos, Duchi and Zrnic 2023 (the weight); Zrnic and Candès 2024
-    (cross-fitting); Bonett and Price 2012.
-
-    Examples
-    --------
     All images labelled: of 8 prompts 3 differ one way and 1 the other, whatever was detected.
 
     >>> there = np.array([[0, 1]] * 3 + [[1, 0]] + [[0, 0]] * 4)[:, :, None]

@@ -33,37 +33,13 @@ def equivalence_test(
     r"""Return p-values of the test that the mean of each column lies within :math:`\pm\delta`.
 
     Null: the mean is ≤ −δ or ≥ δ. The p-value is the largest of three: of two one-sided tests by Student's t of
-    :math:`\bar x \mp \delta`; of where ±δ stands among the studentized resamples, (1 + #) / (1 + resamples); and of the
-    bounded interval, which allows for rare changes that were not drawn (`analysis.stats.rare_changes`). It keeps its
-    level with skewed differences too. Where few prompts carry the variance standard errors say nothing, and the bounded
-    interval decides alone.
+    :math:`\bar x \mp \delta` (Schuirmann 1987); of where ±δ stands among the studentized resamples, (1 + #) / (1 +
+    resamples); and of the bounded interval, which allows for rare changes that were not drawn
+    (`analysis.stats.rare_changes`), with the largest difference that a prompt can have, `reach`. It keeps its level
+    with skewed differences too. Where few prompts carry the variance standard errors say nothing, and the bounded
+    interval decides alone. NaN with fewer than two prompts and where all values are equal; ValueError if `delta` is not
+    above 0.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n_prompts, n_columns)
-        Paired differences; NaN where there is none.
-    delta : float
-        Above 0, in the units of the values: chosen before the data are seen.
-    reach : array_like of float, shape (n_columns,)
-        The largest difference that a prompt can have.
-    resamples, seed : int
-
-    Returns
-    -------
-    ndarray of float64, shape (n_columns,)
-        Small speaks for equivalence; NaN with fewer than two prompts and where all values are equal.
-
-    Raises
-    ------
-    ValueError
-        `delta` is not above 0.
-
-    Source
-    ------
-    Schuirmann 1987; `statsmodels.stats.weightstats.ttost_paired`.
-
-    Examples
-    --------
     >>> equivalence_test([[0.1], [-0.1], [0.2], [-0.2]], 0.5, reach=[1.0]).round(2).tolist()
     [0.07]
     """

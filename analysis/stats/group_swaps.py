@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from analysis.stats.resampling import GROUP_STREAM
+
 ONE_GROUP = "fewer than two groups with images"
 ONE_DRAW = "one image of each group: any arrangement is as the observed one"
 CONSTANT = "the same in every image"
-GROUP_STREAM = 33  # one seed draws nothing twice
 _BLOCK = 250  # arrangements at a time
 _CELLS = 40_000  # values of arrangements, groups and columns at a time: they stay in the cache
 _ROUNDING = 1e-9
@@ -31,23 +32,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class GroupSwaps:
-    """How far groups differ; arrays of shape (n_columns,).
+    """How far groups differ; arrays of shape (n_columns,), with the `reason` why there is no p-value.
 
-    Attributes
-    ----------
-    explained : ndarray of float64
-        Sum of squares between groups over that of all units, 0 to 1 (eta squared).
-    floor : ndarray of float64
-        Its mean over arrangements: what groups that are alike give.
-    p_value, p_adjusted : ndarray of float64
-        Of single columns, and adjusted over all of them (max-T of standardised statistics).
-    groups, units : ndarray of int64
-        Groups and units that have a value.
-    group_p_value : ndarray of float64, shape (n_groups, n_columns)
-        Of each group's mean against that of the other groups.
-    reason : ndarray of object (str)
-        Why there is no p-value; empty where there is one.
-    draws : int
+    `explained` is the sum of squares between groups over that of all units, 0 to 1 (eta squared), `floor` its mean over
+    arrangements; `p_value` is of single columns, `p_adjusted` over all of them; `groups` and `units` have a value;
+    `group_p_value`, shape (n_groups, n_columns), is of each group's mean against that of the other groups.
     """
 
     explained: NDArray[np.float64]
@@ -62,22 +51,11 @@ class GroupSwaps:
 
 
 def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> GroupSwaps:
-    """Test whether groups differ, in every column and adjusted over columns.
+    """Return tests whether groups differ, in every column and adjusted over columns.
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n_groups, n_draws, n_columns)
-        NaN where nothing was decided. A group without any value takes no part.
-    draws, seed : int
-        Arrangements that are drawn; p-values are (1 + #) / (1 + draws).
+    Of values (n_groups, n_draws, n_columns), NaN where nothing was decided; a group without any takes no part.
+    Arrangements are drawn, and p-values (1 + #) / (1 + draws). ValueError for another shape, or no draw.
 
-    Raises
-    ------
-    ValueError
-        The shape is another, or `draws` is below 1.
-
-    Examples
-    --------
     Four groups and six draws; in the first column two groups differ from the other two, in the second none.
 
     >>> values = np.zeros((4, 6, 2))

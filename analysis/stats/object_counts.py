@@ -23,22 +23,11 @@ IMAGE_KEYS = ("prompt", "seed", "indicator")
 
 @dataclass(frozen=True)
 class ObjectTable:
-    """Presence and detections of objects by prompt and indicator.
+    """Presence and detections of objects by prompt and indicator, of k indicators, in the order of the last axis.
 
-    Attributes
-    ----------
-    indicators : tuple of str
-        k of them; the order of the last axis below.
-    objects, prompts : ndarray
-        Names.
-    seeds : ndarray of int64, shape (n_prompts,)
-        Complete seeds of each prompt: images of each indicator.
-    prompt, object : ndarray of int64, shape (n_cells,)
-        Of each cell, sorted by object, then prompt.
-    presence : ndarray of int64, shape (n_cells, k)
-        Images in which the object is present, 0 to ``seeds[prompt]``.
-    detections : ndarray of int64, shape (n_cells, k)
-        How often it was detected in them.
+    `seeds`, shape (n_prompts,), are the complete seeds of each prompt: images of each indicator. A cell has a `prompt`
+    and an `object`, sorted by object, then prompt; `presence`, shape (n_cells, k), are the images in which the object
+    is, `detections` how often it was detected in them.
     """
 
     indicators: tuple[str, ...]
@@ -98,26 +87,12 @@ def object_table(
     indicators: Sequence[str],
     objects: Sequence[str],
 ) -> ObjectTable:
-    """Make the table from images and what was detected in them.
+    """Return the table of images and what was detected in them.
 
-    Parameters
-    ----------
-    images : DataFrame
-        Columns prompt, seed, indicator: every image once, also those in which nothing was found.
-    detections : sparse or dense matrix of int
-        How often each object was detected: a row for each of `images`, a column for each of `objects`.
-    indicators : sequence of str
-        In the order wanted; those of a table that is tested are two or more. Images of others are ignored.
-    objects : sequence of str
-        Names.
+    Of images (columns prompt, seed, indicator: every image once, also those in which nothing was found) and a sparse or
+    dense matrix of counts, a row for each image, a column for each object. Images of other indicators are ignored.
+    ValueError if an image stands twice, the shape is another, or a count is no whole number of at least 0.
 
-    Raises
-    ------
-    ValueError
-        If an image stands twice, the shape is another, or a count is no whole number of at least 0.
-
-    Examples
-    --------
     >>> keys = [("a cook", 0, "f"), ("a cook", 0, "m"), ("a nurse", 0, "f"), ("a nurse", 0, "m")]
     >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
     >>> table = object_table(

@@ -1,45 +1,33 @@
-"""Exact paired tests of single objects: is one generated more often for one word than for another?
+"""Single objects between two words: bias scores, differences of presence, and exact paired tests, over prompts.
 
-All of them compare images of one prompt and seed, and take a prompt as the unit: under the null, the indicators of a
-prompt could have changed places, all its seeds together. With one seed a prompt this is McNemar's exact test; with
-more it is the same test on the prompt's sums, which stays valid where seeds of one prompt resemble each other. Beside
-it stands the Mantel–Haenszel odds ratio, every prompt a stratum.
+All compare images of one prompt and seed, and take a prompt as the unit: under the null, the indicators of a prompt
+could have changed places, all its seeds together. With one seed a prompt the test is McNemar's exact test; with more
+it is the same test on the prompt's sums, which stays valid where seeds of one prompt resemble each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.resampling import ONE_PROMPT
+from analysis.stats.permutation import EXACT_SUM, NO_IMAGES, flip_p_of_counts
+from analysis.stats.proportions import wilson_interval
+from analysis.stats.resampling import ONE_PROMPT, checked_level
 
 NEVER = "never detected"
 NO_DIFFERENCE = "the same in all indicators at every prompt"
-ONE_SIDE = "odds ratio: no prompt speaks for one of the two sides"
-NO_SPREAD = "odds ratio: no variation between prompts to take an interval from"
-NO_IMAGES = "no images"
-EXACT_SUM = 2000  # largest sum of absolute differences whose distribution is counted
 
 
 @dataclass(frozen=True)
 class ObjectTests:
     """One test an object; arrays have shape (n_objects,).
 
-    Attributes
-    ----------
-    p_value : ndarray of float64
-        NaN where undefined.
-    exact : ndarray of bool
-        Whether the p-value was counted; otherwise from the limiting distribution.
-    informative : ndarray of int64
-        Prompts at which the indicators differ.
-    reason : ndarray of object (str)
-        Why the p-value is NaN; empty where it is not.
+    `p_value` is NaN for the `reason`, else empty; `exact` whether it was counted, otherwise from the limiting
+    distribution; `informative` are the prompts at which the indicators differ.
     """
 
     p_value: NDArray[np.float64]
@@ -49,151 +37,107 @@ class ObjectTests:
 
 
 @dataclass(frozen=True)
-class OddsRatios:
-    """Mantel–Haenszel odds ratios of presence; arrays have shape (n_objects,), NaN where undefined.
+class ObjectScores:
+    """One number an object with its interval; arrays have shape (n_objects,), NaN where undefined, for the `reason`.
 
-    Attributes
-    ----------
-    odds_ratio, low, high : ndarray of float64
-        Of the second indicator against the first; 1 is no difference. The interval takes prompts as units.
-    reason : ndarray of object (str)
+    `n` are the prompts at which the object was detected for either word.
     """
 
-    odds_ratio: NDArray[np.float64]
+    value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    n: NDArray[np.int64]
     reason: NDArray[np.object_]
 
 
 def paired_presence_test(table: ObjectTable, first: str, second: str) -> ObjectTests:
-    r"""Exact sign-flip test of :math:`T = \sum_i (x_{i2} - x_{i1})`, for every object; x counts images of prompt i.
+    r"""Return the exact sign-flip test of every object.
 
-    With one seed a prompt this is McNemar's exact test. The distribution of T under all flips is counted by
-    convolution; above `EXACT_SUM` the normal one is taken.
-
-    Parameters
-    ----------
-    table : ObjectTable
-    first, second : str
-        Indicators.
-
-    Source
-    ------
-    McNemar 1947; `scipy.stats.binomtest` with one seed, `scipy.stats.permutation_test` with more.
-
-    Examples
-    --------
-    A hat at five prompts, each time in the second image only: 2 of 32 flips are as far from 0.
-
-    >>> import pandas as pd
-    >>> from analysis.stats.object_counts import object_table
-    >>> keys = [(prompt, 0, word) for prompt in range(5) for word in "fm"]
-    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
-    >>> table = object_table(images, [[0], [1]] * 5, indicators="fm", objects=["hat"])
-    >>> paired_presence_test(table, "f", "m").p_value.tolist()
-    [0.0625]
+    Of :math:`T = \sum_i (x_{i2} - x_{i1})`, where x counts the images of prompt i that have the object.
+    A hat at five prompts, each time in the second image only: 2 of 32 flips are as far from 0, and p is 1/16.
     """
-    # takes longer to load than all else here, and not all that imports this tests
-    from scipy.stats import binom
-
     x1, x2 = (table.presence[:, table.column(name)] for name in (first, second))
     difference = x2 - x1
-    total, spread, size, informative = (
-        table.by_object(column)
-        for column in (difference, difference**2, np.abs(difference), (difference != 0).astype(np.int64))
-    )
+    sizes = np.abs(difference)
+    steps = range(1, int(sizes.max(initial=0)) + 1)
+    counts = [table.by_object((sizes == step).astype(np.int64)) for step in steps]
+    counts = np.array(counts, np.int64).reshape(len(steps), len(table.objects))
+    informative, size = counts.sum(axis=0), table.by_object(sizes)
     reason = reasons(table, informative > 0, table.by_object(x1 + x2))
-    p_value, exact = np.full(len(table.objects), np.nan), size <= EXACT_SUM
-    simple = (size == informative) & (reason == "")  # all differences are -1 or 1: binomial
-    fewer = (informative - np.abs(total)) // 2
-    p_value[simple] = np.minimum(1, 2 * binom.cdf(fewer, informative, 0.5))[simple]
-    exact |= simple
-    kinds = int(np.abs(difference).max(initial=0))
-    counts = np.stack(
-        [table.by_object((np.abs(difference) == d).astype(np.int64)) for d in range(1, kinds + 1)] or [total]
-    )
-    for place in np.flatnonzero((reason == "") & ~simple):
-        if exact[place]:
-            p_value[place] = _flip_tail(tuple(counts[:, place].tolist()), int(abs(total[place])))
-        else:
-            p_value[place] = 2 * special.ndtr(-abs(total[place]) / np.sqrt(spread[place]))
-    return ObjectTests(p_value, exact & (reason == ""), informative, reason)
+    p_value = np.where(reason == "", flip_p_of_counts(counts, table.by_object(difference)), np.nan)
+    exact = ((size <= EXACT_SUM) | (size == informative)) & (reason == "")
+    return ObjectTests(p_value, exact, informative, reason)
 
 
-@cache
-def _flip_tail(counts: tuple[int, ...], observed: int) -> float:
-    """P(|T| >= observed) where T adds so many fair coins of ±1, so many of ±2, and so on."""
-    from scipy.stats import binom
+def bias_scores(
+    table: ObjectTable, first: str, second: str, *, of: str = "presence", level: float = 0.95
+) -> ObjectScores:
+    r"""Return the bias score :math:`BS = C_2 / (C_1 + C_2)` (Wu et al. 2025, Eq. 5) of every object, with an interval.
 
-    weights = np.ones(1)
-    for step, count in enumerate(counts, 1):
-        if count:
-            coins = np.zeros(2 * step * count + 1)
-            coins[:: 2 * step] = binom.pmf(np.arange(count + 1), count, 0.5)
-            weights = np.convolve(weights, coins)
-    sums = np.abs(np.arange(len(weights)) - len(weights) // 2)
-    return float(min(weights[sums > observed].sum() + weights[sums == observed].sum(), 1.0))
+    Range 0 to 1; 1/2 is no difference, 1 an object of the second word only. Both words have the same number of
+    images here, so Eq. 5's factor is 1; `of` detections C is the paper's (Eq. 3). The interval is Wilson's with the
+    effective size :math:`BS (1 - BS) / v` (Korn and Graubard 1998), v the linearised variance over prompts; where one
+    word never has the object, the number of prompts that have it. An object detected in three images, all of one word,
+    has the score 1 like one detected in three thousand; the interval tells them apart.
 
+    A hat at four prompts, at three of them in the second word's image.
 
-def common_odds_ratios(table: ObjectTable, first: str, second: str, *, level: float = 0.95) -> OddsRatios:
-    r"""Return Mantel and Haenszel's common odds ratio of presence, every prompt a stratum.
-
-    .. math:: \psi = \sum_i R_i / \sum_i S_i, \qquad
-        \mathrm{var} \log\psi = \sum_i (R_i - \psi S_i)^2 / (\sum_i R_i)^2
-
-    over prompts, which with one seed a prompt is 1/b + 1/c.
-
-    Parameters
-    ----------
-    table : ObjectTable
-        Of `analysis.stats.object_counts.object_table`.
-    first, second : str
-        Indicators; an odds ratio above 1 is of an object that is more often in images of the second.
-    level : float
-        Of confidence, between 0 and 1.
-
-    Source
-    ------
-    Mantel and Haenszel 1959; Liang 1985 for the variance over prompts;
-    `statsmodels.stats.contingency_tables.StratifiedTable`.
-
-    Examples
-    --------
-    One image each; b = 3 prompts with the object in the second image only, c = 1 in the first only.
-
-    >>> import pandas as pd
     >>> from analysis.stats.object_counts import object_table
+    >>> import pandas as pd
     >>> keys = [(prompt, 0, word) for prompt in range(4) for word in "fm"]
     >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
     >>> table = object_table(images, [[0], [1]] * 3 + [[1], [0]], indicators="fm", objects=["hat"])
-    >>> common_odds_ratios(table, "f", "m").odds_ratio.tolist()  # 3 / 1
-    [3.0]
+    >>> bias_scores(table, "f", "m").value.tolist()
+    [0.75]
     """
-    a, c = (table.presence[:, table.column(name)].astype(np.float64) for name in (second, first))
-    seeds = table.seeds[table.prompt].astype(np.float64)
-    size, both = 2 * seeds, a + c
-    reason = reasons(table, table.by_object((a != c).astype(np.int64)) > 0, table.by_object(both))
-    variance = table.by_object(both * (size - both) / (4 * (size - 1)))
-    right, left = a * (seeds - c) / size, c * (seeds - a) / size
-    r, s = table.by_object(right), table.by_object(left)
-    sided, z = (r > 0) & (s > 0), normal_quantile(level)
+    x1, x2 = (table.values(of)[:, table.column(name)].astype(np.float64) for name in (first, second))
+    c1, c2 = table.by_object(x1), table.by_object(x2)
+    both = c1 + c2
+    n = table.by_object(((x1 + x2) > 0).astype(np.int64))
     with np.errstate(invalid="ignore", divide="ignore"):
-        odds = np.where(sided, r / s, np.nan)
-        unbalanced = table.by_object((right - odds[table.object] * left) ** 2)
-        spread = unbalanced > 1e-20 * np.nan_to_num(r) ** 2
-        error = np.where(spread, np.sqrt(unbalanced) / r, np.nan)
-        ends = [odds * np.exp(sign * z * error) for sign in (-1, 1)]
-    never = (reason == NEVER) | (reason == NO_IMAGES) | (reason == ONE_PROMPT)
-    odds, *ends = (np.where(never, np.nan, column) for column in (odds, *ends))
-    known = np.where(sided, np.where(spread, "", NO_SPREAD), ONE_SIDE)
-    return OddsRatios(odds, *ends, np.where(never | (variance == 0), reason, known).astype(object))
+        value = np.where(both > 0, c2 / both, np.nan)
+        pull = (x2 * (1 - value[table.object]) - x1 * value[table.object]) / both[table.object]
+        spread = table.by_object(np.nan_to_num(pull) ** 2)
+        uneven = x2 * c1[table.object] != x1 * c2[table.object]  # whole numbers: exact
+        varies = table.by_object(uneven.astype(np.int64)) > 0
+        edge = (value == 0) | (value == 1)
+        reason = reasons(table, varies | edge, both)
+        variance = np.where(varies, spread, np.nan) * n / np.where(n > 1, n - 1, np.nan)
+        size = np.where(edge, n, value * (1 - value) / variance)
+        reason[(reason == "") & ~(size > 0)] = ONE_PROMPT
+        low, high = wilson_interval(value, np.nan_to_num(size), level)
+    low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
+    return ObjectScores(value, low, high, n, reason)
+
+
+def presence_differences(table: ObjectTable, first: str, second: str, *, level: float = 0.95) -> ObjectScores:
+    """Return the part of the images with the object, second word less first, with an interval over prompts.
+
+    Range −1 to 1; 0 is no difference. The interval is normal, from the variance over prompts after adding two prompts,
+    each with one image that differs, one either way (Bonett and Price 2012); it holds for rare objects too. Of 8
+    prompts of which 3 differ one way and 1 the other it is 1/4; with the two added (4 − 2) / 10, and the variance (6/10
+    − 0.2²) / 10.
+    """
+    x1, x2 = (table.presence[:, table.column(name)].astype(np.float64) for name in (first, second))
+    prompts, images = len(table.seeds), float(table.n_images)
+    n = table.by_object(((x1 + x2) > 0).astype(np.int64))
+    total = table.by_object(x2 - x1)
+    varies = table.by_object((x1 != x2).astype(np.int64)) > 0
+    reason = reasons(table, varies, table.by_object(x1 + x2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where((images > 0) & (n > 0), total / (images or np.nan), np.nan)
+        z, per_prompt = normal_quantile(level), images / max(prompts, 1)
+        middle = total / (images + 2 * per_prompt)
+        squares = table.by_object((x2 - x1) ** 2) + 2.0
+        variance = (squares / per_prompt**2 / (prompts + 2) - middle**2) / (prompts + 2)
+        low, high = (np.clip(middle + sign * z * np.sqrt(variance), -1, 1) for sign in (-1, 1))
+    low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
+    return ObjectScores(value, low, high, n, reason)
 
 
 def normal_quantile(level: float) -> float:
     """Two-sided normal quantile of a level, which is a number between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
-    return float(special.ndtri((1 + level) / 2))
+    return float(special.ndtri((1 + checked_level(level)) / 2))
 
 
 def reasons(table: ObjectTable, varies: NDArray[np.bool_], seen: NDArray) -> NDArray[np.object_]:

@@ -1,41 +1,55 @@
-"""Power: how many prompts and seeds it takes to find a difference.
+"""Power: how many prompts, seeds or items it takes to find a difference.
 
-For a paired gap in closed form (noncentral t), for a gap beyond what the choice of words makes by simulation of that
-test (more prompts do not help where words are few), for the presence of an object from the normal distribution, then
-raised by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing
-else: beyond a few, only prompts and words help.
+For a paired gap in closed form (noncentral t), for the presence of an object from the normal distribution, then raised
+by simulation until the exact paired test has the power, for shares by the exact binomial and Fisher's test; for a gap
+beyond what the choice of words makes see `analysis.stats.word_power`. Seeds average out noise within a prompt and
+nothing else: beyond a few, only prompts and words help.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from math import ceil, nan
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special, stats
 
-from analysis.stats.object_tests import paired_presence_test
-from analysis.stats.sample_size import NO_GAP, smallest_number
-from analysis.stats.worlds import ObjectWorld, draw_table
+from analysis.stats.permutation import flip_p_values
 
 GAP_COLUMNS = ("gap", "sd_prompt", "sd_seed", "seeds", "d_z", "prompts", "images", "power", "reason")
 PRESENCE_COLUMNS = (
-    "frequency",
-    "difference",
-    "noise",
-    "seeds",
-    "prompts",
-    "images",
-    "power",
-    "power_error",
-    "reason",
+    *("frequency", "difference", "noise", "seeds", "prompts", "images", "power", "power_error", "reason"),
 )
+NO_GAP = "no difference: no number of prompts shows it"
 TOO_MANY = "more prompts or images than can be simulated"
+FEWEST_PROMPTS = 2
+LARGEST = 10_000_000  # prompts that are searched
 SIMULATED = 20_000  # most prompts of a simulated presence
 SIMULATED_IMAGES = 4_000_000  # of both words, all drawn at once
+PRECISION = 1e-4  # of a smallest detectable share
+_ROUNDING = 1e-7  # numbers as likely as one, up to this share, count as well
+
+
+def smallest_number(power_at: Callable[[int], float], power: float, *, precision: float = 0.0) -> int | None:
+    """Return the smallest number of prompts, from `FEWEST_PROMPTS`, at which a power that rises with it is reached.
+
+    None where `LARGEST` prompts do not reach it; with a precision, known to this share of itself.
+    """
+    low, high = FEWEST_PROMPTS - 1, FEWEST_PROMPTS
+    while power_at(high) < power:
+        low, high = high, 2 * high
+        if high > LARGEST:
+            return None
+    while high - low > max(1, ceil(precision * low)):
+        middle = (low + high) // 2
+        low, high = (low, middle) if power_at(middle) >= power else (middle, high)
+    return high
 
 
 def gap_power(d_z: float, n_prompts: int, *, alpha: float = 0.05) -> float:
-    r"""Power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`."""
+    r"""Return the power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`."""
     if n_prompts < 2:
         return nan
     edge, shift = stats.t.isf(alpha / 2, n_prompts - 1), abs(d_z) * np.sqrt(n_prompts)
@@ -53,37 +67,18 @@ def prompts_for_gap(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> dict:
-    r"""Return how many prompts show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
+    r"""Return how many prompts show a mean gap, with the keys `GAP_COLUMNS`; NaN with a reason where none do.
 
-    Parameters
-    ----------
-    gap : float
-        In the units of the metric.
-    sd_prompt, sd_seed : float
-        Standard deviation of the gap between prompts, and between seeds of a prompt.
-    seeds : int
-        S, images of each word and prompt.
-    power, alpha : float
-        Divide alpha by the number of sites and steps for a family (Bonferroni; max-T needs no more).
+    The least n for :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}`, of standard deviations between prompts and
+    between S seeds of a prompt; ``images`` are those of three words. Divide alpha by the number of sites and steps for
+    a family (Bonferroni; max-T needs no more).
 
-    Returns
-    -------
-    dict
-        With the keys `GAP_COLUMNS`; ``images`` are those of three words. NaN with a reason where the gap is 0.
-
-    Examples
-    --------
     >>> prompts_for_gap(0.5, sd_prompt=1.0)["prompts"]
     34
     """
     spread = float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds))
-    result = dict.fromkeys(GAP_COLUMNS, nan) | {
-        "gap": gap,
-        "sd_prompt": sd_prompt,
-        "sd_seed": sd_seed,
-        "seeds": seeds,
-        "reason": "",
-    }
+    given = {"gap": gap, "sd_prompt": sd_prompt, "sd_seed": sd_seed, "seeds": seeds, "reason": ""}
+    result = dict.fromkeys(GAP_COLUMNS, nan) | given
     if gap == 0 or spread == 0:
         return result | {"reason": NO_GAP if gap == 0 else "no variation: one prompt shows it"}
     result["d_z"] = d_z = gap / spread
@@ -94,44 +89,50 @@ def prompts_for_gap(
     return result | {"prompts": prompts, "images": 3 * prompts * seeds, "power": reached}
 
 
-def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> float:
-    """Standard deviation over prompts of the difference of two words' presence, averaged over seeds."""
+def presence_spread(
+    frequency: float, difference: float, seeds: int, *, prompt: float, interaction: float, noise: float
+) -> float:
+    """Return the standard deviation over prompts of the difference of two words' presence, averaged over seeds."""
     p = np.array([frequency, frequency + difference])
     edges = special.ndtri(p)
 
     def both(first: int, second: int, shared: float) -> float:
-        cov = [[1, shared], [shared, 1]]
-        point = [edges[first], edges[second]]
-        return (
-            float(stats.multivariate_normal([0, 0], cov).cdf(point))
-            if shared
-            else float(p[first] * p[second])
-        )
+        if not shared:
+            return float(p[first] * p[second])
+        normal = stats.multivariate_normal([0, 0], [[1, shared], [shared, 1]])
+        return float(normal.cdf([edges[first], edges[second]]))
 
-    s = world.n_seeds
-    of_word = world.prompt + world.interaction  # what two images of one word and prompt share
-    mean = [(p[g] + (s - 1) * both(g, g, of_word)) / s - p[g] ** 2 for g in (0, 1)]
-    across = both(0, 1, world.prompt + world.noise) + (s - 1) * both(0, 1, world.prompt)
-    return float(np.sqrt(max(sum(mean) - 2 * (across / s - p[0] * p[1]), 0.0)))
+    of_word = prompt + interaction  # what two images of one word and prompt share
+    mean = [(p[g] + (seeds - 1) * both(g, g, of_word)) / seeds - p[g] ** 2 for g in (0, 1)]
+    across = both(0, 1, prompt + noise) + (seeds - 1) * both(0, 1, prompt)
+    return float(np.sqrt(max(sum(mean) - 2 * (across / seeds - p[0] * p[1]), 0.0)))
 
 
 def presence_power(
     frequency: float,
     difference: float,
-    world: ObjectWorld,
+    n_prompts: int,
+    seeds: int,
     *,
+    prompt: float,
+    interaction: float,
+    noise: float,
     alpha: float = 0.05,
     simulations: int = 2000,
     seed: int = 0,
 ) -> float:
-    """Simulated power of `paired_presence_test`; ``world`` gives prompts, seeds and what they share."""
-    rng = np.random.default_rng([seed, world.n_prompts, world.n_seeds])
+    """Return the simulated power of the exact paired test, with images that share parts of a normal variable."""
+    rng = np.random.default_rng([seed, n_prompts, seeds])
+    edges = special.ndtri([frequency, frequency + difference])
     rejected, done = 0, 0
     while done < simulations:
-        block = min(simulations - done, max(1, SIMULATED_IMAGES // (world.n_prompts * world.n_seeds * 2)))
-        shift = (1.0, (frequency + difference) / frequency)
-        table = draw_table(world, block, rng, shift=shift)
-        rejected += int((paired_presence_test(table, "feminine", "masculine").p_value <= alpha).sum())
+        block = min(simulations - done, max(1, SIMULATED_IMAGES // (n_prompts * seeds * 2)))
+        latent = np.sqrt(1 - prompt - interaction - noise) * rng.standard_normal((block, n_prompts, seeds, 2))
+        for share, size in ((prompt, (1, 1)), (interaction, (1, 2)), (noise, (seeds, 1))):
+            if share:
+                latent += np.sqrt(share) * rng.standard_normal((block, n_prompts, *size))
+        present = (latent < edges).sum(axis=2)
+        rejected += int((flip_p_values((present[..., 1] - present[..., 0]).T) <= alpha).sum())
         done += block
     return rejected / simulations
 
@@ -149,62 +150,107 @@ def prompts_for_presence(
     simulations: int = 2000,
     seed: int = 0,
 ) -> dict:
-    """Return how many prompts show a difference of presence of one object between two words.
+    """Return how many prompts show a difference of presence of an object between two words, as `PRESENCE_COLUMNS`.
 
-    Parameters
-    ----------
-    frequency, difference : float
-        Share of the images of one word that have the object, and how much higher that of the other is.
-    seeds : int
-    prompt, interaction, noise : float
-        Shares of the variance that images have in common, see `analysis.stats.worlds.ObjectWorld`.
-    power, alpha : float
-        Divide alpha by the number of objects for a family (Bonferroni).
-    simulations, seed : int
-
-    Returns
-    -------
-    dict
-        With the keys `PRESENCE_COLUMNS`. The number of prompts starts from the normal distribution and is raised by
-        5 % until the simulated power of the exact test reaches `power`.
-
-    Raises
-    ------
-    ValueError
-        One of the two frequencies is not between 0 and 1.
+    `frequency` is the share of the images of one word that have the object, that of the other higher by `difference`;
+    `prompt`, `interaction` and `noise` are shares of the variance that images of a prompt have in common, of a prompt
+    and word, and of a seed. The number starts from the normal distribution and is raised by 5 % until the simulated
+    power of the exact test reaches `power`. ValueError if one of the two frequencies is not between 0 and 1.
     """
     if not (0 < frequency < 1 and 0 < frequency + difference < 1):
         raise ValueError(
             f"frequency and difference: expected both frequencies between 0 and 1, got {frequency}, {difference}"
         )
-    result = dict.fromkeys(PRESENCE_COLUMNS, nan) | {
-        "frequency": frequency,
-        "difference": difference,
-        "noise": noise,
-        "seeds": seeds,
-        "reason": "",
-    }
+    given = {"frequency": frequency, "difference": difference, "noise": noise, "seeds": seeds, "reason": ""}
+    result = dict.fromkeys(PRESENCE_COLUMNS, nan) | given
     if difference == 0:
         return result | {"reason": NO_GAP}
-
-    def world(n_prompts: int) -> ObjectWorld:
-        return ObjectWorld("", prompt, interaction, noise, frequency, 0.0, n_prompts, seeds)
-
-    spread = presence_spread(frequency, difference, world(2))
+    shares = {"prompt": prompt, "interaction": interaction, "noise": noise}
+    drawn = {"alpha": alpha, "simulations": simulations, "seed": seed}
+    spread = presence_spread(frequency, difference, seeds, **shares)
     quantiles = stats.norm.isf(alpha / 2) + stats.norm.ppf(power)
     n_prompts = max(2, ceil((quantiles * spread / difference) ** 2))
     while n_prompts <= min(SIMULATED, SIMULATED_IMAGES // (2 * seeds)):
-        reached = presence_power(
-            frequency, difference, world(n_prompts), alpha=alpha, simulations=simulations, seed=seed
-        )
+        reached = presence_power(frequency, difference, n_prompts, seeds, **shares, **drawn)
         if reached >= power:
             error = float(np.sqrt(reached * (1 - reached) / simulations))
-            images = 3 * n_prompts * seeds
-            return result | {
-                "prompts": n_prompts,
-                "images": images,
-                "power": reached,
-                "power_error": error,
-            }
+            counts = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
+            return result | counts | {"power": reached, "power_error": error}
         n_prompts = max(n_prompts + 1, ceil(1.05 * n_prompts))
     return result | {"reason": TOO_MANY}
+
+
+def binomial_power(share: float, n: int, reference: float, alpha: float) -> float:
+    """Return the power of the exact two-sided binomial test."""
+    return float(stats.binom.pmf(_rejected(n, reference, alpha), n, share).sum())
+
+
+@lru_cache(maxsize=4096)
+def _rejected(n: int, reference: float, alpha: float) -> NDArray[np.int64]:
+    """Numbers of successes at which the exact test rejects."""
+    likely = stats.binom.pmf(np.arange(n + 1), n, reference)
+    order = np.argsort(likely, kind="stable")
+    sums = np.cumsum(likely[order])
+    last = np.searchsorted(likely[order], likely * (1 + _ROUNDING), side="right") - 1
+    return np.flatnonzero(sums[last] <= alpha)
+
+
+def detectable_share(n: int, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return how far a share must be from the reference for `n` items to tell it, on the side that has more room.
+
+    NaN where not even a share of 0 or 1 is told.
+    """
+    end = 1.0 if reference <= 0.5 else 0.0
+    return _least(lambda share: binomial_power(share, n, reference, alpha), reference, end, power)
+
+
+def items_for_share(share: float, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return the smallest number of items with which a share is told from the reference; NaN where none is."""
+    if share == reference:
+        return nan
+    found = smallest_number(lambda n: binomial_power(share, n, reference, alpha), power)
+    return nan if found is None else float(found)
+
+
+@lru_cache(maxsize=4096)
+def items_for_difference(first: float, second: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return how many items each of two groups takes for Fisher's exact test to tell their shares; NaN if equal.
+
+    Casagrande, Pike and Smith 1978.
+    """
+    if first == second:
+        return nan
+    apart, mean = abs(first - second), (first + second) / 2
+    edge, gain = -special.ndtri(alpha / 2), special.ndtri(power)
+    plain = edge * np.sqrt(2 * mean * (1 - mean)) + gain * np.sqrt(
+        first * (1 - first) + second * (1 - second)
+    )
+    n = (plain / apart) ** 2
+    return float(ceil(n / 4 * (1 + np.sqrt(1 + 4 / (n * apart))) ** 2))
+
+
+@lru_cache(maxsize=4096)
+def detectable_difference(
+    first: float, n_first: float, n_second: float, *, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """Return the smallest difference from a share that two groups of these sizes tell, on the side with more room.
+
+    Groups of different sizes count as two of their harmonic mean. NaN where none is told.
+    """
+    n, end = 2 / (1 / n_first + 1 / n_second), 1.0 if first <= 0.5 else 0.0
+
+    def told(second: float) -> float:
+        return power if items_for_difference(first, second, alpha=alpha, power=power) <= n else 0.0
+
+    return _least(told, first, end, power)
+
+
+def _least(told: Callable[[float], float], start: float, end: float, power: float) -> float:
+    """The distance from `start` towards `end` from which on the power is reached."""
+    if told(end) < power:
+        return nan
+    near, far = 0.0, abs(end - start)
+    while far - near > PRECISION:
+        middle = (near + far) / 2
+        near, far = (near, middle) if told(start + np.sign(end - start) * middle) >= power else (middle, far)
+    return far

@@ -1,4 +1,4 @@
-"""Differences of frequencies from a few labels and many predictions: unbiased whatever the predictions' error.
+"""Frequencies, and their differences, from a few labels and many predictions: unbiased whatever the predictions' error.
 
 A classifier that reads every image has an error that nobody knows, and one that differs between groups; labels of a
 random sample are exact but few. Together they give an estimate whose mean is that of the labels, and which is the more
@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.estimated_score import EstimatedScore, estimated_score
+from analysis.stats.absolute_mean import EstimatedScore, estimated_score
+from analysis.stats.proportions import wilson_interval
 
 FEW = 5  # labels of a group and attribute below which no error is stated
 # Labels for which the weights' priors count: of no weight for that of all groups, and of that for a group's own
 NONE, COMMON = 3.0, 20.0
 FLAT = 1e-20  # a variance of predictions that say nothing
+FEW_LABELS = f"fewer than {FEW} labelled pictures"
+NONE_DECIDED = "no decided picture among the labelled"
 
 
 @dataclass(frozen=True)
@@ -32,25 +35,20 @@ class PredictionPowered:
 
     Attributes
     ----------
-    difference : ndarray of float64, shape (n_attributes,)
-        Frequency in the first group less that in the second.
-    error : ndarray of float64, shape (n_attributes,)
-        Standard error: how much it would vary with other images labelled of the same audit.
+    difference, error, freedom : ndarray of float64, shape (n_attributes,)
+        Frequency in the first group less that in the second; its standard error, of other images labelled of the same
+        audit, and that error's degrees of freedom (Welch-Satterthwaite).
     labels_alone : ndarray of float64, shape (n_attributes,)
         Standard error of the same difference without predictions.
     weight : ndarray of float64, shape (2, n_attributes)
         Of the predictions of each group, the mean over its labelled images.
-    labelled : ndarray of int64, shape (2, n_attributes)
-        Labelled images of each group.
-    freedom : ndarray of float64, shape (n_attributes,)
-        Degrees of freedom of `error` (Welch-Satterthwaite).
     covariance : ndarray of float64, shape (n_attributes, n_attributes)
         Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
         bias: its diagonal lacks what `error` allows for what was not seen.
     spread, spread_alone : ndarray of float64, shape (2, n_attributes)
         Variance that a label adds in each group, with predictions and without.
-    images : ndarray of int64, shape (2, n_attributes)
-        Images of each group, labelled or not.
+    labelled, images : ndarray of int64, shape (2, n_attributes)
+        Labelled images of each group, and all.
     reason : ndarray of object, shape (n_attributes,)
         Why nothing is stated of an attribute; else empty.
     """
@@ -76,7 +74,15 @@ class PredictionPowered:
 def prediction_powered(
     labels: ArrayLike, predictions: ArrayLike, *, weight: ArrayLike | None = None
 ) -> PredictionPowered:
-    """Estimate differences of frequencies between two groups of images.
+    r"""Estimate differences of frequencies between two groups of images.
+
+    The target is the difference that labels of all these images would give: with all of them labelled the error is 0.
+    Of group :math:`g` with :math:`N` images, of which :math:`n` are labelled,
+    :math:`\hat f_g = (\overline{w p})_N + (\overline{y - w p})_n`, with variance :math:`(1 - n/N)\, s^2 / n`, where
+    :math:`s^2` is the variance of :math:`y - w (p - \bar p_N)` among the labelled images, the weight of each fitted
+    without it. A sample without a single image that has a rare attribute (or lacks a common one) has no variance and
+    says nothing exact all the same: for `error` is added to :math:`s^2` what one image more on either side adds to
+    :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the labels' variance that predictions leave.
 
     Parameters
     ----------
@@ -91,16 +97,6 @@ def prediction_powered(
     ------
     ValueError
         If shapes differ, or an image has a label and no prediction.
-
-    Notes
-    -----
-    The target is the difference that labels of all these images would give: with all of them labelled the error is 0.
-    Of group :math:`g` with :math:`N` images, of which :math:`n` are labelled,
-    :math:`\\hat f_g = (\\overline{w p})_N + (\\overline{y - w p})_n`, with variance :math:`(1 - n/N)\\, s^2 / n`, where
-    :math:`s^2` is the variance of :math:`y - w (p - \\bar p_N)` among the labelled images, the weight of each fitted
-    without it. A sample without a single image that has a rare attribute (or lacks a common one) has no variance and
-    says nothing exact all the same: for `error` is added to :math:`s^2` what one image more on either side adds to
-    :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the labels' variance that predictions leave.
     """
     y, p, known = _checked(labels, predictions)
     if len(y) != 2:
@@ -108,13 +104,13 @@ def prediction_powered(
     n, images = known.sum(axis=1), (~np.isnan(p)).sum(axis=1)
     reason = _reasons(n, images)
     weight = weights(labels, predictions) if weight is None else np.asarray(weight, float)
-    p = p - known_mean(p, ~np.isnan(p))[:, None]
+    p = p - _mean(p, ~np.isnan(p))[:, None]
     residual = y - weight * p
     with np.errstate(invalid="ignore", divide="ignore"):
         share = 1.0 - n / images
-        mean = known_mean(weight * p, ~np.isnan(p)) + known_mean(residual, known)
+        mean = _mean(weight * p, ~np.isnan(p)) + _mean(residual, known)
         unseen = _unseen(y, known, n)
-        spread, plain = known_variance(residual, known, n), known_variance(y, known, n)
+        spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
         each = spread + np.minimum(unexplained, 1.0) * unseen
         variance, alone = share * each / n, share * (plain + unseen) / n
@@ -128,7 +124,7 @@ def prediction_powered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
         labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
-        weight=known_mean(weight, known) + blank,
+        weight=_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
         covariance=covariance + blank + blank[:, None],
@@ -150,27 +146,8 @@ def labels_needed(
 ) -> tuple[NDArray[np.float64], float]:
     """Return how many labelled images of each group give intervals of a wanted half-width, at about these frequencies.
 
-    Parameters
-    ----------
-    estimate : PredictionPowered
-        From the labels that there are.
-    half_width : float
-        Above 0, on the scale of frequencies.
-    level : float
-    alone : bool
-        Without predictions.
-
-    Returns
-    -------
-    by_attribute : ndarray of float64, shape (n_attributes,)
-        For the difference of each attribute; NaN where nothing is stated of it.
-    score : float
-        Of each attribute, for the score of all; NaN where nothing is stated.
-
-    Raises
-    ------
-    ValueError
-        If the half-width is not above 0.
+    By attribute, for the difference of each; and of each attribute, for the score of all; NaN where nothing is stated.
+    From the labels that there are, `alone` without predictions; ValueError if the half-width is not above 0.
     """
     if not half_width > 0:
         raise ValueError(f"half_width: expected a number above 0, got {half_width}")
@@ -227,9 +204,9 @@ def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
     there = ~np.isnan(p)
     n = known.sum(axis=1)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        centred_y = np.where(known, y - known_mean(y, known)[:, None], 0.0)
-        centred_p = np.where(known, p - known_mean(p, known)[:, None], 0.0)
-        variance = np.nan_to_num(known_variance(p, there, there.sum(axis=1)))[:, None]
+        centred_y = np.where(known, y - _mean(y, known)[:, None], 0.0)
+        centred_p = np.where(known, p - _mean(p, known)[:, None], 0.0)
+        variance = np.nan_to_num(_variance(p, there, there.sum(axis=1)))[:, None]
         without = np.where(n > 1, n / (n - 1), 0.0)  # of a sum of squares, times a square, what an image adds
     product, square = centred_y * centred_p, centred_p**2
     sums = [one.sum(axis=1, keepdims=True) - without * one for one in (product, square)]
@@ -240,34 +217,21 @@ def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
     weight = np.where(
         variance > FLAT, _ratio(sums[0] + COMMON * weight * variance, sums[1] + COMMON * variance), weight
     )
-    return np.where(known, weight, known_mean(weight, np.where(labelled, known, True))[:, None])
+    return np.where(known, weight, _mean(weight, np.where(labelled, known, True))[:, None])
 
 
 def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> NDArray[np.float64]:
     r"""Return a value an image whose mean over a group is the prediction-powered estimate of its frequency.
 
-    Parameters
-    ----------
-    labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
-        As for `prediction_powered`.
-    weight : array_like of float, shape (n_groups, n_images, n_attributes)
-        As of `weights`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_groups, n_images, n_attributes)
-        NaN where there is no image, and of a group with fewer than `FEW` labels of an attribute.
-
-    Notes
-    -----
-    :math:`w p + c`, and of a labelled image :math:`(N / n)(y - w p - c)` more, where :math:`c` is the mean of
-    :math:`y - w p` over the labels of all groups. It is what a statistic over other units than images (contexts) takes
-    in the place of labels. :math:`c` is one for all groups, so that groups which change places change nothing else.
+    It is what a statistic over other units than images (contexts) takes in the place of labels: :math:`w p + c`, and of
+    a labelled image :math:`(N / n)(y - w p - c)` more, where :math:`c` is the mean of :math:`y - w p` over the labels
+    of all groups, so that groups which change places change nothing else. NaN where there is no image, and of a group
+    with fewer than `FEW` labels of an attribute.
     """
     y, p, known = _checked(labels, predictions)
     weight, p = (
         np.asarray(weight, float),
-        p - known_mean(p.reshape(1, -1, p.shape[2]), ~np.isnan(p).reshape(1, -1, p.shape[2])),
+        p - _mean(p.reshape(1, -1, p.shape[2]), ~np.isnan(p).reshape(1, -1, p.shape[2])),
     )
     n, images = known.sum(axis=1, keepdims=True), (~np.isnan(p)).sum(axis=1, keepdims=True)
     residual = np.where(known, y - weight * p, 0.0)
@@ -275,6 +239,71 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
         constant = residual.sum(axis=(0, 1)) / known.sum(axis=(0, 1))
         more = np.where(known, images / n * (residual - constant), 0.0)
     return np.where(n < np.minimum(FEW, images), np.nan, weight * p + constant + more)
+
+
+@dataclass(frozen=True)
+class PoweredShares:
+    """Shares by group, shape (n_groups,), with their intervals; NaN for the `reason`.
+
+    `effective`: decided pictures, labelled by people, that would tell as much; `weight`: of the machine's readings, the
+    mean over the labelled pictures.
+    """
+
+    share: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    effective: NDArray[np.float64]
+    labelled: NDArray[np.int64]
+    pictures: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    reason: NDArray[np.object_]
+
+
+def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 0.95) -> PoweredShares:
+    r"""Return the share of an answer among decided pictures of each group, :math:`\hat R = \hat Y / \hat D`.
+
+    Both means are those of `prediction_powered`, of whether a picture has the answer (y, p) and is decided (d, q). With
+    :math:`e = (y - w p - \hat R (d - v q)) / \hat D` the variance is that of the pictures and that of which of them
+    were labelled, :math:`\hat R (1 - \hat R) / (N \hat D) + (1 / n - 1 / N)\, s_e^2` (Woodruff 1971). The interval is
+    Wilson's for as many pictures as have this variance (Korn and Graubard 1998), with Student's quantile for the part
+    that the labels estimate. For that number a picture with the answer and one without it are added to the labelled
+    ones, on one of which the machine errs: what none of a few showed may be there.
+
+    Parameters
+    ----------
+    labels : array_like of float, shape (n_groups, n_pictures, 2)
+        1 or 0: whether people gave the answer, and whether they decided; NaN where nobody labelled.
+    predictions : array_like of float, shape (n_groups, n_pictures, 2)
+        What the machine says of the same; NaN where there is no picture.
+    level : float
+    """
+    y, p = np.asarray(labels, float), np.asarray(predictions, float)
+    w = weights(y, p)
+    there, known = ~np.isnan(p[..., :1]), ~np.isnan(y[..., :1])
+    n, size = known.sum(axis=(1, 2)), there.sum(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred = np.where(there, p - _mean(p, there)[:, None], 0.0)
+        errors = y - w * centred
+        means = _mean(w * centred, there) + _mean(errors, known)
+        decided = np.clip(means[:, 1], _mean(y, known)[:, 1] / 2, 1.0)
+        share = np.clip(means[:, 0] / decided, 0.0, 1.0)
+        spread = _variance(errors[..., 0] - share[:, None] * errors[..., 1], known[..., 0], n) / decided**2
+        smoothed = (share * n * decided + 1) / (n * decided + 2)
+        variance = smoothed * (1 - smoothed) / decided
+        once_more = (n * spread + 1) / (n + 2)  # the machine wrong once more among two pictures more
+        of_labels = (1 / n - 1 / size) * np.maximum(spread, np.minimum(once_more, variance))
+        total = variance / size + of_labels
+        freedom = total**2 / (of_labels**2 / (n - 1))
+        ratio = stats.norm.ppf((1 + level) / 2) / stats.t.ppf((1 + level) / 2, freedom)
+        effective = variance * decided / total * np.where(np.isnan(ratio), 1, ratio) ** 2
+        effective = np.clip(effective, 0, size * decided)
+    reason = np.full(len(n), "", object)
+    reason[_mean(y, known)[:, 1] == 0] = NONE_DECIDED
+    reason[n < np.minimum(FEW, np.maximum(size, 1))] = FEW_LABELS
+    blank = np.where(reason == "", 0.0, np.nan)
+    low, high = wilson_interval(share + blank, effective + blank, level)
+    weight = _mean(w, known)[:, 0]
+    return PoweredShares(share + blank, low, high, effective + blank, n, size, weight + blank, reason)
 
 
 def _checked(
@@ -313,15 +342,15 @@ def _ratio(product: NDArray[np.float64], square: NDArray[np.float64]) -> NDArray
     return np.where(usable, product / np.where(usable, square, 1.0), 0.0)
 
 
-def known_mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the mean over the images that are known (axis 1)."""
+def _mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The mean over the images that are known (axis 1)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
 
 
-def known_variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the variance (n - 1) over the images that are known (axis 1), n of them."""
-    deviation = np.where(known, values - known_mean(values, known)[:, None], 0.0)
+def _variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The variance (n - 1) over the images that are known (axis 1), n of them."""
+    deviation = np.where(known, values - _mean(values, known)[:, None], 0.0)
     return (deviation**2).sum(axis=1) / np.where(n > 1, n - 1, np.nan)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from analysis.stats.permutation import flip_columns
 from analysis.stats.rare_changes import (
     bounded_draws,
     effective_prompts,
@@ -29,7 +30,6 @@ from analysis.stats.rare_changes import (
     range_of,
 )
 from analysis.stats.resampling import matrix, moments, resample_counts, resampled_deviations, studentized
-from analysis.stats.sign_flips import flip_columns
 
 ROUNDING = 1e-12  # of the largest total: sums of effects that cancel leave as much
 GRID, HALVINGS = 121, 22
@@ -166,7 +166,7 @@ def mean_p_values(
     values : array_like of float, shape (n_prompts, n_columns)
     reach : array_like of float, shape (n_columns,), optional
         How far from 0 a value can lie; by default as far from the median as one does, as in the ``envelope`` interval
-        of `analysis.stats.intervals`.
+        of `analysis.stats.bootstrap`.
     resamples, seed
 
     Returns

@@ -1,10 +1,4 @@
-r"""Tipping points: how unequal a detector's errors would have to be to make a difference on their own.
-
-Where both sides hold an object equally often and nothing is invented, shares p of detections stand to each other as the
-detector's sensitivities. So a detector that sees the object :math:`p_+ / p_-` times as often in images of the one side
-explains the whole difference; or one that invents it, on that side alone, in
-:math:`(p_+ - p_-) / (1 - p_-)` of the images without it.
-"""
+"""Tipping points: how unequal a detector's errors would have to be to make a difference on their own."""
 
 from __future__ import annotations
 
@@ -34,26 +28,15 @@ class TippingPoints:
 
 
 def tipping_points(first: ArrayLike, second: ArrayLike, low: ArrayLike, high: ArrayLike) -> TippingPoints:
-    r"""Return what errors of a detector would explain differences between two sides.
+    r"""Return how unequal a detector's errors would have to be to make the differences between two sides on their own.
 
-    Parameters
-    ----------
-    first, second : array_like of float, shape (n_objects,)
-        Shares of the sides' images in which the object was detected.
-    low, high : array_like of float, shape (n_objects,)
-        Interval of the difference, second less first. Bounds are NaN where it is.
+    Of shares of the sides' images in which each object was detected, and the interval of the difference, second less
+    first. Where both sides hold an object equally often and nothing is invented, shares p stand to each other as the
+    detector's sensitivities; or one that invents it, on the side with more alone, does so in
+    :math:`(p_+ - p_-) / (1 - p_-)` of the images without it. With the sum t of both shares, a difference d is the ratio
+    :math:`(t + d) / (t - d)`. The bound is that of the interval's end, so that it exceeds 1 where, and only where, the
+    interval leaves out 0; NaN where that is. A sensitivity analysis as of Cornfield et al. 1959.
 
-    Notes
-    -----
-    With the sum t of both shares, a difference d is the ratio :math:`(t + d) / (t - d)`. The bound is that of the
-    interval's end, so that it exceeds 1 where, and only where, the interval leaves out 0.
-
-    Source
-    ------
-    The tipping point of a sensitivity analysis (Cornfield et al. 1959; VanderWeele and Ding 2017, for confounders).
-
-    Examples
-    --------
     >>> result = tipping_points([0.1, 0.0], [0.3, 0.2], [0.1, -0.1], [0.3, 0.5])
     >>> result.sensitivity.round(2).tolist(), result.sensitivity_bound.round(2).tolist()
     ([3.0, inf], [1.67, 1.0])

@@ -47,7 +47,7 @@ from analysis.stats.crossed import (
     satterthwaite,
 )
 from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, column_blocks
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks
 from analysis.stats.word_pairs import mean_of, pair_medians, pair_pseudo_values
 from analysis.stats.word_permutations import permutation_floor, word_permutation_test
 
@@ -57,39 +57,18 @@ ALL_ALIKE = "controls: neither words nor prompts differ"
 
 @dataclass(frozen=True)
 class WordTest:
-    """Gaps over words and prompts; arrays have shape (n_columns,), NaN where undefined.
+    """Gaps over words and prompts; arrays have shape (n_columns,), NaN where undefined, for the `reason`.
 
-    Attributes
-    ----------
-    gap, low, high : ndarray of float64
-        Mean over prompts and reference words of the mean over the first side's words less that over the second's,
-        less `correction`, with an interval for other prompts and other words of the same meaning.
-    error : ndarray of float64
-        Standard error of the gap.
-    correction : ndarray of float64
-        What is taken off: half the nearness of the first side's words to each other less half that of the second's,
-        and by how much the median over pairs of words differs from their mean; NaN without ``within``.
-    p_value : ndarray of float64
-        Of the null hypothesis of this module; two-sided.
-    p_permutation : ndarray of float64
-        The share of all divisions of the sides' words into sides of these sizes that lie at least as far apart, see
-        `analysis.stats.word_permutations`: exact, for the words alone; of the gap before `correction`.
-    p_floor : float
-        The smallest value that `p_permutation` can take with so many words.
-    words_half : ndarray of float64
-        Half the interval that words and reference words alone would have, their parts of `error` without the prompts';
-        for an interval of the prompts that is made otherwise (`analysis.methods.stopping`).
-    share_words, share_references, share_prompts : ndarray of float64
-        Shares of the variance of the gap: of the words of the sides, of the reference words, and of the prompts (with
-        a noise that prompts share, of the seeds too). They add up to 1.
-    spread : ndarray of float64, shape (2, n_columns)
-        Variance of the means of a side's words around their own side's; NaN with one word.
-    freedom : int
-        Degrees of freedom of the sides' words: those used, less one a group.
-    n : ndarray of int64
-        Prompts that have a value for every word used.
-    reason : ndarray of object (str)
-        Why interval and p-value are NaN; empty where they are not.
+    `gap` is the mean over prompts and reference words of the mean over the first side's words less that over the
+    second's, less `correction` (half the nearness of the first side's words to each other less half that of the
+    second's, and by how much the median over pairs of words differs from their mean; NaN without ``within``), with its
+    standard `error`, an interval for other prompts and other words of the same meaning, and the `p_value` of the null
+    hypothesis of this module. `p_permutation` and `p_floor` are the exact p-value of the words alone
+    (`analysis.stats.word_permutations`), of the gap before `correction`, and the smallest that so many words can give;
+    `words_half` half the interval that words and reference words alone would have, for an interval of the prompts that
+    is made otherwise. The shares of the variance of the gap add up to 1; with a noise that prompts share the last holds
+    the seeds. `spread`, shape (2, n_columns), is the variance of the means of a side's words around their own side's;
+    `freedom` are the words used, less one a group; `n` the prompts that have a value for every word used.
     """
 
     gap: NDArray[np.float64]
@@ -142,22 +121,25 @@ def word_test(
 
     and so do the seeds. The interval is :math:`g \pm` the root of the right side at 1 − level.
 
+    (Clark 1973, and Westfall, Kenny and Judd 2014, for words as samples; Satterthwaite 1946, Welch 1947 and Banerjee
+    1960 for the degrees of freedom; Gretton et al. 2012, Eq. 3, and Székely and Rizzo 2013 for the correction; Tukey's
+    pseudo-values of a U-statistic after Arvesen 1969.)
+
     Parameters
     ----------
     first, second : array_like of float, shape (n_references, n_words, n_prompts, n_columns)
         Nearness of each reference word to each word of the side; NaN where there is none. A prompt without a value for
         one of them is left out of that column.
     others : array_like of float, shape (n_words, n_prompts, n_columns), optional
-        Nearness of the reference to further words that mean the same as each other, such as its own controls. Used for
-        :math:`V_w` only where neither side has two words: it is then assumed that words of all groups differ alike.
+        Nearness of the reference to further words that mean the same as each other. Used for :math:`V_w` only where
+        neither side has two words: it is then assumed that words of all groups differ alike.
     within : two of array_like of float, shape (n_words, n_words, n_prompts, n_columns), optional
         Nearness of the words of each side to each other, two words a side or more; the diagonal is not read. The gap
         is then the corrected one of this module: each word carries its jackknife pseudo-value of the correction, so
         that :math:`s_1^2, s_2^2` hold the error of both. Two words a side have one pair, and the same pseudo-value.
     shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
-        Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words. Seeds
-        are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value. To be corrected by
-        the caller where ``within`` is given.
+        Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words,
+        corrected by the caller where ``within`` is given. Seeds are then a fourth sample (`analysis.stats.crossed`).
     level : float
     apart : bool
         Whether no part is added up, and what word and prompt leave unexplained is taken off the prompts' part, not the
@@ -169,12 +151,6 @@ def word_test(
         `level` is no number between 0 and 1, an array of words has another number of axes, or ``within`` has fewer than
         two words a side or others than the sides.
 
-    Source
-    ------
-    Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples; Satterthwaite 1946, Welch 1947 and
-    Banerjee 1960 for the degrees of freedom; Gretton et al. 2012, Eq. 3 (the unbiased estimate), and Székely and Rizzo
-    2013 for the correction; Tukey's pseudo-values of a U-statistic after Arvesen 1969.
-
     Examples
     --------
     Two prompts that agree; word means 5 and 3 against 2 and 0: gap 3, s² = 2, V = 2 (1/2 + 1/2), t = 3 / √2, f = 2.
@@ -183,8 +159,7 @@ def word_test(
     >>> float(result.gap[0]), result.freedom, round(float(result.p_value[0]), 4)
     (3.0, 2, 0.1679)
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    checked_level(level)
     sides = [np.asarray(side) for side in (first, second)]
     spread = [np.asarray(others)[None]] if others is not None and all(s.shape[1] < 2 for s in sides) else []
     for array in (*sides, *spread):

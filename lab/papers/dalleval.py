@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.scores import TONES, even_p_values
+from analysis.stats.mad_floor import mad_floor
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import NoiseFloor, mad_floor
+from analysis.stats.permutation import NoiseFloor
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
 from lab.papers.dalleval_attributes import attribute_families
 from lab.papers.tables import read_table

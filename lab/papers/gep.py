@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.stats.noise_floor import NoiseFloor
+from analysis.stats.permutation import NoiseFloor
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
 from lab.papers.gep_floors import (
     CONTEXTS,

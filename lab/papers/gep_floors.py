@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.stats.noise_floor_result import NoiseFloor, floor_of_mean
-from analysis.stats.null_distribution import NullDistribution
+from analysis.stats.permutation import NoiseFloor
 from lab.papers.compare import number, p_text
 from lab.papers.tables import read_table
 
@@ -41,18 +39,19 @@ def floors(folder: Path | None = None) -> dict[tuple[str, str], NoiseFloor]:
 
 
 def _floor(first: NDArray[np.int64], second: NDArray[np.int64]) -> NoiseFloor:
-    """Floor of the score (Zhang et al. 2023, Eq. 2) of counts of `IMAGES`, each attribute dealt at random."""
-    parts = [(_dealt(k), count) for k, count in Counter((first + second).tolist()).items()]
-    return floor_of_mean(
-        parts, float(np.abs(first / IMAGES - second / IMAGES).mean()), 2 * IMAGES, 0, 9999, 0
-    )
+    """Floor of the score (Zhang et al. 2023, Eq. 2) of counts of `IMAGES`, each attribute dealt at random.
 
-
-def _dealt(successes: int) -> NullDistribution:
-    """Difference of two frequencies where so many successes are dealt to both samples (hypergeometric)."""
-    k = np.arange(max(0, successes - IMAGES), min(IMAGES, successes) + 1)
-    weight = stats.hypergeom.pmf(k, 2 * IMAGES, successes, IMAGES)
-    return NullDistribution(np.bincount(np.abs(2 * k - successes), weights=weight), IMAGES)
+    The sum of the attributes' differences is a convolution of hypergeometric distributions.
+    """
+    chance = np.ones(1)
+    for successes in first + second:
+        k = np.arange(max(0, successes - IMAGES), min(IMAGES, successes) + 1)
+        weight = stats.hypergeom.pmf(k, 2 * IMAGES, successes, IMAGES)
+        chance = np.convolve(chance, np.bincount(np.abs(2 * k - successes), weights=weight))
+    scores = np.arange(len(chance)) / IMAGES / len(first)
+    value, floor = float(np.abs(first - second).mean() / IMAGES), float(scores @ chance)
+    sd, p_value = float(np.sqrt((scores - floor) ** 2 @ chance)), float(chance[scores >= value - 1e-9].sum())
+    return NoiseFloor(value, floor, sd, value - floor, p_value, 2 * IMAGES, 0, "")
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:

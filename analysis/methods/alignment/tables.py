@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.methods.alignment import quality
 from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
-from analysis.stats.rates import linearised
+from analysis.stats.proportions import linearised
 from analysis.study import indicators
 from probes.runs.run import Run
 

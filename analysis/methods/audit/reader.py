@@ -11,10 +11,9 @@ import pandas as pd
 from analysis.methods.audit.design import ALL, Design, level_order
 from analysis.methods.audit.labels import MISSING
 from analysis.report.format import p_value
-from analysis.stats.effects import wilson_interval
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.powered_shares import powered_shares
-from analysis.stats.proportions import newcombe_interval
+from analysis.stats.prediction_powered import powered_shares
+from analysis.stats.proportions import newcombe_interval, wilson_interval
 
 UNDECIDED = "undecided"
 CONFUSIONS = ("by", "group", "label", "reading", "count", "of")
@@ -47,8 +46,8 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     """The share of every cell by the machine's readings of all pictures, corrected by the labels of some.
 
     ``share_reader`` is of the machine alone, ``share_labels`` of the labels alone, ``share`` of both
-    (`analysis.stats.powered_shares`); ``p_labelled`` that the labelled pictures of the model were chosen whatever the
-    machine reads.
+    (`analysis.stats.prediction_powered`); ``p_labelled`` that the labelled pictures of the model were chosen whatever
+    the machine reads.
     """
     keys = ["model", *design.factors]
     groups = dict(iter(pictures.groupby(keys, sort=False))) if design.reader else {}

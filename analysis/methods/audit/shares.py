@@ -12,9 +12,9 @@ from scipy import stats
 
 from analysis.methods.audit.design import Design
 from analysis.methods.audit.differences import NO_PICTURE, distance
-from analysis.stats.effects import wilson_interval
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.proportions import detectable_share, items_for_share, newcombe_interval
+from analysis.stats.power import detectable_share, items_for_share
+from analysis.stats.proportions import newcombe_interval, wilson_interval
 
 ONE_LEVEL = "fewer than two with decided pictures"
 CONSTANT = "the same in every picture"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.methods.dalleval.scores import TONE, Reading, averages
 from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.annotators import krippendorff_alpha
-from analysis.stats.rates import linearised
+from analysis.stats.proportions import linearised
 from analysis.stats.reader_correction import NO_IMAGES
 from probes.config.schema import Measure
 

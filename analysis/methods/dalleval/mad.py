@@ -21,8 +21,7 @@ from analysis.methods.dalleval.scores import (
 )
 from analysis.methods.dalleval.tables import bounded_interval, with_pooled
 from analysis.stats.absolute_mean import absolute_mean
-from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
-from analysis.stats.design_effect import design_effect
+from analysis.stats.mad_floor import clustered_mad_floor, clustered_mads, design_effect
 from analysis.stats.multiplicity import adjust_p_values
 from probes.config.schema import Measure
 

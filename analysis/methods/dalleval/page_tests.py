@@ -3,7 +3,7 @@
 Five questions are asked: do professions deviate from half and half, do they differ from one another in gender, in
 tone, in any attribute, and do words differ in any of these? Their p-values are adjusted for one another (Hommel 1988),
 and only where a question is answered with yes are single professions, attributes or differences between words named,
-each adjusted among its own (`analysis.stats.group_swaps`, `analysis.stats.multiplicity`, `analysis.stats.step_down`).
+each adjusted among its own (`analysis.stats.group_swaps`, `analysis.stats.multiplicity`, `analysis.stats.permutation`).
 Where neither professions nor words differ in anything the page errs with the probability of one test.
 """
 

@@ -33,12 +33,11 @@ from analysis.methods.dalleval.scores import (
     other_p_values,
     status_counts,
 )
-from analysis.stats.clustered_floor import clustered_mad_floor
-from analysis.stats.design_effect import design_effect
-from analysis.stats.effects import wilson_interval
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.group_swaps import group_swaps
-from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.mad_floor import clustered_mad_floor, design_effect
 from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.proportions import wilson_interval
 from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from probes.config.schema import Measure
@@ -92,7 +91,7 @@ def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.Dat
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
     Tones of the main words also stand together in rows of all words, as in Tables 20 and 21. Their images share noise:
-    intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`,
+    intervals are over draws, floor and test over noises (`analysis.stats.mad_floor`,
     `analysis.stats.group_swaps`). The prompt without a profession has no p-value of its tones but where it counts.
     Other intervals are over images (Wilson's of a share, of tones by bootstrap); p-values are adjusted over the
     professions of a word. ``corrected_least`` and ``corrected_most``: between them the corrected average lies where the
@@ -246,7 +245,7 @@ def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.D
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
     Of gender and tone: a presence is its own distribution. Images of the main words also stand together, with
-    intervals of the effective size where they share noise (`analysis.stats.design_effect`).
+    intervals of the effective size where they share noise (`analysis.stats.mad_floor`).
     """
     frames = []
     for one in readings:
@@ -290,7 +289,7 @@ def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.Data
 
     Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.
     The ``share`` is of the images that have a tone (``decided``) among those in which the attribute is ``present``,
-    with Wilson's interval of the effective size (`analysis.stats.design_effect`: images of a noise are no independent
+    with Wilson's interval of the effective size (`analysis.stats.mad_floor`: images of a noise are no independent
     ones, unless not `paired`).
     """
     others = [one for one in readings if kind_of(one.question) == ATTRIBUTES]

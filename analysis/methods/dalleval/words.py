@@ -27,9 +27,7 @@ from analysis.methods.gep.tables import pairs
 from analysis.stats.attribute_swaps import attribute_swaps
 from analysis.stats.group_swaps import group_swaps
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import NoiseFloor, paired_floor
-from analysis.stats.sign_flips import flip_p_values
-from analysis.stats.step_down import step_down_test
+from analysis.stats.permutation import NoiseFloor, flip_p_values, paired_floor, step_down_test
 from analysis.study import Comparison
 from probes.config.schema import Measure
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from analysis.methods.gep import estimates
 from analysis.observe.features import attribute_audit as audit
 from analysis.observe.features.attribute_audit import Sentences
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.rates import linearised
+from analysis.stats.bootstrap import bootstrap_interval
+from analysis.stats.proportions import linearised
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.run import Run

@@ -3,7 +3,7 @@
 Frequencies are means over all images that were read (Zhang et al. 2023, Eq. 1), so an attribute that lacks a context
 or most labels has fewer images and nothing else changes. What is drawn anew decides on the unit:
 
-- of several contexts each has noises of its own: contexts (`analysis.stats.word_swaps`);
+- of several contexts each has noises of its own: contexts (`analysis.stats.swaps`);
 - of one context, or an occupation (Table 10): its images, and what is said is said of it alone;
 - with `sampler.noise: shared` the seeds repeat over the contexts: contexts and seeds are crossed samples, the variance
   is the sum of both (`analysis.stats.crossed`), and the test of the score flips the signs of both.
@@ -19,15 +19,9 @@ from numpy.typing import NDArray
 
 from analysis.methods.gep.scores import Audit
 from analysis.stats.absolute_mean import AbsoluteMean, inverted_mean
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.crossed import FEW_SEEDS, FEWEST_SEEDS, crossed_mean
-from analysis.stats.crossed_score import (
-    crossed_adjusted,
-    crossed_covariance,
-    crossed_flips,
-    crossed_score_test,
-)
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.word_swaps import word_swaps
+from analysis.stats.swaps import crossed_covariance, crossed_swaps, word_swaps
 from probes.config.schema import Measure
 
 CONTEXTS, IMAGES, CROSSED = "contexts", "images", "contexts and seeds"
@@ -55,8 +49,6 @@ class Inference:
     reason: NDArray[np.object_]
     score: AbsoluteMean
     floor: float
-    floor_sd: float
-    excess: float
     score_p: float
     smallest_p: float
     score_reason: str
@@ -93,7 +85,7 @@ def over_units(units: Iterable[str]) -> str:
 def parts(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what each unit adds to the error of a difference of frequencies, shape (n_units, n_attributes).
 
-    `sums` and `counts` (n_units, 2, n_attributes) are those of `analysis.stats.word_swaps.word_swaps`. The parts add up
+    `sums` and `counts` (n_units, 2, n_attributes) are those of `analysis.stats.swaps.word_swaps`. The parts add up
     to 0; NaN where a unit was not read for an attribute.
     """
     total = counts.sum(axis=0)
@@ -145,8 +137,6 @@ def _by_units(
         reason=_named(reason, unit),
         score=score,
         floor=held.floor,
-        floor_sd=held.sd,
-        excess=held.excess,
         score_p=held.p_value,
         smallest_p=held.smallest,
         score_reason=_score_reason(str(_named(np.array([held.reason], object), unit)[0]), known, unit),
@@ -168,8 +158,7 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
     found = crossed_mean(linear, level=measure.level)
     known = (units > 1) & ~np.isnan(difference)
     kept, why = each[:, :, known], "" if seeds >= FEWEST_SEEDS else FEW_SEEDS
-    nothing = (np.nan,) * 4
-    floor, floor_sd, p_value, smallest = nothing
+    floor = p_value = smallest = np.nan
     score, adjusted = inverted_mean([], np.zeros((0, 0))), np.full(attributes, np.nan)
     if known.any() and not why:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -178,12 +167,10 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
             share = counts / total[None, :, None]
             share = share[:, 0] - (share[:, 0] - share[:, 1]) * (total[0] / total.sum(axis=0))
         null, share = (np.nan_to_num(one)[:, :, known] for one in (null[:, 0] - null[:, 1], share))
-        options = {"draws": measure.permutations, "seed": measure.seed}
-        floor, floor_sd, p_value = crossed_score_test(null, **options)
-        adjusted[known] = crossed_adjusted(null, **options)
-        smallest = crossed_score_test(np.ones((contexts, seeds, 1)), **options)[2]
+        test = crossed_swaps(null, share, draws=measure.permutations, seed=measure.seed)
+        floor, p_value, smallest, adjusted[known] = test.floor, test.p_value, test.smallest, test.p_adjusted
         covariance, freedom = crossed_covariance(kept)
-        flips = crossed_flips(null, share, **options) if null.any() else None
+        flips = test.flips if null.any() else None
         score = inverted_mean(
             difference[known], covariance, freedom=freedom, level=measure.level, flips=flips
         )
@@ -203,8 +190,6 @@ def _crossed(sums: NDArray[np.float64], counts: NDArray[np.float64], measure: Me
         reason=_named(found.reason, CONTEXTS),
         score=score if score.n else AbsoluteMean(np.nan, np.nan, np.nan, raw, int(known.sum())),
         floor=floor,
-        floor_sd=floor_sd,
-        excess=raw - floor,
         score_p=p_value,
         smallest_p=smallest,
         score_reason=_score_reason(why, known, CONTEXTS),

@@ -18,7 +18,7 @@ from analysis.methods.gep.sources import POWERED
 from analysis.methods.gep.stage import checker_readings, read_audits
 from analysis.methods.gep.tables import LABELS
 from analysis.report.format import interval, number
-from analysis.stats.score_differences import score_differences
+from analysis.stats.absolute_mean import score_differences
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.runs.run import Run
@@ -74,7 +74,7 @@ def leaderboard(
     """Return the scores and ranks of several models, and the differences between them, paired by context.
 
     Smallest score first: ``score`` less what errors add, ``raw`` as in the paper, ``rank`` and the ranks between which
-    it lies (`analysis.stats.score_differences`). Printed scores have a ``raw`` and ``printed_in``, and no rank.
+    it lies (`analysis.stats.absolute_mean`). Printed scores have a ``raw`` and ``printed_in``, and no rank.
     ``low_all`` and ``high_all`` of a difference are of all pairs of a setting at once.
     """
     read = {name: source_audits(run, source) for name, run in runs.items()}

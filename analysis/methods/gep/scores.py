@@ -111,7 +111,7 @@ def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean absolute difference over the last axis (Zhang et al. 2023, Eq. 2), without what is NaN.
 
     Of a GEP vector it is the GEP score, in 0 to 1 for labels; of `by_context` the score of each context (the paper's
-    Table 15). It is positive by chance alone: see `analysis.stats.noise_floor`.
+    Table 15). It is positive by chance alone: see `analysis.stats.mad_floor`.
 
     >>> float(score(np.array([0.5, -0.25, np.nan])))
     0.375

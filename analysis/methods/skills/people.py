@@ -157,7 +157,7 @@ def people_table(items: pd.DataFrame, level: float) -> pd.DataFrame:
 
     Of the images' own statements (``asked``: ``prompt``) ``people`` and ``detector`` are accuracies, as in the paper's
     Table 3, over the same ``n`` answers: those that are neither ``unclear`` nor ``not_judged`` by the detector.
-    Intervals are Wilson's with the effective size over prompts (`analysis.stats.rates.effective`); ``kappa`` is
+    Intervals are Wilson's with the effective size over prompts (`analysis.stats.proportions.effective`); ``kappa`` is
     Cohen's. Rows of two annotators (``A, B``) compare them with each other.
     """
     rows = []

@@ -23,8 +23,7 @@ from analysis.methods.skills.scores import (
     dealt,
     judge,
 )
-from analysis.stats.effects import wilson_interval
-from analysis.stats.rates import effective
+from analysis.stats.proportions import effective, wilson_interval
 from analysis.stats.resampling import ONE_PROMPT
 from analysis.tables.interval_columns import with_ends
 from analysis.tables.table import Latex, Table
@@ -94,8 +93,8 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
 
     ``shuffled`` is the accuracy of images that are dealt out at random to the prompts of their skill, of those of the
     split; ``chance`` the same of images that show exactly what was asked for. Intervals are Wilson's with the effective
-    size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
-    2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
+    size over prompts (`analysis.stats.proportions.effective`), at `level`. The average of the skills (as in the paper's
+    Table 2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
     images, absent, rows = image_table(scored), _levels(scored.absent), []
     can = images["reason"] == ""

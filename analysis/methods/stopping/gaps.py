@@ -18,8 +18,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.effects import prompt_means
 from analysis.stats.word_pairs import prompt_gaps
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.control_columns import SideWords

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 
 WHAT = ("kind", "site", "part", "source", "positions", "heads", "first_step", "stop_step")
 JOIN = ", "  # between the sites and the heads of one patch

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import WHAT, Effects, Place
-from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.ratio_sets import RatioSets, mean_p_values, mean_sets
 from analysis.stats.resampling import matrix
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, no_total, shares

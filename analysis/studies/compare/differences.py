@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.effects import effect_sizes, prompt_means
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.bootstrap import prompt_means
+from analysis.stats.effects import effect_sizes
+from analysis.stats.permutation import sign_flip_test
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read

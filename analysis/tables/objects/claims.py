@@ -10,8 +10,8 @@ A claim is the intersection of two tests, so its p-value is the larger of theirs
 
 Without labels the first is *pooled*: images of the two sides' words differ as detected, by sign flips over prompts.
 That is exact for these words, but what a detector sees less of on one side differs too: it is a hint, with the tipping
-point (`analysis.stats.tipping_points`) from which the detector alone would make it. A detector whose detections are the
-truth (the toy world's checker) needs no labels.
+point (`analysis.stats.tipping_points`) from which the detector alone would make it. A detector whose detections
+are the truth (the toy world's checker) needs no labels.
 
 Benjamini–Hochberg over the objects of a comparison that can be significant at all keeps the expected share of false
 claims among the claims at 5 %. Whether an object can be follows from the number of prompts at which the sides differ,
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.permutation import flip_p_values
 from analysis.stats.tipping_points import tipping_points
 from analysis.stats.word_test import word_test
 from analysis.study import Member
@@ -109,8 +109,9 @@ def claim_table(
 
     One row per pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ. ``claim`` is
     one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects of the pair that
-    can be significant at all, NaN for the others. ``tipping_``: see `analysis.stats.tipping_points`, of the difference
-    as detected and its interval over words and prompts, or over prompts where a side has fewer than `WORDS` words.
+    can be significant at all, NaN for the others. ``tipping_``: see `analysis.stats.detector_correction`, of the
+    difference as detected and its interval over words and prompts, or over prompts where a side has fewer than `WORDS`
+    words.
 
     Three words a side, eight prompts; the hat comes with every word of the second side and none of the first.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import wilson_interval
 from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import COUNTS

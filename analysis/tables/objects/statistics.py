@@ -1,6 +1,6 @@
 """All statistics of an object table in two tidy tables: one row an object and pair of words, one row a comparison.
 
-What each number means stands where it is made: `analysis.stats.object_tests`, `analysis.stats.bias_scores`,
+What each number means stands where it is made: `analysis.stats.object_tests`, `analysis.stats.object_tests`,
 `analysis.stats.table_tests`.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import common_odds_ratios, paired_presence_test
+from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
+from analysis.stats.odds_ratios import common_odds_ratios
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.interval_columns import interval_columns, with_ends
 

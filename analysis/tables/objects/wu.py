@@ -23,8 +23,8 @@ from scipy import sparse
 from analysis.metrics.cooccurrence import ALL, of_group
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import NO_STEP, definition
-from analysis.stats.bias_scores import bias_scores
 from analysis.stats.object_counts import ObjectTable
+from analysis.stats.object_tests import bias_scores
 from analysis.stats.table_tests import chi_square_test
 from analysis.tables.similarities.similarities import COLUMNS, pair_name
 from hooks.cosine import cosine_of

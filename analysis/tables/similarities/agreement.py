@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.tables.similarities.similarities import Similarities
 from analysis.tables.similarities.specifications import headline_values
 

@@ -14,8 +14,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.cautions import unequal_sides
-from analysis.stats.effects import prompt_means
 from analysis.stats.resampling import NOTHING, ONE_PROMPT, moments
 from analysis.stats.word_test import ALL_ALIKE, word_test
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import definition
+from analysis.stats.bootstrap import bootstrap_interval, prompt_means
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.effects import prompt_means
-from analysis.stats.intervals import bootstrap_interval
 from analysis.tables.similarities.families import PROMPT_SPACE, named, stacked
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 
@@ -38,7 +37,7 @@ def disparity(
     with a prompt's value the mean over its seeds.
 
     `pairs` are as of `analysis.tables.similarities.gap.gap`. The interval over prompts is ``envelope`` of
-    `analysis.stats.intervals.bootstrap_interval`, cut off where the metric's values end; where all prompts of a seed
+    `analysis.stats.bootstrap.bootstrap_interval`, cut off where the metric's values end; where all prompts of a seed
     share their noise, that of `analysis.stats.crossed`. One row per (space, site, step, metric, pair), with
     `DISPARITY_COLUMNS`; ``mean`` is in the units of the metric: a cosine or SSIM of at most 1, which is no difference,
     or Diff. Pix. from 0 (no difference) to 100.

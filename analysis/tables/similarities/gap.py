@@ -25,14 +25,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import definition
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
+from analysis.stats.effects import EffectSizes, effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.permutation import FlipColumns, adjusted_together, flip_columns
 from analysis.stats.rare_changes import few_carry, unseen_share
 from analysis.stats.resampling import moments
-from analysis.stats.sign_flips import FlipColumns, adjusted_together, flip_columns
 from analysis.tables.similarities.control_columns import (
     ROUNDING,
     below_rounding,

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import NO_STEP, Metric, headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.tables.similarities.families import stacked
 from analysis.tables.similarities.gap import single_gaps
 from analysis.tables.similarities.similarities import Similarities, similarities

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.observe.objects.tags.ram import RamTagger
-from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import wilson_interval
 from lab.train.detectors.tagged_images import checked
 
 BAR = 0.90  # of recall and of precision, of each tag

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.stats.noise_floor import mad_floor
+from analysis.stats.mad_floor import mad_floor
 from probes.toyworld.checker import SKIN_NAMES
 
 LEVEL = 0.95
@@ -78,7 +78,7 @@ def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Mean absolute deviation of professions from an even distribution, beside its floor, of images of *person*.
 
     Of ``component`` (two values, by the verdict), ``answered`` (by the answering network, where it was asked) and
-    ``skin`` (three): the result of `analysis.stats.noise_floor.mad_floor` over all professions; ``above``: professions
+    ``skin`` (three): the result of `analysis.stats.mad_floor.mad_floor` over all professions; ``above``: professions
     whose own p-value, adjusted by Benjamini and Hochberg, is below 0.05; ``differ``: p-value of Pearson's chi-square
     test that all professions have one distribution, even or not.
     """

@@ -10,9 +10,9 @@ import pandas as pd
 
 from analysis.loaded_run import load_run
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.effects import prompt_means
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.multiplicity import gatekept
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.permutation import sign_flip_test
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.similarities import Similarities, similarities
 from probes.runs.run import Run

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, logit
 
-from analysis.stats.noise_floor import paired_floor
+from analysis.stats.absolute_mean import score_differences
+from analysis.stats.permutation import paired_floor, sign_flip_test
 from analysis.stats.prediction_powered import prediction_powered, rectified, score_interval, weights
-from analysis.stats.score_differences import score_differences
-from analysis.stats.sign_flips import sign_flip_test
 from lab.papers.gep_floors import CONTEXTS, IMAGES, SEEDS, attribute_counts
 from lab.papers.tables import read_table
 from lab.templates import render

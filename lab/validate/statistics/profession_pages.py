@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.methods.dalleval.scores import even_p_values
-from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.group_swaps import group_swaps
+from analysis.stats.mad_floor import clustered_mad_floor
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.step_down import step_down_test
+from analysis.stats.permutation import step_down_test
 from lab.papers.tables import read_table
 from lab.templates import render
 from lab.validate.statistics.simulation import ALPHA

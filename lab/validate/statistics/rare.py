@@ -14,7 +14,7 @@ from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.permutation import sign_flip_test
 from lab.validate.statistics.simulation import COLUMNS, rejection_row
 
 SHARES = (0.01, 0.02, 0.05, 0.1)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.word_test import word_test
 from lab.validate.statistics.simulation import COLUMNS, covered_row
 from lab.validate.statistics.words import MANY, DrawnWords, WordWorld, draw_words

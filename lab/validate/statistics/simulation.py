@@ -9,14 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.stats.bias_scores import bias_scores, presence_differences
-from analysis.stats.effects import effect_sizes, prompt_means
+from analysis.stats.bootstrap import bootstrap_interval, prompt_means
+from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.object_tests import common_odds_ratios, paired_presence_test
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
+from analysis.stats.odds_ratios import common_odds_ratios
+from analysis.stats.permutation import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
-from analysis.stats.worlds import ObjectWorld, draw_table, table_of
+from lab.validate.statistics.object_worlds import ObjectWorld, draw_table, table_of
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, GAP_WORLDS, OBJECT_WORLDS, draw_gaps
 
 ALPHA = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.stats.worlds import ObjectWorld
+from lab.validate.statistics.object_worlds import ObjectWorld
 
 OBJECT_WORLDS = (
     ObjectWorld("independent images"),

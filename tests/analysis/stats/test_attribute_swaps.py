@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.attribute_swaps import attribute_swaps
-from analysis.stats.noise_floor_result import CONSTANT, NO_IMAGES
+from analysis.stats.attribute_swaps import CONSTANT, attribute_swaps
+from analysis.stats.permutation import NO_IMAGES
 
 
 def distance(first, second):

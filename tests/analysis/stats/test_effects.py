@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.effects import effect_sizes, prompt_means
+from analysis.stats.bootstrap import bootstrap_interval, prompt_means
+from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
-from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.rare_changes import effective_prompts, few_carry
 from analysis.stats.resampling import resample_counts

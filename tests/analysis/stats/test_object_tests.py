@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.bias_scores import bias_scores, presence_differences
 from analysis.stats.object_tests import (
     NEVER,
     NO_DIFFERENCE,
-    ONE_SIDE,
-    common_odds_ratios,
+    bias_scores,
     paired_presence_test,
+    presence_differences,
 )
 from tests.analysis.object_data import dense_table, random_counts
 
@@ -52,28 +51,6 @@ def test_large_sums_come_from_the_normal_distribution_and_say_so():
     assert result.p_value[0] == pytest.approx(2 * stats.norm.sf(abs(z)))
 
 
-def test_the_common_odds_ratio_is_that_of_statsmodels():
-    from statsmodels.stats.contingency_tables import StratifiedTable
-
-    counts = random_counts(15, 6, 2, 5, seed=1)
-    result = common_odds_ratios(dense_table(counts), "n", "f")
-    present = (counts > 0).sum(axis=1)
-    for o in range(5):
-        strata = [np.array([[f, 6 - f], [n, 6 - n]], float) for n, f in present[..., o] if 0 < f + n < 12]
-        assert result.odds_ratio[o] == pytest.approx(StratifiedTable(strata).oddsratio_pooled)
-
-
-def test_odds_ratio_with_one_seed_is_that_of_matched_pairs():
-    counts = random_counts(60, 1, 2, 5, seed=4)
-    result = common_odds_ratios(dense_table(counts), "n", "f")
-    for o in range(5):
-        first, second = counts[:, 0, 0, o] > 0, counts[:, 0, 1, o] > 0
-        b, c = (second & ~first).sum(), (first & ~second).sum()
-        assert result.odds_ratio[o] == pytest.approx(b / c)
-        half = stats.norm.ppf(0.975) * np.sqrt(1 / b + 1 / c)
-        np.testing.assert_allclose([result.low[o], result.high[o]], b / c * np.exp([-half, half]), rtol=1e-10)
-
-
 def test_bias_score_is_equation_5_and_its_interval_wilsons():
     counts = np.zeros((30, 1, 2, 2), int)
     counts[:18, 0, 1, 0] = 2  # in 18 images of f, twice in each
@@ -100,9 +77,6 @@ def test_what_is_undefined_is_nan_with_a_reason():
     tests = paired_presence_test(table, "n", "f")
     assert tests.reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
     assert np.isnan(tests.p_value[:2]).all() and tests.p_value[2:].tolist() == [0.25, 1.0]
-    odds = common_odds_ratios(table, "n", "f")
-    assert odds.reason.tolist() == [NEVER, NO_DIFFERENCE, ONE_SIDE, ""]
-    assert np.isnan(odds.odds_ratio[:3]).all() and odds.odds_ratio[3] == 1
     scores = bias_scores(table, "n", "f")
     assert scores.reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
     assert scores.value[1:].tolist() == [0.5, 1, 0.5] and np.isnan(scores.value[0])

@@ -1,4 +1,4 @@
-"""Power against statsmodels, closed forms and simulation."""
+"""Numbers of prompts, seeds and items, against SciPy, statsmodels and simulation."""
 
 import numpy as np
 import pandas as pd
@@ -6,16 +6,22 @@ import pytest
 from scipy import stats
 
 from analysis.stats.power import (
+    FEWEST_PROMPTS,
     NO_GAP,
     TOO_MANY,
+    binomial_power,
+    detectable_share,
     gap_power,
+    items_for_difference,
+    items_for_share,
     presence_power,
     presence_spread,
     prompts_for_gap,
     prompts_for_presence,
+    smallest_number,
 )
+from analysis.stats.proportions import stratified_exact_test
 from analysis.stats.word_power import CEILING, ONE_WORD
-from analysis.stats.worlds import ObjectWorld, draw_table
 from analysis.studies import power
 from analysis.studies.power import run_inputs
 from analysis.tables.stage import measure
@@ -60,12 +66,13 @@ def test_no_gap_and_too_small_a_gap_have_a_reason():
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_spread_of_presence_is_that_of_the_world(seeds):
-    world = ObjectWorld("", 0.3, 0.1, 0.4, 0.2, n_prompts=40, n_seeds=seeds)
-    table = draw_table(world, 3000, np.random.default_rng(0), shift=(1.0, 1.5))
-    dense = np.zeros((3000, 40, 2))
-    dense[table.object, table.prompt] = table.presence
-    difference = (dense[:, :, 1] - dense[:, :, 0]) / seeds
-    assert difference.std() == pytest.approx(presence_spread(0.2, 0.1, world), rel=0.01)
+    rng, shape = np.random.default_rng(0), (3000, 40, seeds, 2)
+    latent = np.sqrt(0.2) * rng.standard_normal(shape)
+    for share, size in ((0.3, (1, 1)), (0.1, (1, 2)), (0.4, (seeds, 1))):
+        latent += np.sqrt(share) * rng.standard_normal((*shape[:2], *size))
+    difference = np.diff((latent < stats.norm.ppf([0.2, 0.3])).mean(axis=2))
+    expected = presence_spread(0.2, 0.1, seeds, prompt=0.3, interaction=0.1, noise=0.4)
+    assert difference.std() == pytest.approx(expected, rel=0.01)
 
 
 def test_simulated_presence_power_is_that_of_mcnemar_in_closed_form():
@@ -78,8 +85,7 @@ def test_simulated_presence_power_is_that_of_mcnemar_in_closed_form():
         p_value = np.minimum(1, 2 * stats.binom.cdf(np.minimum(b, m - b), m, 0.5))
         chosen = stats.binom.pmf(b, m, only / (only + other))[p_value <= 0.05].sum()
         power += stats.binom.pmf(m, n, only + other) * chosen
-    world = ObjectWorld("", frequency=p, n_prompts=n, n_seeds=1)
-    found = presence_power(p, q - p, world, simulations=4000)
+    found = presence_power(p, q - p, n, 1, prompt=0, interaction=0, noise=0, simulations=4000)
     assert found == pytest.approx(power, abs=5 * np.sqrt(power * (1 - power) / 4000))
 
 
@@ -155,3 +161,47 @@ def test_spreads_of_words_are_those_of_the_test_against_words(measured, monkeypa
     assert found["sd_word"] == pytest.approx((0.5 * 0.04 / (1 / 3 + 1 / 2)) ** 0.5)
     assert found["sd_reference"] == pytest.approx((0.25 * 0.04 * 4) ** 0.5)
     assert (found["words"], found["references"]) == ([2], [4])
+
+
+@pytest.mark.parametrize("needed", [1, 2, 3, 100, 1024, 1025])
+def test_it_is_the_first_number_at_which_the_power_is_reached(needed):
+    def power_at(n):
+        return float(n >= needed)
+
+    one_by_one = next(n for n in range(FEWEST_PROMPTS, 2000) if power_at(n) >= 0.5)
+    assert smallest_number(power_at, 0.5) == one_by_one
+
+
+def test_a_coarser_search_errs_by_its_precision_and_never_below():
+    for needed in np.random.default_rng(0).integers(2, 100_000, 50):
+        number = smallest_number(lambda n: float(n >= needed), 0.5, precision=0.01)  # noqa: B023
+        assert needed <= number <= max(needed + 1, 1.0201 * needed)
+
+
+def test_no_number_where_the_power_is_never_reached():
+    asked = []
+    assert smallest_number(lambda n: asked.append(n) or 0.2, 0.8) is None
+    assert asked[:3] == [2, 4, 8] and len(asked) < 30
+
+
+def test_the_power_of_the_binomial_test_is_that_of_scipys():
+    for n, reference, share, alpha in ((10, 0.5, 0.9, 0.05), (17, 0.3, 0.6, 0.01), (9, 0.93, 0.4, 0.05)):
+        p = np.array([stats.binomtest(x, n, reference).pvalue for x in range(n + 1)])
+        expected = stats.binom.pmf(np.flatnonzero(p <= alpha), n, share).sum()
+        assert binomial_power(share, n, reference, alpha) == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_is_detectable_has_the_power_and_a_little_less_has_not():
+    apart = detectable_share(20, 0.4, alpha=0.01)
+    assert binomial_power(0.4 + apart, 20, 0.4, 0.01) >= 0.8
+    assert binomial_power(0.4 + apart - 0.001, 20, 0.4, 0.01) < 0.8
+    n = int(items_for_share(0.4 + apart, 0.4, alpha=0.01))
+    assert n <= 20 and binomial_power(0.4 + apart, n, 0.4, 0.01) >= 0.8
+
+
+@pytest.mark.parametrize(("first", "second", "alpha"), [(0.3, 0.7, 0.01), (0.1, 0.5, 0.05)])
+def test_the_number_for_a_difference_has_about_the_power_of_fishers_test(first, second, alpha):
+    n = int(items_for_difference(first, second, alpha=alpha))
+    p = np.array([[stratified_exact_test([a], [n], [b], [n]) for b in range(n + 1)] for a in range(n + 1)])
+    likely = [stats.binom.pmf(np.arange(n + 1), n, share) for share in (first, second)]
+    assert likely[0] @ (p <= alpha) @ likely[1] == pytest.approx(0.8, abs=0.04)

@@ -51,28 +51,3 @@ def test_the_squared_distance_is_unbiased_and_its_variance_exact(share, n, refer
     spread = share * (1 - share)
     exact = 4 * (share - reference) ** 2 * spread / n + 2 * spread**2 / (n * (n - 1))
     assert likely @ (value - likely @ value) ** 2 == pytest.approx(exact, abs=1e-12)
-
-
-def test_the_power_of_the_binomial_test_is_that_of_scipys():
-    for n, reference, share, alpha in ((10, 0.5, 0.9, 0.05), (17, 0.3, 0.6, 0.01), (9, 0.93, 0.4, 0.05)):
-        p = np.array([stats.binomtest(x, n, reference).pvalue for x in range(n + 1)])
-        expected = stats.binom.pmf(np.flatnonzero(p <= alpha), n, share).sum()
-        assert proportions.binomial_power(share, n, reference, alpha) == pytest.approx(expected, abs=1e-12)
-
-
-def test_what_is_detectable_has_the_power_and_a_little_less_has_not():
-    apart = proportions.detectable_share(20, 0.4, alpha=0.01)
-    assert proportions.binomial_power(0.4 + apart, 20, 0.4, 0.01) >= 0.8
-    assert proportions.binomial_power(0.4 + apart - 0.001, 20, 0.4, 0.01) < 0.8
-    n = int(proportions.items_for_share(0.4 + apart, 0.4, alpha=0.01))
-    assert n <= 20 and proportions.binomial_power(0.4 + apart, n, 0.4, 0.01) >= 0.8
-
-
-@pytest.mark.parametrize(("first", "second", "alpha"), [(0.3, 0.7, 0.01), (0.1, 0.5, 0.05)])
-def test_the_number_for_a_difference_has_about_the_power_of_fishers_test(first, second, alpha):
-    n = int(proportions.items_for_difference(first, second, alpha=alpha))
-    p = np.array(
-        [[proportions.stratified_exact_test([a], [n], [b], [n]) for b in range(n + 1)] for a in range(n + 1)]
-    )
-    likely = [stats.binom.pmf(np.arange(n + 1), n, share) for share in (first, second)]
-    assert likely[0] @ (p <= alpha) @ likely[1] == pytest.approx(0.8, abs=0.04)

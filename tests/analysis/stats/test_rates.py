@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import precision_score, recall_score
 
-from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import wilson_interval
 from analysis.stats.rates import COLUMNS, detection_rates
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.ratio_sets import mean_p_values, ratio_sets
 
 

@@ -1,4 +1,4 @@
-"""Tipping points: errors that they name make the difference."""
+"""What errors of a detector would explain a difference."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import triptych
 from analysis.methods.audit.reader import chosen_whatever_is_read
-from analysis.stats.powered_shares import powered_shares
+from analysis.stats.prediction_powered import powered_shares
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
 COUNTS = {

@@ -15,8 +15,8 @@ from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
 from analysis.methods.dalleval.stage import measure_professions
 from analysis.stats.annotators import krippendorff_alpha
-from analysis.stats.noise_floor import mad_floor
-from analysis.stats.step_down import step_down_test
+from analysis.stats.mad_floor import mad_floor
+from analysis.stats.permutation import step_down_test
 from lab.papers.tables import FOLDER
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import NONE

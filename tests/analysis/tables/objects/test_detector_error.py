@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from analysis.stats.effects import wilson_interval
+from analysis.stats.proportions import wilson_interval
 from analysis.tables.objects.detector_error import (
     CHECKER,
     ERROR_COLUMNS,

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from analysis.stats.bias_scores import bias_scores
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.object_tests import bias_scores, paired_presence_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from analysis.tables.objects.statistics import (
     OBJECT_COLUMNS,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.stats.worlds import draw_table
+from lab.validate.statistics.object_worlds import draw_table
 from lab.validate.statistics.page import WORDS, main
 from lab.validate.statistics.rates import COVERAGE, REJECTION, Rates
 from lab.validate.statistics.simulation import (

@@ -1,4 +1,4 @@
-"""Words that change places within units: against SciPy, sign flips, and units of different size."""
+"""Swaps of words within units, and of contexts and seeds, against enumeration."""
 
 from itertools import product
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.noise_floor import paired_floor
-from analysis.stats.sign_flips import sign_flip_test
-from analysis.stats.word_swaps import word_swaps
+from analysis.stats.crossed import crossed_mean
+from analysis.stats.permutation import paired_floor, sign_flip_test
+from analysis.stats.swaps import crossed_covariance, crossed_swaps, word_swaps
 
 
 def counted(rng, units=8, attributes=4, images=5):
@@ -42,7 +42,7 @@ def test_units_of_different_size_are_weighted_by_their_images():
         vectors.append(s[0] / n[0] - s[1] / n[1])
         scores.append(np.abs(vectors[-1]).mean())
     assert got.value == pytest.approx(scores[0]) and got.floor == pytest.approx(np.mean(scores))
-    assert got.excess == pytest.approx(scores[0] - np.mean(scores))
+    assert got.floor == pytest.approx(np.mean(scores))
     assert got.p_value == pytest.approx(np.mean(np.array(scores) >= scores[0] - 1e-12))
     np.testing.assert_allclose(got.difference, vectors[0])
     np.testing.assert_allclose(
@@ -71,3 +71,34 @@ def test_what_is_not_defined_says_why(sums, counts, reason):
     got = word_swaps(sums, counts)
     assert got.reason == reason and set(got.reasons) == {reason}
     assert np.isnan(got.p_value) and np.isnan(got.p_values).all()
+
+
+@pytest.mark.parametrize(("context", "seed"), [(0.0, 1.0), (1.0, 1.0)])
+def test_without_a_difference_it_rejects_no_more_than_it_says(context, seed):
+    rng = np.random.default_rng(0)
+    rejected, adjusted = [], []
+    for number in range(200):
+        parts = rng.normal(size=(16, 6, 15))
+        parts += context * rng.normal(size=(16, 1, 15)) + seed * rng.normal(size=(1, 6, 15))
+        found = crossed_swaps(parts / 96, parts / 96, draws=400, seed=number)
+        rejected.append(found.p_value <= 0.05)
+        adjusted.append(found.p_adjusted.min() <= 0.05)
+    assert np.sum(rejected) <= stats.binom.ppf(0.999, 200, 0.05)
+    assert np.sum(adjusted) <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+def test_a_difference_at_every_context_and_seed_is_found():
+    rng = np.random.default_rng(1)
+    parts = (rng.normal(size=(16, 6, 15)) + 0.3 * rng.normal(size=(1, 6, 15)) + 1.0) / 96
+    found = crossed_swaps(parts, parts, draws=2000)
+    assert found.p_value < 0.05 and 1.5 * found.floor < np.abs(parts.sum(axis=(0, 1))).mean()
+    assert found.smallest < 0.05
+
+
+def test_the_covariance_has_the_variances_of_a_crossed_mean():
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(8, 5, 3)) + rng.normal(size=(1, 5, 3)) + 0.5 * rng.normal(size=(8, 1, 3))
+    covariance, freedom = crossed_covariance((values - values.mean(axis=(0, 1))) / 40)
+    plain = crossed_mean(values)
+    np.testing.assert_allclose(np.diag(covariance), plain.prompts + plain.seeds, rtol=1e-9)
+    assert 4 <= freedom <= 11 and (np.linalg.eigvalsh(covariance) > -1e-12).all()

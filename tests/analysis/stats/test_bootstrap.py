@@ -1,18 +1,14 @@
 """Intervals and sign flips against SciPy and plain loops; nothing depends on blocks, threads or neighbours."""
 
-from fractions import Fraction
-from itertools import product
-
 import numpy as np
 import pytest
-from scipy import stats
 
 from analysis.stats import resampling
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.exact_sums import on_grid
-from analysis.stats.intervals import bootstrap_interval
-from analysis.stats.sign_flips import adjusted_together, flip_columns, sign_flip_test
+from analysis.stats.permutation import sign_flip_test
 
 
 def columns(n=20, c=6, seed=0, shift=0.4):
@@ -24,61 +20,6 @@ def same(a, b):
     """Whether two results agree to the last bit."""
     a, b = (vars(one) if hasattr(one, "__dict__") else {"": one} for one in (a, b))
     return all(np.array_equal(a[name], b[name], equal_nan=np.asarray(a[name]).dtype != object) for name in a)
-
-
-@pytest.mark.parametrize("n", [2, 10])
-def test_exact_flips_are_those_of_scipy(n):
-    values = np.column_stack([columns(n, 4), np.full(n, 0.1)])
-    values[0, 3] = 0.0
-    result = sign_flip_test(values)
-    for c in range(5):
-        scipy = stats.permutation_test(
-            (values[:, c],), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
-        )
-        assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=1e-12)
-
-
-def test_drawn_flips_are_those_of_scipy_within_monte_carlo_error():
-    values = columns(30, 5)
-    result = sign_flip_test(values, permutations=20000, seed=3)
-    for c in range(5):
-        scipy = stats.permutation_test(
-            (values[:, c],), np.mean, permutation_type="samples", n_resamples=20000, rng=1, vectorized=True
-        )
-        error = 5 * np.sqrt(scipy.pvalue * (1 - scipy.pvalue) / 10000) + 1e-4
-        assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=error)
-
-
-def max_t_by_loop(values, flips, extra):
-    """Adjusted p-values with Student's t, in exact fractions where it counts: no ties are lost."""
-
-    def statistic(x):
-        total, squares = sum(x), sum(v * v for v in x)
-        return total * total / squares if squares else Fraction(0)
-
-    fractions = [[Fraction(float(v)) for v in column] for column in values.T]
-    observed = [statistic(column) for column in fractions]
-    largest = [max(statistic([s * v for s, v in zip(signs, x)]) for x in fractions) for signs in flips]
-    return [(sum(m >= o for m in largest) + extra) / (len(flips) + extra) for o in observed]
-
-
-def test_max_t_by_a_plain_loop_exact_with_ties():
-    values = np.random.default_rng(0).integers(-3, 5, (6, 4)) / 8.0
-    values[:, 3] = values[:, 0]  # a column twice
-    expected = max_t_by_loop(values, list(product([1, -1], repeat=6)), 0)
-    np.testing.assert_allclose(sign_flip_test(values).p_adjusted, expected, rtol=0, atol=0)
-
-
-def test_max_t_by_a_plain_loop_drawn():
-    values = np.random.default_rng(1).normal(0.5, [1, 10, 0.1], (12, 3))
-    result = sign_flip_test(values, permutations=300, seed=9)
-    rng = np.random.default_rng([9, 2])
-    drawn = np.concatenate(
-        [rng.integers(0, 2, (256, 12), dtype=np.int8), rng.integers(0, 2, (44, 12), dtype=np.int8)]
-    )
-    expected = max_t_by_loop(values, (2 * drawn.astype(int) - 1).tolist(), 1)
-    np.testing.assert_allclose(result.p_adjusted, expected, rtol=1e-12)
-    assert (result.p_adjusted >= result.p_value).all()
 
 
 def everything(values, resamples=600):
@@ -160,20 +101,8 @@ def test_bad_input_is_named(call, text):
         call()
 
 
-@pytest.mark.parametrize("rows", [6, 30])  # every flip, and flips that are drawn
-def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows):
-    values = np.random.default_rng(3).normal(0.3, 1, (rows, 9))
-    values[:, 4] = 0.0  # undefined: nothing differs in any prompt
-    values[2, 7] = np.nan
-    options = {"permutations": 400, "seed": 5}
-    whole = sign_flip_test(values, **options)
-    shares = [flip_columns(values[:, cut], **options) for cut in (slice(0, 4), slice(4, 5), slice(5, 9))]
-    assert same(adjusted_together(shares), whole)
-    assert np.isnan(whole.p_adjusted).nonzero()[0].tolist() == [4]
-
-
 @pytest.mark.parametrize("probability", [0.0, 0.7, 1.0])
-def test_one_quantile_is_selected_as_it_would_be_sorted(probability):
+def test_quantiles_are_those_of_numpy(probability):
     values = np.random.default_rng(4).standard_normal((41, 30)).round(1)  # with ties
     (alone,), (among, _) = (
         resampling.quantiles(values, probability),

@@ -1,0 +1,201 @@
+"""Sign flips against SciPy, enumeration and plain loops."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats.mad_floor import mad_floor
+from analysis.stats.permutation import (
+    adjusted_together,
+    flip_columns,
+    flip_p_values,
+    paired_floor,
+    sign_flip_test,
+    step_down_test,
+)
+
+
+def test_sign_flips_are_those_of_scipy():
+    rows = np.random.default_rng(0).normal(0.4, 1, (8, 3)).round(1)
+
+    def score(x, axis):
+        return np.abs(x.mean(axis=axis)).mean(axis=-1) if axis == 0 else np.abs(x.mean(axis=axis))
+
+    own = paired_floor(rows)
+    signs = np.array(list(product((1, -1), repeat=8)))
+    null = np.abs(signs @ rows / 8).mean(axis=1)
+    assert own.value == pytest.approx(np.abs(rows.mean(axis=0)).mean())
+    assert own.floor == pytest.approx(null.mean())
+    assert own.p_value == pytest.approx((null >= own.value - 1e-9).mean())
+    alone = paired_floor(rows[:, :1])
+    known = stats.permutation_test(
+        (rows[:, 0],), score, permutation_type="samples", vectorized=True, axis=-1, alternative="greater"
+    )
+    assert alone.p_value == pytest.approx(known.pvalue)
+
+
+def test_a_missing_attribute_of_a_prompt_is_left_out_there_alone():
+    rows = np.array([[1.0, 0.5], [1.0, np.nan], [1.0, -0.5]])
+    assert paired_floor(rows).value == pytest.approx(0.5)
+    assert paired_floor(np.column_stack([rows, np.full(3, np.nan)])).undefined == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (lambda: mad_floor([0, 0]), "no images"),
+        (lambda: mad_floor([9]), "one category only"),
+        (lambda: mad_floor(np.zeros((0, 2), int)), "no images"),
+        (lambda: paired_floor(np.zeros((0, 2))), "no images"),
+    ],
+)
+def test_undefined_is_nan_with_a_reason(own, reason):
+    own = own()
+    assert own.reason == reason
+    assert all(math.isnan(x) for x in (own.value, own.floor, own.excess, own.p_value))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mad_floor([5, 4], draws=0),
+        lambda: mad_floor([0.5, 1]),
+        lambda: paired_floor([1.0, 2.0]),
+    ],
+)
+def test_bad_input_is_refused(call):
+    with pytest.raises(ValueError, match="expected"):
+        call()
+
+
+def written_out(values):
+    """Algorithm 4.1 of Westfall and Young 1993 over every flip, one column after the other."""
+    known = np.nan_to_num(values)
+    norm = np.sqrt((known**2).sum(axis=0))
+    flips = np.array(
+        [np.abs(np.array(signs) @ known) / norm for signs in product((1, -1), repeat=len(known))]
+    )
+    observed = np.abs(known.sum(axis=0)) / norm
+    order = sorted(range(len(observed)), key=lambda column: -observed[column])
+    found, least = np.empty(len(order)), 0.0
+    for place, column in enumerate(order):
+        largest = flips[:, order[place:]].max(axis=1)
+        least = max(least, (largest >= observed[column] - 1e-9).mean())
+        found[column] = least
+    return found
+
+
+def test_over_every_flip_it_is_the_algorithm_written_out():
+    rng = np.random.default_rng(3)
+    values = rng.normal(0.4, 1, (7, 6)) + rng.normal(0, 1, (7, 1))
+    values[2, 1] = np.nan
+    values[:, 4] = 2.0  # the same in every prompt
+    found = step_down_test(values)
+    np.testing.assert_allclose(found.p_adjusted, written_out(values))
+    assert found.p_value[4] == 2 / 2**7
+    for column in (0, 2, 3):
+        test = stats.permutation_test(
+            (values[:, column],), np.mean, permutation_type="samples", n_resamples=np.inf
+        )
+        assert found.p_value[column] == pytest.approx(test.pvalue)
+
+
+def columns(n=20, c=6, seed=0, shift=0.4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(shift * np.arange(c) / c, 1 + np.arange(c), (n, c))
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_exact_flips_are_those_of_scipy(n):
+    values = np.column_stack([columns(n, 4), np.full(n, 0.1)])
+    values[0, 3] = 0.0
+    result = sign_flip_test(values)
+    for c in range(5):
+        scipy = stats.permutation_test(
+            (values[:, c],), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
+        )
+        assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=1e-12)
+
+
+def test_drawn_flips_are_those_of_scipy_within_monte_carlo_error():
+    values = columns(30, 5)
+    result = sign_flip_test(values, permutations=20000, seed=3)
+    for c in range(5):
+        scipy = stats.permutation_test(
+            (values[:, c],), np.mean, permutation_type="samples", n_resamples=20000, rng=1, vectorized=True
+        )
+        error = 5 * np.sqrt(scipy.pvalue * (1 - scipy.pvalue) / 10000) + 1e-4
+        assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=error)
+
+
+def max_t_by_loop(values, flips, extra):
+    """Adjusted p-values with Student's t, in exact fractions where it counts: no ties are lost."""
+
+    def statistic(x):
+        total, squares = sum(x), sum(v * v for v in x)
+        return total * total / squares if squares else Fraction(0)
+
+    fractions = [[Fraction(float(v)) for v in column] for column in values.T]
+    observed = [statistic(column) for column in fractions]
+    largest = [max(statistic([s * v for s, v in zip(signs, x)]) for x in fractions) for signs in flips]
+    return [(sum(m >= o for m in largest) + extra) / (len(flips) + extra) for o in observed]
+
+
+def test_max_t_by_a_plain_loop_exact_with_ties():
+    values = np.random.default_rng(0).integers(-3, 5, (6, 4)) / 8.0
+    values[:, 3] = values[:, 0]  # a column twice
+    expected = max_t_by_loop(values, list(product([1, -1], repeat=6)), 0)
+    np.testing.assert_allclose(sign_flip_test(values).p_adjusted, expected, rtol=0, atol=0)
+
+
+def test_max_t_by_a_plain_loop_drawn():
+    values = np.random.default_rng(1).normal(0.5, [1, 10, 0.1], (12, 3))
+    result = sign_flip_test(values, permutations=300, seed=9)
+    rng = np.random.default_rng([9, 2])
+    drawn = np.concatenate(
+        [rng.integers(0, 2, (256, 12), dtype=np.int8), rng.integers(0, 2, (44, 12), dtype=np.int8)]
+    )
+    expected = max_t_by_loop(values, (2 * drawn.astype(int) - 1).tolist(), 1)
+    np.testing.assert_allclose(result.p_adjusted, expected, rtol=1e-12)
+    assert (result.p_adjusted >= result.p_value).all()
+
+
+@pytest.mark.parametrize("rows", [6, 30])  # every flip, and flips that are drawn
+def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows):
+    values = np.random.default_rng(3).normal(0.3, 1, (rows, 9))
+    values[:, 4] = 0.0  # undefined: nothing differs in any prompt
+    values[2, 7] = np.nan
+    options = {"permutations": 400, "seed": 5}
+    whole = sign_flip_test(values, **options)
+    shares = [flip_columns(values[:, cut], **options) for cut in (slice(0, 4), slice(4, 5), slice(5, 9))]
+    joined = adjusted_together(shares)
+    for name in ("p_value", "p_adjusted"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+    assert np.isnan(whole.p_adjusted).nonzero()[0].tolist() == [4]
+
+
+def brute(differences):
+    """All signs by loops."""
+    n = len(differences)
+    signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    return np.mean(np.abs(signs @ differences) >= abs(differences.sum()))
+
+
+def test_sign_flips_are_all_counted():
+    rng = np.random.default_rng(0)
+    differences = rng.integers(-3, 4, (11, 40))
+    expected = [brute(column) for column in differences.T]
+    np.testing.assert_allclose(flip_p_values(differences), expected, atol=1e-12)
+    pure = rng.choice([-1, 1], (40, 20), p=[0.2, 0.8])
+    expected = [stats.binomtest(int((c > 0).sum()), 40).pvalue for c in pure.T]
+    np.testing.assert_allclose(flip_p_values(pure), expected, atol=1e-12)
+    assert flip_p_values(np.zeros((5, 1)))[0] == 1.0 and flip_p_values(np.zeros((3, 0), int)).shape == (0,)
+    large = rng.integers(-9, 12, (400, 3))
+    z = large.sum(axis=0) / np.sqrt((large**2).sum(axis=0))
+    np.testing.assert_allclose(flip_p_values(large), 2 * stats.norm.sf(np.abs(z)), atol=1e-12)
