@@ -16,7 +16,6 @@ from analysis.report.format import counted
 from analysis.report.gallery import encode
 from analysis.studies.labels.form import (
     ANNOTATOR,
-    find_column,
     fingerprint,
     open_labels,
     read_columns,
@@ -127,8 +126,9 @@ def read_files(run: Run, files: Sequence[Path]) -> tuple[LabelKind, pd.DataFrame
     tables = []
     for path in files:
         table = open_labels(path, FORM)
-        columns = {name: find_column(table, [name], name, "add it") for name in FORM[:4]}
-        columns |= {name: name if name in table.columns else "" for name in FORM[4:]}
+        for name in FORM[:4]:
+            table.require(name)
+        columns = {name: name if name in table.columns else "" for name in FORM}
         table.print_notes(filter(None, columns.values()))
         tables.append(read_columns(table, columns))
     rows = pd.concat(tables)

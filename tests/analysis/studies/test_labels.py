@@ -214,7 +214,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
 @pytest.mark.parametrize(
     "spoil, line",
     [
-        (lambda t: "", "expected a column of image (image), found none"),
+        (lambda t: "", "expected a column `image`, found none"),
         (lambda t: t.replace(",A,", ",,", 1), "line 2: expected the name of the annotator, found none"),
         (lambda t: t.replace(",A,", ",a,", 1), "line 2: expected an annotator spelled as elsewhere, got 'a' (1 times)"),
         (lambda t: t.splitlines()[0] + "\n", "expected a row for each label, found none"),

@@ -90,7 +90,7 @@ def test_people_say_tones_where_tones_are_read(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("rows", "head", "said"),
     [
-        ([f"{ONE},yes"], "about,image,label", "expected a column of question"),
+        ([f"{ONE},yes"], "about,image,label", "expected a column `question`, found about, image, label"),
         ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
         ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
         ([f"{ONE},tie,ann,yes", f"{TWO},tie,ann,no", f"{ONE},tie,Ann ,no"], HEAD, "got 'Ann ' .* near 'ann'"),
