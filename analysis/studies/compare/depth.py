@@ -14,28 +14,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 
-from analysis.metrics.registry import METRICS
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.style import DIVERGING, DOUBLE, Drawn, new_figure, style
 from analysis.report.format import label
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from analysis.tables.similarities.side_shares import side_distance
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
 
 COLUMNS = [
-    "run",
-    "contrast",
-    "site",
-    "depth",
-    "step",
-    "timestep",
-    "noise",
-    "gap",
-    "distance",
-    "share",
-    "p_control_adjusted",
+    *("run", "contrast", "site", "depth", "step", "timestep", "noise"),
+    *("gap", "distance", "share", "p_control_adjusted"),
 ]
 _PANEL = 2.4  # inches
 _LETTERS = 80  # of the titles of all panels, side by side
@@ -66,24 +55,24 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     sites = sorted(gap["site"].unique(), key=place)
     if len(sites) < 2:
         return pd.DataFrame(columns=COLUMNS)
-    depths = dict(zip(sites, np.linspace(0, 1, len(sites)), strict=True))
-    timesteps = read(run, "timesteps").set_index("step")["timestep"].astype(float)
     disparity = read(run, "disparity")
-    disparity = disparity[(disparity["metric"] == "cosine") & disparity["site"].isin(sites)]
-    first, second = contrast
-    distances = {
-        key: side_distance(rows, METRICS["cosine"], [first], [second])
-        for key, rows in disparity.groupby(["site", "step"], observed=True)
-    }
-    table = gap.assign(
-        run=name,
-        depth=[depths[site] for site in gap["site"]],
-        timestep=timesteps.reindex(gap["step"]).to_numpy(),
-        distance=[distances.get((site, step), np.nan) for site, step in zip(gap["site"], gap["step"])],
+    both = disparity["pair"].isin(["-".join(contrast), "-".join(contrast[::-1])])
+    sides = disparity[both & (disparity["metric"] == "cosine")][["site", "step", "mean"]]
+    timesteps = read(run, "timesteps").set_index("step")["timestep"].astype(float)
+    table = (
+        gap.drop(columns="mean", errors="ignore")
+        .merge(sides, on=["site", "step"], how="left")
+        .assign(
+            run=name,
+            depth=lambda rows: (
+                rows["site"].map(dict(zip(sites, np.linspace(0, 1, len(sites))))).astype(float)
+            ),
+            timestep=lambda rows: rows["step"].map(timesteps),
+            noise=lambda rows: noise_share(run.meta.get("scheduler") or {}, rows["timestep"]),
+            distance=lambda rows: 1 - rows["mean"],
+            share=lambda rows: (rows["gap"] / rows["distance"]).where(rows["distance"] > rows["delta"]),
+        )
     )
-    table["noise"] = noise_share(run.meta.get("scheduler") or {}, table["timestep"])
-    matters = table["distance"] > table["delta"]
-    table["share"] = (table["gap"] / table["distance"]).where(matters)
     return table[COLUMNS]
 
 
