@@ -203,3 +203,16 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
         path.write_text(text)
         with pytest.raises(UserError, match=message):
             read_reference(path, "profession", LEVELS)
+
+
+@pytest.mark.parametrize("counts", [(5, 3, 0), (0, 0, 4), (1, 0, 0)])
+def test_one_cell_has_all_tables_and_no_differences(counts):
+    answers = np.repeat(["female", "male", "both"], counts)
+    readings = pd.DataFrame({"model": "a", "profession": "nurse", "answer": answers})
+    levels = {"model": ("a",), "profession": ("nurse",)}
+    own = Design("female", ("female", "male"), ("both",), ("profession",), levels, {"nurse": 0.5})
+    tables = measure_cells(count_cells(readings, own), own)
+    assert tables["differences"].empty and tables["between"]["reason"][0].startswith("fewer than two")
+    said = sentences(tables, own)
+    assert len(said["reference"]) == (counts[0] > 0) and not said["models"]
+    assert tables["ranks"]["rank_low"].tolist() == [1]
