@@ -93,18 +93,8 @@ def test_people_say_tones_where_tones_are_read(tmp_path, capsys):
         ([f"{ONE},yes"], "about,image,label", "expected a column `question`, found about, image, label"),
         ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
         ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
-        ([f"{ONE},tie,ann,yes", f"{TWO},tie,ann,no", f"{ONE},tie,Ann ,no"], HEAD, "got 'Ann ' .* near 'ann'"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, head, said):
     with pytest.raises(UserError, match=said):
         answers_of(run, written(tmp_path, *rows, head=head))
-
-
-def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
-    files = [written(tmp_path, f"{ONE},tie,a,yes", name=f"{number}.csv") for number in (1, 2)]
-    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
-    assert "2.csv: line 2: expected one label of 'a' for" in capsys.readouterr().err
-    files = [written(tmp_path, f"{ONE},tie,{name},yes", name=f"{name}.csv") for name in ("a", "A")]
-    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
-    assert "line 2: expected an annotator spelled as elsewhere" in capsys.readouterr().err
