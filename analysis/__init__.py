@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
-    from analysis.methods.dalleval.section import draw_professions
-    from analysis.methods.tracing.section import draw_trace
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
     from analysis.metrics.skin_tone import monk_colours, read_skin
@@ -30,8 +28,6 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "LoadedRun": ("analysis.loaded_run",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_professions": ("analysis.methods.dalleval.section",),
-    "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.loaded_run",),
@@ -48,8 +44,6 @@ __all__ = [
     "LoadedRun",
     "chi_square_sentence",
     "draw_bias_scores",
-    "draw_professions",
-    "draw_trace",
     "finding",
     "headline_metrics",
     "load_run",

@@ -1,7 +1,7 @@
 """People label images of a run: ``triptych labels sheet RUN``, then ``triptych labels read RUN FILE ...``.
 
-``sheet`` writes what people are asked, of images chosen at random: which objects they see, which statements are true
-(where prompts ask for skills), the questions of the run, or the attributes of a GEP audit. ``read`` takes their labels
+``sheet`` writes what people are asked, of images chosen at random: which objects they see, the questions of the run, or
+the attributes of a GEP audit. ``read`` takes their labels
 into the run.
 """
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from probes import command_line
 
-ABOUT = ("objects", "statements", "questions", "attributes")
+ABOUT = ("objects", "questions", "attributes")
 
 
 def parser() -> command_line.Parser:
     """Return the argument parser of ``triptych labels``."""
     main = command_line.Parser(
         prog="triptych labels",
-        description="Have people label images of a run: objects, skills, questions, attributes of an audit.",
+        description="Have people label images of a run: objects, questions, attributes of an audit.",
         examples={"triptych labels sheet runs/first-light": "first a sheet for people, then: read"},
     )
     which = main.add_subparsers(dest="command", required=True)
@@ -33,23 +33,22 @@ def parser() -> command_line.Parser:
     sheet.add_argument(
         "--about",
         choices=ABOUT,
-        help="which objects are there, statements about skills, the run's questions, attributes of GEP (default: what"
-        " the run is an audit of, else objects)",
+        help="which objects are there, the run's questions, attributes of GEP (default: what the run is an audit of,"
+        " else objects)",
     )
     sheet.add_out("label-sheet")
     sheet.add_argument(
         "--images",
         type=command_line.whole_number(1, 100_000),
         metavar="N",
-        help="images: in all (objects, in whole triplets, and statements: default 100), of each word (questions, 15),"
+        help="images: in all (objects, in whole triplets, default 100), of each word (questions, 15),"
         " of each word and attribute (attributes, 20)",
     )
     sheet.add_argument(
         "--objects",
         type=command_line.whole_number(0, 1000),
         metavar="N",
-        help="objects asked about in an image beside the nouns of its prompt, or statements beside that of its prompt"
-        " (default: 8 objects, 3 statements)",
+        help="objects asked about in an image beside the nouns of its prompt (default: 8)",
     )
     sheet.add_seed("the choice of images")
     text = "store people's answers in a run, and say how far they agree"

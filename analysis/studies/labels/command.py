@@ -48,7 +48,7 @@ def write_sheet(
 ) -> str:
     """Write questions about images chosen at random into a folder, as one page; return what to do with it."""
     kind = choose_kind(run, about)
-    if extra is not None and kind.name in ("questions", "attributes"):
+    if extra is not None and kind is not OBJECTS:
         raise UserError(f"--objects: expected a sheet about objects, got one about {kind.name}: leave it out")
     questions = kind.ask(run, images or kind.images, extra, seed)
     samples = list(dict.fromkeys(questions["sample_id"]))

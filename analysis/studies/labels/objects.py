@@ -21,7 +21,6 @@ from analysis.study import contrasts, indicators
 from analysis.tables.object_tables import observed_images
 from analysis.tables.objects.human_answers import OBJECT_LABELS
 from analysis.tables.registry import read, write
-from probes.prompts.prompt import asks_for_skills
 from probes.runs.run import Run
 
 EXTRA = 8  # objects asked about beside the nouns of a prompt
@@ -90,9 +89,8 @@ OBJECTS = LabelKind(
     instructions="Tick every object that you can see in the image, however small or partly hidden; leave the others"
     " empty; a name stands for one or several. Go by what you see, not by what fits. Some of the objects may be in no"
     " image, and the sheet does not know what the detector answered.",
-    usual=lambda config: not asks_for_skills(config),
+    usual=lambda config: True,
     ask=ask,
     reader=lambda run: lambda sample, question, label: ticked(label),
     measure=measure,
-    needs="prompts that ask for no skills",
 )

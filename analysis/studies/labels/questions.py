@@ -14,6 +14,7 @@ from analysis.tables.objects.human_answers import LABELS, human_answers
 from probes.config.observation import TONE
 from probes.errors import UserError
 from probes.prompts.diagnostic import is_diagnostic
+from probes.prompts.prompt import asks_for_skills
 from probes.runs.run import Run
 
 
@@ -77,7 +78,7 @@ QUESTIONS = LabelKind(
     "answer",
     images=15,
     instructions="Answer every question about the image as you see it. Tick what is to be answered by yes.",
-    usual=is_diagnostic,
+    usual=lambda config: is_diagnostic(config) or asks_for_skills(config),
     ask=sample_questions,
     reader=reader,
     measure=measure,

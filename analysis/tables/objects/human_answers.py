@@ -83,7 +83,7 @@ HUMAN = TableSpec(
 OBJECT_LABELS = TableSpec(
     "object_labels",
     "labels",
-    "an image, object or statement, and annotator: whether it is seen",
+    "an image, object and annotator: whether it is seen",
     ("sample_id", "object", "annotator", "present"),
     stage="",
 )

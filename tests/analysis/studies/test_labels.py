@@ -219,7 +219,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
         (lambda t: t.replace(",A,", ",a,", 1), "line 2: expected an annotator spelled as elsewhere, got 'a' (1 times)"),
         (lambda t: t.splitlines()[0] + "\n", "expected a row for each label, found none"),
         (lambda t: t.replace(",yes", ",maybe", 1), "line 2: expected yes, no or unclear, got 'maybe'"),
-        (lambda t: t.replace(",objects", ",statements", 1), "expected prompts that ask for skills for labels about"),
+        (lambda t: t.replace(",objects", ",attributes", 1), "expected prompts with contexts for labels about"),
         (lambda t: t.replace(",objects", ",hats", 1), "about: expected a kind of labels, got 'hats'"),
         (lambda t: t.replace("\n", "\nt0,objects,hat,yes,A,\n", 1), "line 2: expected an image of "),
         (lambda t: t + t.splitlines()[1].replace("objects", "questions"), "expected labels about objects, got one"),
