@@ -44,7 +44,7 @@ class LabelledWorld:
 WORLDS = (
     LabelledWorld("nothing differs from one half"),
     LabelledWorld("nothing differs, 15 % undecided", undecided=0.15),
-    LabelledWorld("nothing differs from 0.2, held against 0.2", (0.2,) * 5, 0.2),
+    LabelledWorld("nothing differs from 0.2, compared with 0.2", (0.2,) * 5, 0.2),
     LabelledWorld("professions differ, models and settings do not", EXTREME, false=EVERY[3:]),
     LabelledWorld("all shares 0.9, professions do not differ", (0.9,) * 5, false=EVERY[2:]),
 )
